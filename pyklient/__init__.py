@@ -1,0 +1,1 @@
+"""pyklient: a fast Python client for Apache Kafka."""

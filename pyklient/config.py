@@ -1,0 +1,383 @@
+"""Options of the clients: name, default, range and meaning, each declared once.
+
+A client's options are one frozen dataclass. Names are Kafka's own with underscores, so they are known
+from other clients; the few that are ours are marked so. ``ProducerConfig.from_options(acks=1)`` checks
+names, types and ranges, and then the rules between options; components receive the values they use.
+"""
+
+import dataclasses
+import difflib
+import ssl
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+
+from pyklient.errors import ConfigurationError
+from pyklient.serialization import Encoder
+
+__all__ = ["AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig", "parse_bootstrap_servers"]
+
+_INT32_MAX = 2**31 - 1
+_KIB, _MIB = 1024, 1024 * 1024
+
+_NAMES_ELSEWHERE = {
+    "api_version": "nothing: versions are negotiated with each broker",
+    "auto_commit_interval": "auto_commit_interval_ms",
+    "batch_num_messages": "batch_size (in bytes)",
+    "buffer_size": "buffer_memory",
+    "consumer_timeout": "consumer_timeout_ms",
+    "key_deserializer": "key_decoder, of create_message_streams()",
+    "key_serializer": "key_encoder",
+    "queue_buffering_max_kbytes": "buffer_memory (in bytes)",
+    "queue_buffering_max_ms": "linger_ms",
+    "sasl_plain_password": "sasl_password",
+    "sasl_plain_username": "sasl_username",
+    "ssl_ca_location": "ssl_truststore_location",
+    "ssl_cafile": "ssl_truststore_location",
+    "ssl_certfile": "ssl_keystore_location",
+    "ssl_certificate_location": "ssl_keystore_location",
+    "ssl_check_hostname": "ssl_endpoint_identification_algorithm",
+    "ssl_password": "ssl_key_password",
+    "value_deserializer": "value_decoder, of create_message_streams()",
+    "value_serializer": "value_encoder",
+}
+"""Options as other clients spell them, for the error that names ours."""
+
+
+def option(
+    default: Any,
+    doc: str,
+    *,
+    at_least: float | None = None,
+    at_most: float | None = None,
+    choices: tuple[Any, ...] | None = None,
+    secret: bool = False,
+) -> Any:
+    """One option as a dataclass field, with what is needed to check and to document it."""
+    metadata = {"doc": doc, "at_least": at_least, "at_most": at_most, "choices": choices, "secret": secret}
+    return field(default=default, metadata=metadata, repr=not secret)
+
+
+def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """``"a:9092,b"`` or ``["a:9092", "[::1]:9092"]`` as (host, port) pairs; the port defaults to 9092."""
+    items = servers.split(",") if isinstance(servers, str) else list(servers)
+    found = []
+    for item in items:
+        text = item.strip() if isinstance(item, str) else ""
+        if not text:
+            continue
+        host, colon, port = text.rpartition(":")
+        if not colon or text.endswith("]"):
+            host, port = text, "9092"
+        if not host or "://" in text or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+            raise ConfigurationError(f"bootstrap_servers: {text!r} is not host:port, e.g. 'localhost:9092'")
+        found.append((host.strip("[]"), int(port)))
+    if not found:
+        raise ConfigurationError("bootstrap_servers is empty; give at least one host:port")
+    return tuple(found)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientConfig:
+    """What every client needs: whom to talk to, how long to wait, how to prove who we are."""
+
+    bootstrap_servers: str | Sequence[str] = option(
+        "localhost:9092",
+        "host:port of some brokers, comma-separated or a list; the others are found through them",
+    )
+    client_id: str = option("pyklient", "name that shows in the broker's logs, quotas and metrics")
+    request_timeout_ms: int = option(
+        30_000, "longest wait for one answer from a broker", at_least=1, at_most=_INT32_MAX
+    )
+    default_api_timeout_ms: int = option(
+        60_000, "longest wait for an operation of several requests", at_least=1, at_most=_INT32_MAX
+    )
+    retry_backoff_ms: int = option(
+        100,
+        "first pause before something failed is tried again; doubles, with jitter",
+        at_least=0,
+        at_most=_INT32_MAX,
+    )
+    retry_backoff_max_ms: int = option(1_000, "longest such pause", at_least=0, at_most=_INT32_MAX)
+    reconnect_backoff_ms: int = option(
+        50,
+        "first pause before a broken connection is opened again; doubles, with jitter",
+        at_least=0,
+        at_most=_INT32_MAX,
+    )
+    reconnect_backoff_max_ms: int = option(1_000, "longest such pause", at_least=0, at_most=_INT32_MAX)
+    socket_connection_setup_timeout_ms: int = option(
+        10_000, "longest wait for a connection, TLS and SASL included", at_least=1, at_most=_INT32_MAX
+    )
+    connections_max_idle_ms: int = option(
+        540_000, "an unused connection is closed after this", at_least=1, at_most=_INT32_MAX
+    )
+    metadata_max_age_ms: int = option(
+        300_000, "what is known of the cluster is asked for again after this", at_least=1, at_most=_INT32_MAX
+    )
+    send_buffer_bytes: int = option(
+        -1, "socket send buffer; -1 leaves it to the system", at_least=-1, at_most=_INT32_MAX
+    )
+    receive_buffer_bytes: int = option(
+        -1, "socket receive buffer; -1 leaves it to the system", at_least=-1, at_most=_INT32_MAX
+    )
+    receive_message_max_bytes: int = option(
+        100 * _MIB,
+        "largest response taken from a broker; a larger one closes the connection (ours)",
+        at_least=1024,
+        at_most=_INT32_MAX,
+    )
+    security_protocol: str = option(
+        "PLAINTEXT", "how connections are secured", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+    )
+    sasl_mechanism: str = option(
+        "PLAIN", "SASL mechanism", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+    )
+    sasl_username: str | None = option(None, "SASL user (ours; Kafka hides it in sasl.jaas.config)")
+    sasl_password: str | None = option(
+        None, "SASL password (ours; Kafka hides it in sasl.jaas.config)", secret=True
+    )
+    ssl_context: ssl.SSLContext | None = option(
+        None, "a ready TLS context instead of the ssl_ options below (ours)"
+    )
+    ssl_truststore_location: str | None = option(
+        None, "PEM file of the authorities trusted; none: the system's"
+    )
+    ssl_keystore_location: str | None = option(None, "PEM file with this client's certificate chain and key")
+    ssl_key_password: str | None = option(None, "password of the key in that file", secret=True)
+    ssl_endpoint_identification_algorithm: str = option(
+        "https", "https checks that the certificate names the host; empty does not", choices=("https", "")
+    )
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """Check *options* and build the config. Raises ConfigurationError that names the nearest option."""
+        known = {item.name: item for item in fields(cls)}
+        values = {}
+        for name, value in options.items():
+            if name not in known:
+                raise ConfigurationError(_unknown(cls, name, known))
+            values[name] = _checked(known[name], value)
+        config = cls(**values)
+        config.validate()
+        return config
+
+    @property
+    def bootstrap(self) -> tuple[tuple[str, int], ...]:
+        """``bootstrap_servers`` as (host, port) pairs."""
+        return parse_bootstrap_servers(self.bootstrap_servers)
+
+    def validate(self) -> None:
+        """The rules between options. Raises ConfigurationError."""
+        parse_bootstrap_servers(self.bootstrap_servers)
+        if self.security_protocol.startswith("SASL") and (
+            self.sasl_username is None or self.sasl_password is None
+        ):
+            raise ConfigurationError(
+                f"security_protocol={self.security_protocol} needs sasl_username and sasl_password"
+            )
+        if self.security_protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
+            for name in ("ssl_context", "ssl_truststore_location", "ssl_keystore_location"):
+                if getattr(self, name) is not None:
+                    raise ConfigurationError(
+                        f"{name} is set, but security_protocol={self.security_protocol} does not use TLS; "
+                        "choose SSL or SASL_SSL"
+                    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdminConfig(ClientConfig):
+    """Options of Admin and SimpleConsumer: those of every client."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProducerConfig(ClientConfig):
+    """Options of Producer."""
+
+    acks: int | str = option(
+        "all",
+        "who has stored a record before it counts: all in-sync replicas, the leader (1), nobody asked (0)",
+        choices=("all", -1, "-1", 0, "0", 1, "1"),
+    )
+    enable_idempotence: bool | None = option(
+        None, "retries neither double nor reorder; default: on, where acks is all and the broker can"
+    )
+    linger_ms: int = option(5, "a batch waits this long for more records", at_least=0, at_most=_INT32_MAX)
+    batch_size: int = option(
+        1_000_000,
+        "bytes in one batch at most; grown as needed, never set aside",
+        at_least=0,
+        at_most=_INT32_MAX,
+    )
+    buffer_memory: int = option(
+        32 * _MIB, "bytes of records not yet confirmed; when full, send() blocks", at_least=1, at_most=2**62
+    )
+    max_block_ms: int = option(
+        60_000, "longest block of send(), for memory or metadata", at_least=0, at_most=2**62
+    )
+    max_request_size: int = option(1_048_576, "largest record or request", at_least=1, at_most=_INT32_MAX)
+    compression_type: str | None = option(
+        "none", "codec of the batches", choices=("none", None, "gzip", "snappy", "lz4", "zstd")
+    )
+    delivery_timeout_ms: int = option(
+        120_000, "a record not confirmed after this has failed", at_least=0, at_most=_INT32_MAX
+    )
+    retries: int = option(
+        _INT32_MAX,
+        "tries again after a failure that may pass, within delivery_timeout_ms",
+        at_least=0,
+        at_most=_INT32_MAX,
+    )
+    max_in_flight_requests_per_connection: int = option(
+        5, "produce requests a broker may have unanswered", at_least=1, at_most=_INT32_MAX
+    )
+    partitioner: Callable[[str, bytes | None, int], int] | Any | None = option(
+        None,
+        "(topic, key, partition_count) -> int; default: Java's murmur2 of the key, sticky without one (ours)",
+    )
+    key_encoder: Encoder | None = option(None, "turns keys into bytes (ours)")
+    value_encoder: Encoder | None = option(None, "turns values into bytes (ours)")
+
+    def validate(self) -> None:
+        """Idempotence rules of KIP-98 and KIP-679: an explicit contradiction is an error."""
+        super().validate()
+        if self.enable_idempotence:
+            if self.acks_wire != -1:
+                raise ConfigurationError("enable_idempotence=True needs acks='all'; drop one of the two")
+            if self.retries == 0:
+                raise ConfigurationError("enable_idempotence=True needs retries above 0; drop one of the two")
+            if self.max_in_flight_requests_per_connection > 5:
+                raise ConfigurationError(
+                    "enable_idempotence=True allows max_in_flight_requests_per_connection up to 5: "
+                    "the broker remembers no more batches"
+                )
+        if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
+            raise ConfigurationError(
+                f"delivery_timeout_ms={self.delivery_timeout_ms} must be at least "
+                f"linger_ms + request_timeout_ms = "
+                f"{self.linger_ms + self.request_timeout_ms}, or records fail before a request can"
+            )
+
+    @property
+    def acks_wire(self) -> int:
+        """``acks`` as the protocol has it: -1, 0 or 1."""
+        return -1 if self.acks in ("all", "-1", -1) else int(self.acks)
+
+    @property
+    def wants_idempotence(self) -> bool:
+        """Whether to use idempotence where the broker can."""
+        if self.enable_idempotence is not None:
+            return self.enable_idempotence
+        return self.acks_wire == -1 and self.retries > 0 and self.max_in_flight_requests_per_connection <= 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerConfig(ClientConfig):
+    """Options of ConsumerConnector."""
+
+    group_id: str | None = option(None, "the group that shares the topics' partitions")
+    group_instance_id: str | None = option(
+        None, "a name that survives restarts, so that a quick one causes no rebalance (KIP-345)"
+    )
+    partition_assignment_strategy: str = option(
+        "range", "how the group deals its partitions", choices=("range", "roundrobin")
+    )
+    session_timeout_ms: int = option(
+        45_000, "the group gives a silent member up after this", at_least=1, at_most=_INT32_MAX
+    )
+    heartbeat_interval_ms: int = option(3_000, "pause between heartbeats", at_least=1, at_most=_INT32_MAX)
+    rebalance_timeout_ms: int = option(
+        60_000,
+        "longest wait for all members to join a rebalance (ours; Kafka uses max.poll.interval.ms)",
+        at_least=1,
+        at_most=_INT32_MAX,
+    )
+    max_poll_interval_ms: int = option(
+        300_000,
+        "a member whose loop takes no message for this long, though one waits, leaves the group",
+        at_least=1,
+        at_most=_INT32_MAX,
+    )
+    auto_offset_reset: str = option(
+        "latest", "where to start without a committed offset", choices=("earliest", "latest", "none")
+    )
+    enable_auto_commit: bool = option(
+        True, "commit what was handed out, every auto_commit_interval_ms and on close"
+    )
+    auto_commit_interval_ms: int = option(
+        5_000, "pause between automatic commits", at_least=1, at_most=_INT32_MAX
+    )
+    isolation_level: str = option(
+        "read_uncommitted",
+        "read_committed hides aborted and open transactions",
+        choices=("read_uncommitted", "read_committed"),
+    )
+    fetch_min_bytes: int = option(1, "a fetch waits for this much", at_least=0, at_most=_INT32_MAX)
+    fetch_max_wait_ms: int = option(500, "and for this long at most", at_least=0, at_most=_INT32_MAX)
+    fetch_max_bytes: int = option(50 * _MIB, "bytes in one fetch response", at_least=0, at_most=_INT32_MAX)
+    max_partition_fetch_bytes: int = option(
+        4 * _MIB, "of which for one partition", at_least=0, at_most=_INT32_MAX
+    )
+    prefetch_max_bytes: int = option(
+        64 * _MIB,
+        "bytes fetched but not yet read, over all partitions; when reached, fetching pauses (ours)",
+        at_least=1,
+        at_most=2**62,
+    )
+    check_crcs: bool = option(True, "verify the checksum of what is read")
+    consumer_timeout_ms: int = option(
+        -1,
+        "iteration raises ConsumerTimeout after this long without a message; -1 waits for ever",
+        at_least=-1,
+        at_most=_INT32_MAX,
+    )
+
+    def validate(self) -> None:
+        """Timing rules of the group protocol."""
+        super().validate()
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ConfigurationError(
+                f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be below "
+                f"session_timeout_ms={self.session_timeout_ms}; a third of it is usual"
+            )
+        if self.request_timeout_ms <= self.fetch_max_wait_ms:
+            raise ConfigurationError(
+                f"request_timeout_ms={self.request_timeout_ms} must be above "
+                f"fetch_max_wait_ms={self.fetch_max_wait_ms}, or every quiet fetch times out"
+            )
+        if self.group_id is not None and not self.group_id:
+            raise ConfigurationError("group_id is empty; name the group")
+
+
+def _unknown(cls: type, name: str, known: Mapping[str, Any]) -> str:
+    if name in _NAMES_ELSEWHERE:
+        return f"unknown option {name!r}; here it is {_NAMES_ELSEWHERE[name]}"
+    dotted = name.replace(".", "_")
+    near = [dotted] if dotted in known else difflib.get_close_matches(dotted, known, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"unknown option {name!r} of {cls.__name__.removesuffix('Config')}{hint}"
+
+
+def _checked(item: "dataclasses.Field[Any]", value: Any) -> Any:
+    """*value* if it fits the option *item*; a ConfigurationError that says what would."""
+    facts = item.metadata
+    choices = facts["choices"]
+    if choices is not None:
+        if isinstance(value, bool) or value not in choices:
+            shown = ", ".join(repr(choice) for choice in choices)
+            raise ConfigurationError(f"{item.name}={_shown(item, value)} is not one of {shown}")
+        return value
+    if isinstance(item.default, bool) and not isinstance(value, bool):
+        raise ConfigurationError(f"{item.name} takes True or False, not {_shown(item, value)}")
+    if facts["at_least"] is not None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ConfigurationError(f"{item.name} takes a whole number, not {_shown(item, value)}")
+        if not facts["at_least"] <= value <= facts["at_most"]:
+            raise ConfigurationError(
+                f"{item.name}={value} is out of range: {facts['at_least']} to {facts['at_most']}"
+            )
+    return value
+
+
+def _shown(item: "dataclasses.Field[Any]", value: Any) -> str:
+    return "<hidden>" if item.metadata["secret"] else repr(value)

@@ -1,0 +1,168 @@
+"""Every error pyklient raises, in one tree, and what Kafka's error codes mean, in one table.
+
+Callers ask ``error.retriable`` instead of keeping lists of classes. Errors of ours and of theirs are
+told apart: ConfigurationError is the caller's, ProtocolError is the peer's bytes, BrokerError is a code
+that a broker sent on purpose.
+"""
+
+from typing import Any, NamedTuple
+
+__all__ = [
+    "KafkaError",
+    "ConfigurationError",
+    "ProtocolError",
+    "CorruptRecordError",
+    "UnsupportedVersionError",
+    "UnsupportedCodecError",
+    "BrokerConnectionError",
+    "AuthenticationError",
+    "KafkaTimeoutError",
+    "BufferFullError",
+    "MessageTooLargeError",
+    "ClosedError",
+    "ForkError",
+    "DeliveryError",
+    "CommitError",
+    "ConsumerTimeout",
+    "MessageStreamsExistError",
+    "OffsetOutOfRangeError",
+    "BrokerError",
+    "ErrorFacts",
+    "broker_error",
+    "error_facts",
+]
+
+
+class KafkaError(Exception):
+    """Root of all errors of this package. ``retriable``: the same call may succeed later."""
+
+    retriable: bool = False
+
+
+class ConfigurationError(KafkaError, ValueError):
+    """An option is unknown, out of range, or contradicts another."""
+
+
+class ProtocolError(KafkaError):
+    """Bytes from the peer break the protocol: truncated, oversized, or not Kafka at all."""
+
+
+class CorruptRecordError(ProtocolError):
+    """Record bytes fail their checksum or do not parse."""
+
+
+class UnsupportedVersionError(KafkaError):
+    """The broker has no version of a request that can carry what was asked."""
+
+
+class UnsupportedCodecError(KafkaError):
+    """A compression codec is unknown, or not allowed with this record format."""
+
+
+class BrokerConnectionError(KafkaError, OSError):
+    """A broker could not be reached, or the connection broke."""
+
+    retriable = True
+
+
+class AuthenticationError(KafkaError):
+    """The broker refused who we are, or we refused who it is (TLS)."""
+
+
+class KafkaTimeoutError(KafkaError, TimeoutError):
+    """Nothing failed, but the time allowed ran out."""
+
+    retriable = True
+
+
+class BufferFullError(KafkaTimeoutError):
+    """``buffer_memory`` stayed full for ``max_block_ms``."""
+
+
+class MessageTooLargeError(KafkaError, ValueError):
+    """A record is larger than the producer or the broker takes, or than the reader allows."""
+
+
+class ClosedError(KafkaError):
+    """The client has been closed."""
+
+
+class ForkError(KafkaError):
+    """A client made before a fork was used in the child process."""
+
+
+class DeliveryError(KafkaError):
+    """Records were not delivered, and no callback, ``result`` or ``exception`` had seen it."""
+
+
+class CommitError(KafkaError):
+    """Some offsets were not committed; ``partitions`` maps each such TopicPartition to its error."""
+
+    def __init__(self, message: str, partitions: dict[Any, KafkaError] | None = None) -> None:
+        super().__init__(message)
+        self.partitions = partitions or {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.partitions)
+
+
+class ConsumerTimeout(KafkaError):
+    """No message within ``consumer_timeout_ms``; a new ``iter()`` of the stream resumes."""
+
+
+class MessageStreamsExistError(KafkaError):
+    """A connector creates its message streams once."""
+
+
+class OffsetOutOfRangeError(KafkaError):
+    """The position is not in the log any more (or not yet), and ``auto_offset_reset`` is ``none``."""
+
+
+class BrokerError(KafkaError):
+    """A broker answered with an error code. The facts of the code are attributes."""
+
+    def __init__(self, facts: "ErrorFacts", context: str = "") -> None:
+        super().__init__(
+            f"{context}: {facts.sentence} ({facts.name}, {facts.code})"
+            if context
+            else f"{facts.sentence} ({facts.name}, {facts.code})"
+        )
+        self.facts = facts
+        self.context = context
+        self.code = facts.code
+        self.name = facts.name
+        self.retriable = facts.retriable
+        self.refresh_metadata = facts.refresh_metadata
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.facts, self.context)
+
+
+class ErrorFacts(NamedTuple):
+    """What is known about one error code of the protocol."""
+
+    code: int
+    name: str
+    retriable: bool
+    refresh_metadata: bool
+    sentence: str
+
+
+_TABLE: tuple[ErrorFacts, ...] = (
+    ErrorFacts(-1, "UNKNOWN_SERVER_ERROR", False, False, "the broker failed in a way it has no code for"),
+    ErrorFacts(0, "NONE", False, False, "no error"),
+)
+
+_BY_CODE = {facts.code: facts for facts in _TABLE}
+
+
+def error_facts(code: int) -> ErrorFacts:
+    """Facts for *code*. A code newer than this table keeps its number and is not retried."""
+    return _BY_CODE.get(code) or ErrorFacts(
+        code, f"CODE_{code}", False, False, "an error code unknown to this client"
+    )
+
+
+def broker_error(code: int, context: str = "") -> BrokerError:
+    """The error for *code*; *context* says what failed and where, e.g. ``produce to clicks-3``."""
+    return BrokerError(error_facts(code), context)
