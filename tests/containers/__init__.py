@@ -1,0 +1,1 @@
+"""The system suite against a broker in a container."""

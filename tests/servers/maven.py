@@ -1,0 +1,108 @@
+"""Kafka's jars from Maven, once per machine: a runnable broker and its classes for every version."""
+
+import fcntl
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.servers.java import program
+
+__all__ = ["FetchError", "kafka_libs"]
+
+_TIMEOUT = 600
+
+_ARTIFACTS = {
+    "4.3.1": ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.kafka:kafka-tools:4.3.1"),
+    "3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1",),
+    "2.8.2": ("org.apache.kafka:kafka_2.13:2.8.2",),
+}
+"""What makes each version run. 3.9.1 brings ZooKeeper 3.8.4; the command-line tools of 4.x are a jar apart."""
+
+_POM = """\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>pyklient.tests</groupId>
+  <artifactId>kafka</artifactId>
+  <version>1</version>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</project>
+"""
+_DEPENDENCY = """\
+    <dependency><groupId>{}</groupId><artifactId>{}</artifactId><version>{}</version></dependency>"""
+
+
+class FetchError(Exception):
+    """Maven could not fetch the jars; the message ends with what it said."""
+
+
+def kafka_libs(version: str) -> Path:
+    """The directory with all jars of Kafka *version*, fetched into the cache if need be (about ten seconds).
+
+    The cache is ``$XDG_CACHE_HOME/pyklient/kafka/<version>``, by default under ``~/.cache``. Raises
+    MissingProgramError without Maven, FetchError where Maven fails.
+    """
+    pom = _POM.format(
+        dependencies="\n".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in _ARTIFACTS[version])
+    )
+    home = _cache() / version
+    libs, complete = home / "libs", home / "complete.xml"
+    if _reads(complete) == pom:
+        return libs
+    home.mkdir(parents=True, exist_ok=True)
+    with _lock(home / "lock"):
+        if _reads(complete) != pom:
+            complete.unlink(missing_ok=True)
+            _fetch(pom, libs, version)
+            written = home / "complete.new"
+            written.write_text(pom)
+            written.replace(complete)
+    return libs
+
+
+def _cache() -> Path:
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "pyklient" / "kafka"
+
+
+def _reads(path: Path) -> str | None:
+    try:
+        return path.read_text()
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def _lock(path: Path) -> Iterator[None]:
+    """Only one test run at a time fetches; the others wait for it and find the jars."""
+    with path.open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(pom: str, libs: Path, version: str) -> None:
+    maven = program("mvn")
+    with tempfile.TemporaryDirectory(dir=libs.parent) as scratch:
+        (Path(scratch) / "pom.xml").write_text(pom)
+        command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={scratch}/libs"]
+        try:
+            ran = subprocess.run(
+                command,
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                timeout=_TIMEOUT,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            raise FetchError(f"Maven did not fetch Kafka {version} within {_TIMEOUT} s") from None
+        if ran.returncode != 0:
+            said = (ran.stdout + ran.stderr).strip()[-2000:]
+            raise FetchError(f"Maven could not fetch Kafka {version}; is its repository reachable?\n{said}")
+        shutil.rmtree(libs, ignore_errors=True)
+        (Path(scratch) / "libs").rename(libs)
