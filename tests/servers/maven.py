@@ -15,12 +15,14 @@ __all__ = ["FetchError", "kafka_libs"]
 
 _TIMEOUT = 600
 
+_LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 _ARTIFACTS = {
-    "4.3.1": ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.kafka:kafka-tools:4.3.1"),
-    "3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1",),
-    "2.8.2": ("org.apache.kafka:kafka_2.13:2.8.2",),
+    "4.3.1": ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.kafka:kafka-tools:4.3.1", _LOGGER),
+    "3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", _LOGGER),
+    "2.8.2": ("org.apache.kafka:kafka_2.13:2.8.2", _LOGGER),
 }
-"""What makes each version run. 3.9.1 brings ZooKeeper 3.8.4; the command-line tools of 4.x are a jar apart."""
+"""What makes each version run. 3.9.1 brings ZooKeeper 3.8.4; 4.x has its command-line tools in a jar apart.
+None brings a logger: without one a broker that does not start dies in silence."""
 
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
