@@ -1,0 +1,201 @@
+"""Real Kafka brokers as child processes: KRaft clusters of 4.3.1, and 2.8.2 with ZooKeeper."""
+
+import base64
+import subprocess
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.servers.java import java_command
+from tests.servers.maven import kafka_libs
+from tests.servers.ports import HOST, free_port
+from tests.servers.process import ServerFailedError, ServerProcess
+from tests.servers.readiness import serves
+from tests.servers.reaper import Reaper
+from tests.servers.zookeeper import ZooKeeper
+
+__all__ = ["KraftCluster", "ZooKeeperKafka", "write_properties"]
+
+_NEWEST, _ZOOKEEPER_ERA = "4.3.1", "2.8.2"
+_LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
+_QUICK = {
+    "group.initial.rebalance.delay.ms": 0,
+    "group.min.session.timeout.ms": 100,
+    "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
+    "num.io.threads": 2,
+    "num.network.threads": 2,
+    "num.recovery.threads.per.data.dir": 1,
+    "offsets.topic.num.partitions": 4,
+    "transaction.state.log.num.partitions": 4,
+}
+"""What makes a broker of tests start fast, stay small and let groups notice a death soon."""
+
+
+def write_properties(path: Path, properties: Mapping[str, object]) -> Path:
+    """Write a Java properties file."""
+    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
+    return path
+
+
+class KraftCluster:
+    """Brokers of Kafka 4.3.1, each its own controller too. Nodes are numbered from 1.
+
+    ``settings`` go to every broker. ``listeners`` adds listeners, name → protocol, each with a free port
+    (see ``endpoint``). ``scram`` are users, name → password, created with both mechanisms.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        reaper: Reaper,
+        *,
+        brokers: int = 1,
+        settings: Mapping[str, object] | None = None,
+        listeners: Mapping[str, str] | None = None,
+        scram: Mapping[str, str] | None = None,
+    ) -> None:
+        self.name = f"kafka-{_NEWEST}"
+        self._libs = kafka_libs(_NEWEST)
+        self._listeners = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **(listeners or {})}
+        self._scram = dict(scram or {})
+        self._ports = {
+            node: {name: free_port() for name in self._listeners} for node in range(1, brokers + 1)
+        }
+        self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self.processes: dict[int, ServerProcess] = {}
+        for node in self._ports:
+            home = directory / f"node-{node}"
+            home.mkdir(parents=True)
+            properties = write_properties(
+                home / "server.properties", self._properties(node, home, settings or {})
+            )
+            command = java_command(self._libs, "kafka.Kafka", str(properties), options=_LOGGING)
+            self.processes[node] = ServerProcess(f"{self.name}-node-{node}", command, home, reaper)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(f"{HOST}:{ports['PLAINTEXT']}" for ports in self._ports.values())
+
+    def endpoint(self, listener: str, node: int = 1) -> int:
+        """The port of *listener* on *node*."""
+        return self._ports[node][listener]
+
+    def start(self) -> None:
+        """Format the storage, start all nodes at once, return when each knows all of them."""
+        for node in self.processes:
+            self._format(node)
+        for process in self.processes.values():
+            process.launch()
+        for node in self.processes:
+            self._wait_ready(node)
+
+    def kill(self, node: int = 1) -> None:
+        """SIGKILL one broker."""
+        self.processes[node].kill()
+
+    def restart(self, node: int = 1) -> None:
+        """Start a broker that was killed, on the same port and data; return when it serves."""
+        self.processes[node].launch()
+        self._wait_ready(node)
+
+    def stop(self) -> None:
+        """End all nodes. What they stored is thrown away, so nobody waits for it to be written."""
+        for process in self.processes.values():
+            process.kill()
+
+    def _properties(self, node: int, home: Path, settings: Mapping[str, object]) -> dict[str, object]:
+        ports = self._ports[node]
+        replicas = min(3, len(self._ports))
+        outward = [name for name in self._listeners if name != "CONTROLLER"]
+        return {
+            "process.roles": "broker,controller",
+            "node.id": node,
+            "controller.quorum.voters": ",".join(
+                f"{other}@{HOST}:{known['CONTROLLER']}" for other, known in self._ports.items()
+            ),
+            "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
+            "advertised.listeners": ",".join(f"{name}://{HOST}:{ports[name]}" for name in outward),
+            "listener.security.protocol.map": ",".join(f"{a}:{b}" for a, b in self._listeners.items()),
+            "inter.broker.listener.name": "PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": home / "data",
+            "default.replication.factor": replicas,
+            "min.insync.replicas": max(1, replicas - 1),
+            "offsets.topic.replication.factor": replicas,
+            "transaction.state.log.replication.factor": replicas,
+            "transaction.state.log.min.isr": max(1, replicas - 1),
+            "broker.heartbeat.interval.ms": 500,
+            "broker.session.timeout.ms": 3000,
+            "controller.quorum.election.timeout.ms": 500,
+            "controller.quorum.fetch.timeout.ms": 1000,
+            **_QUICK,
+            **settings,
+        }
+
+    def _format(self, node: int) -> None:
+        home = self.processes[node].directory
+        users = [
+            argument
+            for name, password in self._scram.items()
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
+            for argument in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
+        ]
+        arguments = ["format", "-t", self._cluster_id, "-c", str(home / "server.properties"), *users]
+        command = java_command(self._libs, "kafka.tools.StorageTool", *arguments, options=_LOGGING)
+        ran = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=60, check=False)
+        if ran.returncode != 0:
+            raise ServerFailedError(f"storage of {self.name} not formatted:\n{ran.stdout}{ran.stderr}")
+
+    def _wait_ready(self, node: int) -> None:
+        address = f"{HOST}:{self.endpoint('PLAINTEXT', node)}"
+        running = sum(process.running for process in self.processes.values())
+        self.processes[node].wait_ready(lambda: serves(address, running))
+
+
+class ZooKeeperKafka:
+    """One broker of Kafka 2.8.2 with a ZooKeeper of its own."""
+
+    def __init__(self, directory: Path, reaper: Reaper) -> None:
+        self.name = f"kafka-{_ZOOKEEPER_ERA}"
+        self.zookeeper = ZooKeeper(directory / "zookeeper", reaper)
+        home = directory / "broker"
+        home.mkdir()
+        self._port = free_port()
+        properties = write_properties(home / "server.properties", self._properties(home))
+        command = java_command(kafka_libs(_ZOOKEEPER_ERA), "kafka.Kafka", str(properties), options=_LOGGING)
+        self.process = ServerProcess(self.name, command, home, reaper)
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"{HOST}:{self._port}"
+
+    def start(self) -> None:
+        self.zookeeper.start()
+        self.restart()
+
+    def kill(self) -> None:
+        """SIGKILL the broker; ZooKeeper stays."""
+        self.process.kill()
+
+    def restart(self) -> None:
+        """Start the broker once ZooKeeper has forgotten its last life; return when it serves."""
+        self.zookeeper.wait_gone("/brokers/ids/0")
+        self.process.launch()
+        self.process.wait_ready(lambda: serves(self.bootstrap_servers))
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.zookeeper.stop()
+
+    def _properties(self, home: Path) -> dict[str, object]:
+        return {
+            "broker.id": 0,
+            "listeners": f"PLAINTEXT://{HOST}:{self._port}",
+            "log.dirs": home / "data",
+            "zookeeper.connect": self.zookeeper.hosts,
+            "zookeeper.session.timeout.ms": 2000,
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            **_QUICK,
+        }

@@ -1,0 +1,31 @@
+"""Free ports on the loopback interface."""
+
+import random
+import socket
+
+__all__ = ["HOST", "free_port"]
+
+HOST = "127.0.0.1"
+_LOWEST, _HIGHEST = 20_000, 32_000
+_issued: set[int] = set()
+_random = random.SystemRandom()
+
+
+def free_port() -> int:
+    """A port that nobody uses, never given out twice by this process.
+
+    It lies below the range from which the system takes the ports of outgoing connections: a client that
+    reconnects to a broker which is down must neither occupy its port nor, on loopback, reach itself.
+    """
+    for _ in range(1000):
+        port = _random.randrange(_LOWEST, _HIGHEST)
+        if port in _issued:
+            continue
+        with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+            try:
+                probe.bind((HOST, port))
+            except OSError:
+                continue
+        _issued.add(port)
+        return port
+    raise OSError(f"no free port between {_LOWEST} and {_HIGHEST}")

@@ -1,0 +1,119 @@
+"""A server program, in a process group of its own: started, waited for, killed, stopped, within bounds."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.servers.reaper import Reaper
+
+__all__ = ["ServerFailedError", "ServerProcess", "wait_until"]
+
+_STOP_TIMEOUT = 20.0
+_START_TIMEOUT = 90.0
+
+
+class ServerFailedError(Exception):
+    """A server ended or did not get ready; the message ends with the end of its log."""
+
+
+def wait_until(condition: Callable[[], bool], timeout: float, what: str, poll: float = 0.05) -> None:
+    """Return once *condition* holds; TimeoutError that says *what* did not come true in *timeout* seconds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {timeout:g} s")
+        time.sleep(poll)
+
+
+class ServerProcess:
+    """One server program with its log file. May be started again after it has ended."""
+
+    def __init__(self, name: str, command: Sequence[str], directory: Path, reaper: Reaper) -> None:
+        self.name = name
+        self.command = list(command)
+        self.directory = directory
+        self.log = directory / f"{name}.log"
+        self._reaper = reaper
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise ServerFailedError(f"{self.name} has not been started")
+        return self._process.pid
+
+    def launch(self, environment: Mapping[str, str] | None = None) -> None:
+        """Start the program; it may take a while to be ready."""
+        if self.running:
+            raise ServerFailedError(f"{self.name} runs already")
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self.command,
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, **(environment or {})},
+            )
+        self._reaper.adopt(self._process.pid)
+
+    def wait_ready(self, ready: Callable[[], bool], timeout: float = _START_TIMEOUT) -> None:
+        """Return once *ready*. Raises ServerFailedError if the program ends or is not ready in time."""
+
+        def ended_or_ready() -> bool:
+            if not self.running:
+                raise ServerFailedError(f"{self.name} ended while starting; {self.log}:\n{self.tail()}")
+            return ready()
+
+        try:
+            wait_until(ended_or_ready, timeout, f"{self.name} ready")
+        except TimeoutError as error:
+            raise ServerFailedError(f"{error}; {self.log}:\n{self.tail()}") from None
+
+    def kill(self) -> None:
+        """SIGKILL, and gone when this returns."""
+        self._signal(signal.SIGKILL)
+        self._reap(10)
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open, nothing answers."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Goes on after :meth:`pause`."""
+        self._signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        """SIGTERM, then SIGKILL for one that does not end in time."""
+        if not self.running:
+            return
+        self._signal(signal.SIGCONT)
+        self._signal(signal.SIGTERM)
+        try:
+            self._reap(_STOP_TIMEOUT)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def tail(self, lines: int = 30) -> str:
+        """The last lines of the log."""
+        try:
+            return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+        except FileNotFoundError:
+            return "(no log)"
+
+    def _signal(self, number: int) -> None:
+        if self.running:
+            os.killpg(self.pid, number)
+
+    def _reap(self, timeout: float) -> None:
+        if self._process is not None:
+            self._process.wait(timeout=timeout)
+            self._reaper.release(self._process.pid)

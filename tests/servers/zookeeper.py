@@ -1,0 +1,58 @@
+"""ZooKeeper 3.8.4, from the jars of Kafka 3.9.1."""
+
+import socket
+from pathlib import Path
+
+from tests.servers.java import java_command
+from tests.servers.maven import kafka_libs
+from tests.servers.ports import HOST, free_port
+from tests.servers.process import ServerProcess, wait_until
+from tests.servers.reaper import Reaper
+
+__all__ = ["ZooKeeper"]
+
+_QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
+
+
+class ZooKeeper:
+    """One ZooKeeper server on a free port. ``tick_ms`` bounds session time-outs: two to twenty ticks."""
+
+    def __init__(self, directory: Path, reaper: Reaper, tick_ms: int = 500) -> None:
+        directory.mkdir(parents=True)
+        self.port = free_port()
+        self.hosts = f"{HOST}:{self.port}"
+        settings = directory / "zoo.cfg"
+        settings.write_text(
+            f"tickTime={tick_ms}\n"
+            f"dataDir={directory / 'data'}\n"
+            f"clientPort={self.port}\n"
+            f"clientPortAddress={HOST}\n"
+            "admin.enableServer=false\n"
+            "maxClientCnxns=0\n"
+            "4lw.commands.whitelist=ruok,dump\n"
+        )
+        main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+        command = java_command(kafka_libs("3.9.1"), main, str(settings), heap="128m", options=_QUIET)
+        self.process = ServerProcess("zookeeper", command, directory, reaper)
+
+    def start(self) -> None:
+        """Start, and return when it answers."""
+        self.process.launch()
+        self.process.wait_ready(lambda: self._command("ruok") == "imok")
+
+    def stop(self) -> None:
+        """End it; what it stored is thrown away."""
+        self.process.kill()
+
+    def wait_gone(self, path: str, timeout: float = 30) -> None:
+        """Return once no session holds the ephemeral node *path*, such as that of a killed broker."""
+        wait_until(lambda: path not in self._command("dump").split(), timeout, f"{path} gone from ZooKeeper")
+
+    def _command(self, word: str) -> str:
+        """The answer to one of ZooKeeper's four-letter commands; empty when there is none."""
+        try:
+            with socket.create_connection((HOST, self.port), timeout=5) as connection:
+                connection.sendall(word.encode())
+                return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+        except OSError:
+            return ""
