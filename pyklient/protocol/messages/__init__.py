@@ -1,0 +1,226 @@
+"""Every message, by name and by API key."""
+
+from pyklient.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
+from pyklient.protocol.messages.fetch import FetchRequest, FetchResponse
+from pyklient.protocol.messages.groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    ListGroupsRequest,
+    ListGroupsResponse,
+)
+from pyklient.protocol.messages.membership import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    HeartbeatRequest,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from pyklient.protocol.messages.metadata import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
+from pyklient.protocol.messages.offsets import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from pyklient.protocol.messages.positions import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+)
+from pyklient.protocol.messages.produce import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from pyklient.protocol.messages.session import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    RequestHeader,
+    ResponseHeader,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
+from pyklient.protocol.messages.topics import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+from pyklient.protocol.messages.transactions import (
+    AddOffsetsToTxnRequest,
+    AddOffsetsToTxnResponse,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    EndTxnRequest,
+    EndTxnResponse,
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+)
+from pyklient.protocol.schema import Message
+
+__all__ = [
+    "REQUESTS",
+    "RESPONSES",
+    "request_class",
+    "response_class",
+    "RequestHeader",
+    "ResponseHeader",
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
+    "SaslHandshakeRequest",
+    "SaslHandshakeResponse",
+    "SaslAuthenticateRequest",
+    "SaslAuthenticateResponse",
+    "MetadataRequest",
+    "MetadataResponse",
+    "DescribeClusterRequest",
+    "DescribeClusterResponse",
+    "FindCoordinatorRequest",
+    "FindCoordinatorResponse",
+    "ProduceRequest",
+    "ProduceResponse",
+    "InitProducerIdRequest",
+    "InitProducerIdResponse",
+    "FetchRequest",
+    "FetchResponse",
+    "ListOffsetsRequest",
+    "ListOffsetsResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
+    "JoinGroupRequest",
+    "JoinGroupResponse",
+    "SyncGroupRequest",
+    "SyncGroupResponse",
+    "HeartbeatRequest",
+    "HeartbeatResponse",
+    "LeaveGroupRequest",
+    "LeaveGroupResponse",
+    "ConsumerProtocolSubscription",
+    "ConsumerProtocolAssignment",
+    "DescribeGroupsRequest",
+    "DescribeGroupsResponse",
+    "ListGroupsRequest",
+    "ListGroupsResponse",
+    "DeleteGroupsRequest",
+    "DeleteGroupsResponse",
+    "OffsetCommitRequest",
+    "OffsetCommitResponse",
+    "OffsetFetchRequest",
+    "OffsetFetchResponse",
+    "CreateTopicsRequest",
+    "CreateTopicsResponse",
+    "DeleteTopicsRequest",
+    "DeleteTopicsResponse",
+    "CreatePartitionsRequest",
+    "CreatePartitionsResponse",
+    "DescribeConfigsRequest",
+    "DescribeConfigsResponse",
+    "AddPartitionsToTxnRequest",
+    "AddPartitionsToTxnResponse",
+    "AddOffsetsToTxnRequest",
+    "AddOffsetsToTxnResponse",
+    "EndTxnRequest",
+    "EndTxnResponse",
+    "TxnOffsetCommitRequest",
+    "TxnOffsetCommitResponse",
+]
+
+REQUESTS: dict[int, type[Message]] = {
+    cls.api_key: cls
+    for cls in (
+        ApiVersionsRequest,
+        SaslHandshakeRequest,
+        SaslAuthenticateRequest,
+        MetadataRequest,
+        DescribeClusterRequest,
+        FindCoordinatorRequest,
+        ProduceRequest,
+        InitProducerIdRequest,
+        FetchRequest,
+        ListOffsetsRequest,
+        OffsetForLeaderEpochRequest,
+        JoinGroupRequest,
+        SyncGroupRequest,
+        HeartbeatRequest,
+        LeaveGroupRequest,
+        DescribeGroupsRequest,
+        ListGroupsRequest,
+        DeleteGroupsRequest,
+        OffsetCommitRequest,
+        OffsetFetchRequest,
+        CreateTopicsRequest,
+        DeleteTopicsRequest,
+        CreatePartitionsRequest,
+        DescribeConfigsRequest,
+        AddPartitionsToTxnRequest,
+        AddOffsetsToTxnRequest,
+        EndTxnRequest,
+        TxnOffsetCommitRequest,
+    )
+}
+"""Request classes by API key."""
+
+RESPONSES: dict[int, type[Message]] = {
+    cls.api_key: cls
+    for cls in (
+        ApiVersionsResponse,
+        SaslHandshakeResponse,
+        SaslAuthenticateResponse,
+        MetadataResponse,
+        DescribeClusterResponse,
+        FindCoordinatorResponse,
+        ProduceResponse,
+        InitProducerIdResponse,
+        FetchResponse,
+        ListOffsetsResponse,
+        OffsetForLeaderEpochResponse,
+        JoinGroupResponse,
+        SyncGroupResponse,
+        HeartbeatResponse,
+        LeaveGroupResponse,
+        DescribeGroupsResponse,
+        ListGroupsResponse,
+        DeleteGroupsResponse,
+        OffsetCommitResponse,
+        OffsetFetchResponse,
+        CreateTopicsResponse,
+        DeleteTopicsResponse,
+        CreatePartitionsResponse,
+        DescribeConfigsResponse,
+        AddPartitionsToTxnResponse,
+        AddOffsetsToTxnResponse,
+        EndTxnResponse,
+        TxnOffsetCommitResponse,
+    )
+}
+"""Response classes by API key."""
+
+
+def request_class(key: int) -> type[Message] | None:
+    """The request with API key *key*, None where there is none here."""
+    return REQUESTS.get(key)
+
+
+def response_class(key: int) -> type[Message] | None:
+    """The response with API key *key*, None where there is none here."""
+    return RESPONSES.get(key)

@@ -1,0 +1,177 @@
+"""Being a member of a group: join, take an assignment, stay alive, leave."""
+
+from pyklient.protocol.schema import (
+    EMPTY,
+    Blob,
+    Boolean,
+    Bytes,
+    Int16,
+    Int32,
+    Message,
+    String,
+    Struct,
+    always,
+    message,
+    since,
+    struct,
+    until,
+)
+
+__all__ = [
+    "JoinGroupRequest",
+    "JoinGroupResponse",
+    "SyncGroupRequest",
+    "SyncGroupResponse",
+    "HeartbeatRequest",
+    "HeartbeatResponse",
+    "LeaveGroupRequest",
+    "LeaveGroupResponse",
+    "ConsumerProtocolSubscription",
+    "ConsumerProtocolAssignment",
+]
+
+
+@message(key=11, versions=(0, 9), flexible=6)
+class JoinGroupRequest(Message):
+    """Asks to become, or stay, a member. Its protocols carry a subscription blob each."""
+
+    @struct
+    class JoinGroupRequestProtocol(Struct):
+        name: String = ""
+        metadata: Bytes = b""
+
+    group_id: String = ""
+    session_timeout_ms: Int32 = 0
+    rebalance_timeout_ms: Int32 = since(1, default=-1, ignorable=True)
+    member_id: String = ""
+    group_instance_id: String | None = since(5, default=None)
+    protocol_type: String = ""
+    protocols: list[JoinGroupRequestProtocol] = EMPTY
+    reason: String | None = since(8, default=None, ignorable=True)
+
+
+@message(key=11, versions=(0, 9), flexible=6)
+class JoinGroupResponse(Message):
+    """A new generation begins. Only the leader is told of the members, whose partitions it deals out."""
+
+    @struct
+    class JoinGroupResponseMember(Struct):
+        member_id: String = ""
+        group_instance_id: String | None = since(5, default=None, ignorable=True)
+        metadata: Bytes = b""
+
+    throttle_time_ms: Int32 = since(2, ignorable=True)
+    error_code: Int16 = 0
+    generation_id: Int32 = -1
+    protocol_type: String | None = since(7, default=None, ignorable=True)
+    protocol_name: String | None = always(nullable_since=7)
+    leader: String = ""
+    skip_assignment: Boolean = since(9)
+    member_id: String = ""
+    members: list[JoinGroupResponseMember] = EMPTY
+
+
+@message(key=14, versions=(0, 5), flexible=4)
+class SyncGroupRequest(Message):
+    """Fetches the member's assignment; the leader's carries everybody's."""
+
+    @struct
+    class SyncGroupRequestAssignment(Struct):
+        member_id: String = ""
+        assignment: Bytes = b""
+
+    group_id: String = ""
+    generation_id: Int32 = 0
+    member_id: String = ""
+    group_instance_id: String | None = since(3, default=None)
+    protocol_type: String | None = since(5, default=None, ignorable=True)
+    protocol_name: String | None = since(5, default=None, ignorable=True)
+    assignments: list[SyncGroupRequestAssignment] = EMPTY
+
+
+@message(key=14, versions=(0, 5), flexible=4)
+class SyncGroupResponse(Message):
+    """The member's own assignment blob."""
+
+    throttle_time_ms: Int32 = since(1, ignorable=True)
+    error_code: Int16 = 0
+    protocol_type: String | None = since(5, default=None, ignorable=True)
+    protocol_name: String | None = since(5, default=None, ignorable=True)
+    assignment: Bytes = b""
+
+
+@message(key=12, versions=(0, 4), flexible=4)
+class HeartbeatRequest(Message):
+    """The member is alive."""
+
+    group_id: String = ""
+    generation_id: Int32 = 0
+    member_id: String = ""
+    group_instance_id: String | None = since(3, default=None)
+
+
+@message(key=12, versions=(0, 4), flexible=4)
+class HeartbeatResponse(Message):
+    """Still a member, or error 27: the group rebalances."""
+
+    throttle_time_ms: Int32 = since(1, ignorable=True)
+    error_code: Int16 = 0
+
+
+@message(key=13, versions=(0, 5), flexible=4)
+class LeaveGroupRequest(Message):
+    """A member leaves without waiting for its time-out; from version 3 several may."""
+
+    @struct
+    class MemberIdentity(Struct):
+        member_id: String = since(3)
+        group_instance_id: String | None = since(3, default=None)
+        reason: String | None = since(5, default=None, ignorable=True)
+
+    group_id: String = ""
+    member_id: String = until(2)
+    members: list[MemberIdentity] = since(3)
+
+
+@message(key=13, versions=(0, 5), flexible=4)
+class LeaveGroupResponse(Message):
+    """Who has left."""
+
+    @struct
+    class MemberResponse(Struct):
+        member_id: String = since(3)
+        group_instance_id: String | None = since(3)
+        error_code: Int16 = since(3)
+
+    throttle_time_ms: Int32 = since(1, ignorable=True)
+    error_code: Int16 = 0
+    members: list[MemberResponse] = since(3)
+
+
+@message(versions=(0, 3))
+class ConsumerProtocolSubscription(Blob):
+    """What a consumer wants: its topics, and from version 1 the partitions that it holds (KIP-429)."""
+
+    @struct
+    class TopicPartition(Struct):
+        topic: String = since(1)
+        partitions: list[Int32] = since(1)
+
+    topics: list[String] = EMPTY
+    user_data: Bytes | None = None
+    owned_partitions: list[TopicPartition] = since(1, ignorable=True)
+    generation_id: Int32 = since(2, default=-1, ignorable=True)
+    rack_id: String | None = since(3, default=None, ignorable=True)
+
+
+@message(versions=(0, 3))
+class ConsumerProtocolAssignment(Blob):
+    """What a consumer gets: partitions by topic."""
+
+    @struct
+    class TopicPartition(Struct):
+        topic: String = ""
+        partitions: list[Int32] = EMPTY
+
+    assigned_partitions: list[TopicPartition] = EMPTY
+    user_data: Bytes | None = None

@@ -1,0 +1,114 @@
+"""Finding offsets: by timestamp, and by leader epoch."""
+
+from pyklient.protocol.schema import (
+    EMPTY,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    message,
+    since,
+    struct,
+    until,
+)
+
+__all__ = [
+    "ListOffsetsRequest",
+    "ListOffsetsResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
+]
+
+
+@message(key=2, versions=(0, 11), flexible=6)
+class ListOffsetsRequest(Message):
+    """The offset at a timestamp: -1 is the end, -2 the beginning, others the first record not older."""
+
+    @struct
+    class ListOffsetsTopic(Struct):
+        @struct
+        class ListOffsetsPartition(Struct):
+            partition_index: Int32 = 0
+            current_leader_epoch: Int32 = since(4, default=-1, ignorable=True)
+            timestamp: Int64 = 0
+            max_num_offsets: Int32 = until(0, default=1)
+
+        name: String = ""
+        partitions: list[ListOffsetsPartition] = EMPTY
+
+    ListOffsetsPartition = ListOffsetsTopic.ListOffsetsPartition
+
+    replica_id: Int32 = 0
+    isolation_level: Int8 = since(2)
+    topics: list[ListOffsetsTopic] = EMPTY
+    timeout_ms: Int32 = since(10, ignorable=True)
+
+
+@message(key=2, versions=(0, 11), flexible=6)
+class ListOffsetsResponse(Message):
+    """The offsets found. In version 0 a list of segment starts, newest first."""
+
+    @struct
+    class ListOffsetsTopicResponse(Struct):
+        @struct
+        class ListOffsetsPartitionResponse(Struct):
+            partition_index: Int32 = 0
+            error_code: Int16 = 0
+            old_style_offsets: list[Int64] = until(0)
+            timestamp: Int64 = since(1, default=-1)
+            offset: Int64 = since(1, default=-1)
+            leader_epoch: Int32 = since(4, default=-1)
+
+        name: String = ""
+        partitions: list[ListOffsetsPartitionResponse] = EMPTY
+
+    ListOffsetsPartitionResponse = ListOffsetsTopicResponse.ListOffsetsPartitionResponse
+
+    throttle_time_ms: Int32 = since(2, ignorable=True)
+    topics: list[ListOffsetsTopicResponse] = EMPTY
+
+
+@message(key=23, versions=(0, 4), flexible=4)
+class OffsetForLeaderEpochRequest(Message):
+    """Where did a leader epoch end? Tells a reader whether the log was truncated under it (KIP-320)."""
+
+    @struct
+    class OffsetForLeaderTopic(Struct):
+        @struct
+        class OffsetForLeaderPartition(Struct):
+            partition: Int32 = 0
+            current_leader_epoch: Int32 = since(2, default=-1, ignorable=True)
+            leader_epoch: Int32 = 0
+
+        topic: String = ""
+        partitions: list[OffsetForLeaderPartition] = EMPTY
+
+    OffsetForLeaderPartition = OffsetForLeaderTopic.OffsetForLeaderPartition
+
+    replica_id: Int32 = since(3, default=-2, ignorable=True)
+    topics: list[OffsetForLeaderTopic] = EMPTY
+
+
+@message(key=23, versions=(0, 4), flexible=4)
+class OffsetForLeaderEpochResponse(Message):
+    """The end offset of each epoch asked for."""
+
+    @struct
+    class OffsetForLeaderTopicResult(Struct):
+        @struct
+        class EpochEndOffset(Struct):
+            error_code: Int16 = 0
+            partition: Int32 = 0
+            leader_epoch: Int32 = since(1, default=-1, ignorable=True)
+            end_offset: Int64 = -1
+
+        topic: String = ""
+        partitions: list[EpochEndOffset] = EMPTY
+
+    EpochEndOffset = OffsetForLeaderTopicResult.EpochEndOffset
+
+    throttle_time_ms: Int32 = since(2, ignorable=True)
+    topics: list[OffsetForLeaderTopicResult] = EMPTY

@@ -1,0 +1,116 @@
+"""The first words on a connection: headers, versions, and who is speaking."""
+
+from pyklient.protocol.schema import (
+    EMPTY,
+    Boolean,
+    Bytes,
+    Int16,
+    Int32,
+    Int64,
+    Message,
+    String,
+    Struct,
+    message,
+    since,
+    struct,
+    tagged,
+)
+
+__all__ = [
+    "RequestHeader",
+    "ResponseHeader",
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
+    "SaslHandshakeRequest",
+    "SaslHandshakeResponse",
+    "SaslAuthenticateRequest",
+    "SaslAuthenticateResponse",
+]
+
+
+@message(versions=(0, 2), flexible=2)
+class RequestHeader(Message):
+    """In front of every request: version 2 with flexible ones, 1 with all others (0 has no client id)."""
+
+    request_api_key: Int16 = 0
+    request_api_version: Int16 = 0
+    correlation_id: Int32 = 0
+    client_id: String | None = since(1, compact=False)
+
+
+@message(versions=(0, 1), flexible=1)
+class ResponseHeader(Message):
+    """In front of every response. Version 1 goes with flexible responses, except that of ApiVersions."""
+
+    correlation_id: Int32 = 0
+
+
+@message(key=18, versions=(0, 4), flexible=3)
+class ApiVersionsRequest(Message):
+    """Which requests does the broker know? From version 3 it is told what software asks (KIP-511)."""
+
+    client_software_name: String = since(3, ignorable=True)
+    client_software_version: String = since(3, ignorable=True)
+
+
+@message(key=18, versions=(0, 4), flexible=3)
+class ApiVersionsResponse(Message):
+    """The versions a broker takes, by API key, and its cluster's features."""
+
+    @struct
+    class ApiVersion(Struct):
+        api_key: Int16 = 0
+        min_version: Int16 = 0
+        max_version: Int16 = 0
+
+    @struct
+    class SupportedFeatureKey(Struct):
+        name: String = since(3)
+        min_version: Int16 = since(3)
+        max_version: Int16 = since(3)
+
+    @struct
+    class FinalizedFeatureKey(Struct):
+        name: String = since(3)
+        max_version_level: Int16 = since(3)
+        min_version_level: Int16 = since(3)
+
+    error_code: Int16 = 0
+    api_keys: list[ApiVersion] = EMPTY
+    throttle_time_ms: Int32 = since(1, ignorable=True)
+    supported_features: list[SupportedFeatureKey] = tagged(0, since=3, ignorable=True)
+    finalized_features_epoch: Int64 = tagged(1, since=3, default=-1, ignorable=True)
+    finalized_features: list[FinalizedFeatureKey] = tagged(2, since=3, ignorable=True)
+    zk_migration_ready: Boolean = tagged(3, since=3, ignorable=True)
+
+
+@message(key=17, versions=(0, 1))
+class SaslHandshakeRequest(Message):
+    """Proposes a SASL mechanism. In version 0 raw tokens follow, in version 1 SaslAuthenticate requests."""
+
+    mechanism: String = ""
+
+
+@message(key=17, versions=(0, 1))
+class SaslHandshakeResponse(Message):
+    """Takes the mechanism, or names those that may be had."""
+
+    error_code: Int16 = 0
+    mechanisms: list[String] = EMPTY
+
+
+@message(key=36, versions=(0, 2), flexible=2)
+class SaslAuthenticateRequest(Message):
+    """One token of the client's side of the SASL exchange."""
+
+    auth_bytes: Bytes = b""
+
+
+@message(key=36, versions=(0, 2), flexible=2)
+class SaslAuthenticateResponse(Message):
+    """One token of the broker's side; the session's lifetime is 0 where it has no end."""
+
+    error_code: Int16 = 0
+    error_message: String | None = ""
+    auth_bytes: Bytes = b""
+    session_lifetime_ms: Int64 = since(1, ignorable=True)

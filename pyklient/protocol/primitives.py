@@ -1,0 +1,297 @@
+"""The protocol's elementary types: big-endian integers, strings, arrays, varints, tagged fields.
+
+A :class:`Reader` walks over one frame and never believes a length: every count is held against the bytes
+that remain before anything of that size is made. What does not parse is a :class:`ProtocolError`.
+
+A :class:`Writer` collects *parts*. Record bytes become parts of their own, so that they go from the
+producer's batch to the socket without a copy.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from pyklient.errors import ProtocolError
+
+__all__ = [
+    "Buffer",
+    "Reader",
+    "Writer",
+    "ZERO_UUID",
+    "encode_unsigned_varint",
+    "encode_varint",
+    "encode_varlong",
+    "size_of_unsigned_varint",
+    "zigzag",
+]
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+ZERO_UUID: Final = bytes(16)
+
+_INT8: Final = struct.Struct(">b")
+_INT16: Final = struct.Struct(">h")
+_UINT16: Final = struct.Struct(">H")
+_INT32: Final = struct.Struct(">i")
+_UINT32: Final = struct.Struct(">I")
+_INT64: Final = struct.Struct(">q")
+_FLOAT64: Final = struct.Struct(">d")
+_BOOL: Final = struct.Struct(">?")
+
+
+def zigzag(value: int) -> int:
+    """Fold the sign into the lowest bit, so that small negative numbers stay short: 0, -1, 1 → 0, 1, 2."""
+    return value << 1 if value >= 0 else (-value << 1) - 1
+
+
+def encode_unsigned_varint(value: int) -> bytes:
+    """*value* (0 or more) in groups of seven bits, lowest first; the high bit says that more follow."""
+    if value < 0x80:
+        return _ONE_BYTE[value]
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+_ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
+
+
+def encode_varint(value: int) -> bytes:
+    """A signed 32-bit number, zigzag and varint: one to five bytes."""
+    if not -(1 << 31) <= value < 1 << 31:
+        raise ValueError(f"{value} does not fit a varint of 32 bits")
+    return encode_unsigned_varint(zigzag(value))
+
+
+def encode_varlong(value: int) -> bytes:
+    """A signed 64-bit number, zigzag and varint: one to ten bytes."""
+    if not -(1 << 63) <= value < 1 << 63:
+        raise ValueError(f"{value} does not fit a varint of 64 bits")
+    return encode_unsigned_varint(zigzag(value))
+
+
+def size_of_unsigned_varint(value: int) -> int:
+    """How many bytes :func:`encode_unsigned_varint` needs for *value*."""
+    return max(1, (value.bit_length() + 6) // 7)
+
+
+class Reader:
+    """A position in one frame: ``data`` is the frame, ``pos`` the next byte, ``end`` the one past the last."""
+
+    __slots__ = ("data", "end", "pos")
+
+    def __init__(self, buffer: Buffer) -> None:
+        view = memoryview(buffer)
+        self.data = view if view.format == "B" else view.cast("B")
+        self.pos = 0
+        self.end = len(self.data)
+
+    @property
+    def remaining(self) -> int:
+        """Bytes not yet read."""
+        return self.end - self.pos
+
+    def finish(self) -> None:
+        """All bytes must have been read."""
+        if self.pos != self.end:
+            raise ProtocolError(f"{self.end - self.pos} bytes too many at the end")
+
+    def slice(self, length: int) -> memoryview:
+        """The next *length* bytes, as a view of the frame."""
+        start = self.pos
+        stop = start + length
+        if length < 0 or stop > self.end:
+            raise ProtocolError(
+                f"a length of {length} at byte {start}, where {self.end - start} bytes remain"
+            )
+        self.pos = stop
+        return self.data[start:stop]
+
+    def number(self, form: struct.Struct) -> Any:
+        """One fixed-size number."""
+        start = self.pos
+        self.pos = start + form.size
+        if self.pos > self.end:
+            raise ProtocolError(f"a number of {form.size} bytes at byte {start} is cut off")
+        return form.unpack_from(self.data, start)[0]
+
+    def int8(self) -> int:
+        """Signed, one byte."""
+        return int(self.number(_INT8))
+
+    def int16(self) -> int:
+        """Signed, two bytes."""
+        return int(self.number(_INT16))
+
+    def uint16(self) -> int:
+        """Unsigned, two bytes."""
+        return int(self.number(_UINT16))
+
+    def int32(self) -> int:
+        """Signed, four bytes."""
+        return int(self.number(_INT32))
+
+    def uint32(self) -> int:
+        """Unsigned, four bytes."""
+        return int(self.number(_UINT32))
+
+    def int64(self) -> int:
+        """Signed, eight bytes."""
+        return int(self.number(_INT64))
+
+    def float64(self) -> float:
+        """IEEE 754, eight bytes."""
+        return float(self.number(_FLOAT64))
+
+    def boolean(self) -> bool:
+        """One byte; anything but 0 is true."""
+        return bool(self.number(_BOOL))
+
+    def uuid(self) -> bytes:
+        """16 bytes."""
+        return bytes(self.slice(16))
+
+    def unsigned_varint(self) -> int:
+        """At most 32 bits, in one to five bytes."""
+        pos = self.pos
+        data = self.data
+        if pos < self.end and (first := data[pos]) < 0x80:
+            self.pos = pos + 1
+            return first
+        return self._long_varint(32)
+
+    def varint(self) -> int:
+        """Signed, at most 32 bits, zigzag."""
+        raw = self.unsigned_varint()
+        return (raw >> 1) ^ -(raw & 1)
+
+    def varlong(self) -> int:
+        """Signed, at most 64 bits, zigzag."""
+        raw = self._long_varint(64)
+        return (raw >> 1) ^ -(raw & 1)
+
+    def _long_varint(self, bits: int) -> int:
+        pos = start = self.pos
+        data = self.data
+        value = shift = 0
+        while True:
+            if pos >= self.end:
+                raise ProtocolError(f"a varint at byte {start} is cut off")
+            byte = data[pos]
+            pos += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                break
+            shift += 7
+            if shift >= bits:
+                raise ProtocolError(f"a varint at byte {start} is longer than {bits} bits")
+        if value >> bits:
+            raise ProtocolError(f"a varint at byte {start} is larger than {bits} bits")
+        self.pos = pos
+        return value
+
+    def length16(self) -> int:
+        """The length of a classic string: -1 stands for null."""
+        return self._at_least_null(self.int16())
+
+    def length32(self) -> int:
+        """The length of classic bytes, or of a classic array: -1 stands for null."""
+        return self._at_least_null(self.int32())
+
+    def compact_length(self) -> int:
+        """A length plus one as an unsigned varint: 0 stands for null (returned as -1)."""
+        return self.unsigned_varint() - 1
+
+    def _at_least_null(self, length: int) -> int:
+        if length < -1:
+            raise ProtocolError(f"a length of {length} before byte {self.pos}")
+        return length
+
+    def count(self, length: int, least: int) -> int:
+        """*length* as the number of elements of at least *least* bytes each, if that many can follow."""
+        if length < 0 or length * least > self.end - self.pos:
+            raise ProtocolError(
+                f"{length} elements at byte {self.pos}, where {self.end - self.pos} bytes remain"
+            )
+        return length
+
+    def string(self, length: int) -> str:
+        """*length* bytes of UTF-8."""
+        data = self.slice(length)
+        try:
+            return str(data, "utf-8")
+        except UnicodeDecodeError as error:
+            raise ProtocolError(f"a string that is not UTF-8 at byte {self.pos - length}: {error}") from None
+
+    def skip_tagged_fields(self) -> None:
+        """Step over tagged fields that nobody here knows."""
+        for _, size in self.tagged_fields():
+            self.slice(size)
+
+    def tagged_fields(self) -> Iterator[tuple[int, int]]:
+        """(tag, size) of each tagged field; the caller reads *size* bytes before it asks for the next."""
+        for _ in range(self.count(self.unsigned_varint(), 2)):
+            tag = self.unsigned_varint()
+            size = self.unsigned_varint()
+            if size > self.end - self.pos:
+                raise ProtocolError(
+                    f"tagged field {tag}: {size} bytes at byte {self.pos}, where {self.end - self.pos} remain"
+                )
+            yield tag, size
+
+
+class Writer:
+    """Bytes under construction. ``buf`` takes what comes next; ``parts`` are closed."""
+
+    __slots__ = ("buf", "parts")
+
+    def __init__(self) -> None:
+        self.buf = bytearray()
+        self.parts: list[Buffer] = []
+
+    def finish(self) -> list[Buffer]:
+        """All parts, in order."""
+        if self.buf or not self.parts:
+            self.parts.append(self.buf)
+            self.buf = bytearray()
+        return self.parts
+
+    def uuid(self, value: bytes) -> None:
+        """16 bytes."""
+        if len(value) != 16:
+            raise ValueError(f"a UUID has 16 bytes, not {len(value)}")
+        self.buf += value
+
+    def unsigned_varint(self, value: int) -> None:
+        """An unsigned number, low groups first."""
+        self.buf += encode_unsigned_varint(value)
+
+    def length16(self, length: int) -> None:
+        """The length of a classic string."""
+        if length > 0x7FFF:
+            raise ValueError(f"a string of {length} bytes is too long, 32767 is the most")
+        self.buf += _INT16.pack(length)
+
+    def length32(self, length: int) -> None:
+        """The length of classic bytes, or of a classic array."""
+        self.buf += _INT32.pack(length)
+
+    def compact_length(self, length: int) -> None:
+        """A length plus one as an unsigned varint; -1 (null) becomes 0."""
+        self.buf += encode_unsigned_varint(length + 1)
+
+    def records(
+        self, value: Buffer | Sequence[Buffer] | None, length: Callable[["Writer", int], None]
+    ) -> None:
+        """Record bytes, one buffer or several in a row, as parts of their own behind their length."""
+        if value is None:
+            length(self, -1)
+            return
+        buffers = [value] if isinstance(value, bytes | bytearray | memoryview) else value
+        length(self, sum(memoryview(buffer).nbytes for buffer in buffers))
+        self.parts.append(self.buf)
+        self.parts.extend(buffers)
+        self.buf = bytearray()

@@ -1,0 +1,238 @@
+"""Frames, correlation ids, and which version of a header goes where: one connection's bytes, without the connection.
+
+A frame is a length of four bytes and as many bytes. A broker answers one connection's requests in the order
+in which they came, so the answer at hand always belongs to the oldest request that expects one.
+
+Neither role is safe to use from several threads at once.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Final
+
+from pyklient.errors import ProtocolError, UnsupportedVersionError
+from pyklient.protocol.messages import (
+    REQUESTS,
+    RESPONSES,
+    ApiVersionsResponse,
+    ProduceRequest,
+    RequestHeader,
+    ResponseHeader,
+)
+from pyklient.protocol.primitives import Buffer, Reader, Writer
+from pyklient.protocol.schema import Message
+
+__all__ = ["ClientWire", "FrameReader", "ReceivedRequest", "ServerWire", "frame_length"]
+
+_LENGTH_SIZE: Final = 4
+_API_VERSIONS: Final = ApiVersionsResponse.api_key
+_UNSUPPORTED_VERSION: Final = 35
+_LAST_CORRELATION_ID: Final = 0x7FFFFFFF
+
+
+def frame_length(head: Buffer, max_frame: int) -> int:
+    """The length in the first four bytes of a frame.
+
+    Raises ProtocolError where it is negative or above *max_frame*, saying so if the bytes look like another
+    protocol's.
+    """
+    length = int.from_bytes(head[:_LENGTH_SIZE], "big", signed=True)
+    if 0 <= length <= max_frame:
+        return length
+    start = bytes(head[:_LENGTH_SIZE])
+    if start == b"HTTP":
+        raise ProtocolError("the peer answers in HTTP: this is a web server's port, not a Kafka broker's")
+    if start in (b"GET ", b"POST", b"HEAD", b"PUT ", b"OPTI"):
+        raise ProtocolError("the peer speaks HTTP, not Kafka's protocol")
+    if start[0] in (0x15, 0x16) and start[1] == 3:
+        raise ProtocolError("the peer speaks TLS: check that security_protocol fits the listener's port")
+    if length < 0:
+        raise ProtocolError(f"a frame of length {length}: the peer does not speak Kafka's protocol")
+    raise ProtocolError(f"a frame of {length} bytes, where at most {max_frame} are allowed")
+
+
+class FrameReader:
+    """Cuts a stream of bytes into frames. Holds no more than one frame of *max_frame* bytes."""
+
+    def __init__(self, max_frame: int) -> None:
+        self._max_frame = max_frame
+        self._buffer = bytearray()
+        self._needed = _LENGTH_SIZE
+        self._in_body = False
+
+    def feed(self, data: Buffer) -> list[bytes]:
+        """The frames that *data* completes, without their length. Raises ProtocolError for a bad length."""
+        frames: list[bytes] = []
+        view = memoryview(data)
+        start = 0
+        while True:
+            missing = self._needed - len(self._buffer)
+            stop = start + missing
+            if stop > len(view):
+                self._buffer += view[start:]
+                return frames
+            self._buffer += view[start:stop]
+            start = stop
+            if self._in_body:
+                frames.append(bytes(self._buffer))
+                self._needed = _LENGTH_SIZE
+            else:
+                self._needed = frame_length(self._buffer, self._max_frame)
+            self._in_body = not self._in_body
+            self._buffer = bytearray()
+
+    @property
+    def pending(self) -> int:
+        """Bytes of an unfinished frame that have come so far."""
+        return len(self._buffer) + (_LENGTH_SIZE if self._in_body else 0)
+
+
+class ClientWire:
+    """The side that asks. Remembers which responses are due."""
+
+    def __init__(self, client_id: str | None) -> None:
+        self._client_id = client_id
+        self._due: deque[tuple[int, type[Message], int]] = deque()
+        self.last_correlation_id = -1
+
+    @property
+    def in_flight(self) -> int:
+        """Requests whose response is due."""
+        return len(self._due)
+
+    def send(self, request: Message, version: int, *, expects_reply: bool = True) -> list[Buffer]:
+        """The frame of *request*, in parts. ``expects_reply=False`` is for ``acks=0``: no response comes.
+
+        Raises UnsupportedVersionError where *version* cannot carry what the request asks for.
+        """
+        key = request.api_key
+        correlation_id = (
+            0 if self.last_correlation_id >= _LAST_CORRELATION_ID else self.last_correlation_id + 1
+        )
+        header = RequestHeader(
+            request_api_key=key,
+            request_api_version=version,
+            correlation_id=correlation_id,
+            client_id=self._client_id,
+        )
+        parts = _frame(header, 2 if request.is_flexible(version) else 1, request, version)
+        self.last_correlation_id = correlation_id
+        if expects_reply:
+            self._due.append((correlation_id, RESPONSES[key], version))
+        return parts
+
+    def receive(self, frame: Buffer) -> tuple[int, Message]:
+        """The correlation id and the response in *frame* (without its length), which must be the next one due.
+
+        Raises ProtocolError.
+        """
+        reader = Reader(frame)
+        try:
+            correlation_id = reader.int32()
+        except ProtocolError:
+            raise ProtocolError(f"a response of {reader.end} bytes has no header") from None
+        if not self._due:
+            raise ProtocolError(f"a response with correlation id {correlation_id}, and no request is waiting")
+        expected, response_class, version = self._due[0]
+        if correlation_id != expected:
+            raise ProtocolError(
+                f"a response with correlation id {correlation_id}, where {expected} is the next one due"
+            )
+        self._due.popleft()
+        if response_class.api_key == _API_VERSIONS:
+            return correlation_id, _api_versions(reader, version)
+        if response_class.is_flexible(version):
+            reader.skip_tagged_fields()
+        response = response_class.read(reader, version)
+        _expect_end(reader, response_class, version)
+        return correlation_id, response
+
+
+def _api_versions(reader: Reader, version: int) -> Message:
+    """The one response that every client must be able to read: its header never has tagged fields, and a
+    broker that does not know the version asked for answers in version 0 (KIP-511).
+    """
+    if int.from_bytes(reader.data[reader.pos : reader.pos + 2], "big") == _UNSUPPORTED_VERSION:
+        version = 0
+    response = ApiVersionsResponse.read(reader, version)
+    _expect_end(reader, ApiVersionsResponse, version)
+    return response
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedRequest:
+    """A request as a server took it from the wire, with what is needed to answer it.
+
+    ``message`` is None where ``unsupported`` is true: an ApiVersions request of a version unknown here, to be
+    answered with error 35 and the versions that are known (KIP-511).
+    """
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str | None
+    message: Message | None
+
+    @property
+    def unsupported(self) -> bool:
+        """Whether this is an ApiVersions request of an unknown version."""
+        return self.message is None
+
+    @property
+    def expects_reply(self) -> bool:
+        """False for a produce request with ``acks=0``, which is never answered."""
+        return not (isinstance(self.message, ProduceRequest) and self.message.acks == 0)
+
+
+class ServerWire:
+    """The side that answers."""
+
+    def receive(self, frame: Buffer) -> ReceivedRequest:
+        """The request in *frame* (without its length).
+
+        Raises ProtocolError for an unknown API key or what does not parse, UnsupportedVersionError for a
+        version that is unknown here.
+        """
+        reader = Reader(frame)
+        key, version = reader.int16(), reader.int16()
+        request_class = REQUESTS.get(key)
+        if request_class is None:
+            raise ProtocolError(f"a request with the unknown API key {key}")
+        first, last = request_class.versions
+        if not first <= version <= last:
+            correlation_id = reader.int32()
+            if key == _API_VERSIONS:
+                return ReceivedRequest(key, version, correlation_id, None, None)
+            raise UnsupportedVersionError(
+                f"{request_class.__name__} has versions {first} to {last}, not {version}"
+            )
+        reader.pos = 0
+        header = RequestHeader.read(reader, 2 if request_class.is_flexible(version) else 1)
+        message = request_class.read(reader, version)
+        _expect_end(reader, request_class, version)
+        return ReceivedRequest(key, version, header.correlation_id, header.client_id, message)
+
+    def send(self, received: ReceivedRequest, response: Message) -> list[Buffer]:
+        """The frame that answers *received*, in parts."""
+        version = 0 if received.unsupported else received.version
+        flexible = response.is_flexible(version) and response.api_key != _API_VERSIONS
+        header = ResponseHeader(correlation_id=received.correlation_id)
+        return _frame(header, 1 if flexible else 0, response, version)
+
+
+def _frame(header: Message, header_version: int, body: Message, version: int) -> list[Buffer]:
+    """Length, header and body, in parts."""
+    writer = Writer()
+    start = writer.buf
+    start += bytes(_LENGTH_SIZE)
+    header.write(writer, header_version)
+    body.write(writer, version)
+    parts = writer.finish()
+    length = sum(memoryview(part).nbytes for part in parts) - _LENGTH_SIZE
+    start[:_LENGTH_SIZE] = length.to_bytes(_LENGTH_SIZE, "big")
+    return parts
+
+
+def _expect_end(reader: Reader, cls: type[Message], version: int) -> None:
+    if reader.remaining:
+        raise ProtocolError(f"{cls.__name__} v{version}: {reader.remaining} bytes too many at the end")
