@@ -10,8 +10,8 @@ from tests.servers.java import java_command
 from tests.servers.maven import kafka_libs
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerFailedError, ServerProcess
-from tests.servers.readiness import serves
 from tests.servers.reaper import Reaper
+from tests.servers.topics import serves
 from tests.servers.zookeeper import ZooKeeper
 
 __all__ = ["KraftCluster", "ZooKeeperKafka", "write_properties"]
@@ -103,6 +103,9 @@ class KraftCluster:
         for process in self.processes.values():
             process.kill()
 
+    def logs(self) -> dict[str, str]:
+        return {process.name: process.tail() for process in self.processes.values()}
+
     def _properties(self, node: int, home: Path, settings: Mapping[str, object]) -> dict[str, object]:
         ports = self._ports[node]
         replicas = min(3, len(self._ports))
@@ -186,6 +189,9 @@ class ZooKeeperKafka:
     def stop(self) -> None:
         self.process.kill()
         self.zookeeper.stop()
+
+    def logs(self) -> dict[str, str]:
+        return {self.name: self.process.tail(), "zookeeper": self.zookeeper.process.tail()}
 
     def _properties(self, home: Path) -> dict[str, object]:
         return {

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerProcess
-from tests.servers.readiness import serves
 from tests.servers.reaper import Reaper
+from tests.servers.topics import serves
 
 __all__ = ["ReferenceBroker"]
 
@@ -52,3 +52,6 @@ class ReferenceBroker:
     def stop(self) -> None:
         """SIGTERM: the broker closes its log."""
         self.process.stop()
+
+    def logs(self) -> dict[str, str]:
+        return {self.name: self.process.tail()}

@@ -7,7 +7,7 @@ from tests.servers.ports import HOST
 from tests.servers.reaper import Reaper
 from tests.servers.tls import Certificates
 
-__all__ = ["PASSWORD", "USER", "address", "secure_broker"]
+__all__ = ["PASSWORD", "USER", "SecureBroker"]
 
 USER, PASSWORD = "alice", "correct-horse"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -22,30 +22,44 @@ _LISTENERS = {
 }
 
 
-def secure_broker(directory: Path, reaper: Reaper, certificates: Certificates) -> KraftCluster:
-    """One broker: SECURE and PLAINSASL take USER by PLAIN and SCRAM; TLS any client; MUTUAL only certified ones.
+class SecureBroker(KraftCluster):
+    """One broker with a listener for every case.
 
-    EXPIRED and ELSEWHERE show a certificate that has ended and one for another host.
+    SECURE and PLAINSASL take USER with PASSWORD by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. TLS takes any
+    client, MUTUAL only certified ones. EXPIRED and ELSEWHERE show a certificate that has ended and one for
+    another host.
     """
-    settings: dict[str, object] = {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"}
-    stores = {"EXPIRED": certificates.expired, "ELSEWHERE": certificates.elsewhere}
-    for listener, protocol in _LISTENERS.items():
-        prefix = f"listener.name.{listener.lower()}"
-        if "SSL" in protocol.removeprefix("SASL_"):
-            settings[f"{prefix}.ssl.keystore.type"] = "PEM"
-            settings[f"{prefix}.ssl.keystore.location"] = stores.get(listener, certificates.server)
-            settings[f"{prefix}.ssl.truststore.type"] = "PEM"
-            settings[f"{prefix}.ssl.truststore.location"] = certificates.authority
-        if protocol.startswith("SASL"):
-            settings[f"{prefix}.plain.sasl.jaas.config"] = (
-                f'{_PLAIN} username="{USER}" password="{PASSWORD}" user_{USER}="{PASSWORD}";'
-            )
-            settings[f"{prefix}.scram-sha-256.sasl.jaas.config"] = _SCRAM
-            settings[f"{prefix}.scram-sha-512.sasl.jaas.config"] = _SCRAM
-    settings["listener.name.mutual.ssl.client.auth"] = "required"
-    return KraftCluster(directory, reaper, settings=settings, listeners=_LISTENERS, scram={USER: PASSWORD})
+
+    def __init__(self, directory: Path, reaper: Reaper) -> None:
+        self.certificates = Certificates(directory / "certificates")
+        settings: dict[str, object] = {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"}
+        for listener, protocol in _LISTENERS.items():
+            prefix = f"listener.name.{listener.lower()}"
+            if protocol.endswith("SSL"):
+                settings |= self._tls(prefix, listener)
+            if protocol.startswith("SASL"):
+                settings |= _sasl(prefix)
+        settings["listener.name.mutual.ssl.client.auth"] = "required"
+        super().__init__(directory, reaper, settings=settings, listeners=_LISTENERS, scram={USER: PASSWORD})
+
+    def address(self, listener: str, host: str = HOST) -> str:
+        """``host:port`` of *listener*."""
+        return f"{host}:{self.endpoint(listener)}"
+
+    def _tls(self, prefix: str, listener: str) -> dict[str, object]:
+        stores = {"EXPIRED": self.certificates.expired, "ELSEWHERE": self.certificates.elsewhere}
+        return {
+            f"{prefix}.ssl.keystore.type": "PEM",
+            f"{prefix}.ssl.keystore.location": stores.get(listener, self.certificates.server),
+            f"{prefix}.ssl.truststore.type": "PEM",
+            f"{prefix}.ssl.truststore.location": self.certificates.authority,
+        }
 
 
-def address(broker: KraftCluster, listener: str, host: str = HOST) -> str:
-    """``host:port`` of one of the listeners."""
-    return f"{host}:{broker.endpoint(listener)}"
+def _sasl(prefix: str) -> dict[str, object]:
+    users = f'username="{USER}" password="{PASSWORD}" user_{USER}="{PASSWORD}";'
+    return {
+        f"{prefix}.plain.sasl.jaas.config": f"{_PLAIN} {users}",
+        f"{prefix}.scram-sha-256.sasl.jaas.config": _SCRAM,
+        f"{prefix}.scram-sha-512.sasl.jaas.config": _SCRAM,
+    }

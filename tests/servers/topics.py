@@ -1,0 +1,69 @@
+"""Topics and groups as librdkafka sees them, so that set-up does not depend on the client under test."""
+
+import logging
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from tests.servers.process import wait_until
+
+__all__ = ["admin", "committed", "create_topic", "leaders", "serves"]
+
+_silent = logging.getLogger("tests.librdkafka")
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+
+def admin(bootstrap_servers: str) -> AdminClient:
+    """An admin client that keeps its opinions to itself."""
+    options: dict[str, Any] = {
+        "bootstrap.servers": bootstrap_servers,
+        "error_cb": lambda _error: None,
+        "log_level": 0,
+        "socket.timeout.ms": 5000,
+    }
+    return AdminClient(options, logger=_silent)
+
+
+def serves(bootstrap_servers: str, brokers: int = 1) -> bool:
+    """Whether *bootstrap_servers* answer and name at least *brokers* live brokers and a controller."""
+    try:
+        metadata = admin(bootstrap_servers).list_topics(timeout=1)
+    except KafkaException:
+        return False
+    return len(metadata.brokers) >= brokers and metadata.controller_id >= 0
+
+
+def create_topic(
+    bootstrap_servers: str, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
+) -> str:
+    """Create a topic, ``config`` with underscores for dots, and wait until each partition has a leader."""
+    dotted = {key.replace("_", "."): str(value) for key, value in (config or {}).items()}
+    client = admin(bootstrap_servers)
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dotted)
+    client.create_topics([topic], request_timeout=20)[name].result(timeout=30)
+    wait_until(
+        lambda: (
+            len([leader for leader in leaders(bootstrap_servers, name).values() if leader >= 0]) == partitions
+        ),
+        30,
+        f"leaders of {name}",
+    )
+    return name
+
+
+def leaders(bootstrap_servers: str, topic: str) -> dict[int, int]:
+    """Partition → id of its leader, -1 for none; empty for an unknown topic."""
+    metadata = admin(bootstrap_servers).list_topics(topic, timeout=10).topics[topic]
+    return {number: partition.leader for number, partition in metadata.partitions.items()}
+
+
+def committed(bootstrap_servers: str, group: str, topic: str) -> dict[int, int]:
+    """Partition → committed offset, of those that have one."""
+    asked = [ConsumerGroupTopicPartitions(group)]
+    answer = admin(bootstrap_servers).list_consumer_group_offsets(asked)[group].result(timeout=20)
+    found: list[TopicPartition] = answer.topic_partitions
+    return {item.partition: item.offset for item in found if item.topic == topic and item.offset >= 0}
