@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import pytest
 
-from tests.servers.fixtures import OWN_SERVERS, SERVERS
+from tests.servers.pool import OWN_SERVERS, SERVERS
 
 pytest_plugins = ["tests.servers.fixtures"]
 

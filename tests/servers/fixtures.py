@@ -9,16 +9,12 @@ from typing import Protocol
 import pytest
 
 from tests.servers.kafka import KraftCluster
-from tests.servers.pool import ExternalKafka, Server, ServerPool
+from tests.servers.pool import OWN_SERVERS, SERVERS, ExternalKafka, Server, ServerPool
 from tests.servers.reference import ReferenceBroker
 from tests.servers.secure import SecureBroker
 from tests.servers.topics import create_topic
 
-__all__ = ["OWN_SERVERS", "SERVERS", "NewName", "NewTopic"]
-
-SERVERS = pytest.StashKey[ServerPool]()
-OWN_SERVERS = {"kafka_cluster": "cluster", "secure_kafka": "secure", "reference_broker": "reference"}
-"""Fixtures that stand for one server each, by the server's name in the pool."""
+__all__ = ["NewName", "NewTopic"]
 
 _serial = itertools.count(1)
 

@@ -5,12 +5,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
 
+import pytest
+
 from tests.servers.kafka import KraftCluster, ZooKeeperKafka
 from tests.servers.reaper import Reaper
 from tests.servers.reference import ReferenceBroker
 from tests.servers.secure import SecureBroker
 
-__all__ = ["ExternalKafka", "Server", "ServerPool"]
+__all__ = ["OWN_SERVERS", "SERVERS", "ExternalKafka", "Server", "ServerPool"]
 
 
 class Server(Protocol):
@@ -57,6 +59,13 @@ class ExternalKafka:
 
     def logs(self) -> dict[str, str]:
         return {}
+
+
+SERVERS = pytest.StashKey["ServerPool"]()
+"""The pool of the run, once a test has used it."""
+
+OWN_SERVERS = {"kafka_cluster": "cluster", "reference_broker": "reference", "secure_kafka": "secure"}
+"""Fixtures that stand for one server each, by the server's name in the pool."""
 
 
 class ServerPool:
