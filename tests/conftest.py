@@ -40,13 +40,13 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    if "kafka" not in metafunc.fixturenames:
+    if "any_broker" not in metafunc.fixturenames:
         return
     chosen = _chosen(metafunc.config)
     for mark in metafunc.definition.iter_markers("brokers"):
         chosen = [name for name in chosen if name in mark.args or name not in _BROKERS]
     params = [pytest.param(name, marks=pytest.mark.java if "kafka" in name else ()) for name in chosen]
-    metafunc.parametrize("kafka", params, indirect=True, scope="session")
+    metafunc.parametrize("any_broker", params, indirect=True, scope="session")
 
 
 def _chosen(config: pytest.Config) -> list[str]:

@@ -44,14 +44,14 @@ def _needed(items: list[pytest.Item]) -> dict[str, None]:
     for item in items:
         if isinstance(item, pytest.Function):
             callspec = getattr(item, "callspec", None)
-            broker = callspec.params.get("kafka") if callspec else None
+            broker = callspec.params.get("any_broker") if callspec else None
             names = [broker, *(name for fixture, name in OWN_SERVERS.items() if fixture in item.fixturenames)]
             needed.update({name: None for name in names if name and name != "external"})
     return needed
 
 
 @pytest.fixture(scope="session")
-def kafka(request: pytest.FixtureRequest) -> Server:
+def any_broker(request: pytest.FixtureRequest) -> Server:
     """Each broker that the suite runs on, in turn."""
     if request.param == "external":
         return ExternalKafka(request.config.getoption("--bootstrap-servers"))
@@ -84,9 +84,9 @@ def reference_broker(servers: ServerPool) -> ReferenceBroker:
 
 
 @pytest.fixture
-def bootstrap(kafka: Server) -> str:
+def bootstrap(any_broker: Server) -> str:
     """``host:port`` of the broker that the suite runs on."""
-    return kafka.bootstrap_servers
+    return any_broker.bootstrap_servers
 
 
 @pytest.fixture
