@@ -79,7 +79,7 @@ def size_of_unsigned_varint(value: int) -> int:
 
 
 class Reader:
-    """A position in one frame: ``data`` is the frame, ``pos`` the next byte, ``end`` the one past the last."""
+    """A position in one frame: ``data`` is the frame, ``pos`` the next byte, ``end`` one past the last."""
 
     __slots__ = ("data", "end", "pos")
 

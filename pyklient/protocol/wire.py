@@ -1,4 +1,4 @@
-"""Frames, correlation ids, and which version of a header goes where: one connection's bytes, without the connection.
+"""Frames, correlation ids and headers: the bytes of one connection, without the connection.
 
 A frame is a length of four bytes and as many bytes. A broker answers one connection's requests in the order
 in which they came, so the answer at hand always belongs to the oldest request that expects one.
@@ -122,7 +122,7 @@ class ClientWire:
         return parts
 
     def receive(self, frame: Buffer) -> tuple[int, Message]:
-        """The correlation id and the response in *frame* (without its length), which must be the next one due.
+        """The correlation id and the response in *frame* (without its length); it must be the next one due.
 
         Raises ProtocolError.
         """
