@@ -1,0 +1,21 @@
+"""How long to wait before something that failed is tried again."""
+
+import random
+
+__all__ = ["Backoff"]
+
+_JITTER = 0.2
+
+
+class Backoff:
+    """Pauses that double from *first* to *longest* seconds, 20 % more or less at random, so that many
+    clients that failed together do not come back together (KIP-144, KIP-580)."""
+
+    def __init__(self, first: float, longest: float) -> None:
+        self._first = first
+        self._longest = max(first, longest)
+
+    def pause(self, failures: int) -> float:
+        """Seconds to wait after *failures* failures in a row, 1 or more."""
+        doubled = self._first * 2.0 ** min(failures - 1, 30)
+        return float(min(doubled, self._longest) * random.uniform(1 - _JITTER, 1 + _JITTER))

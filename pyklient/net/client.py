@@ -1,0 +1,274 @@
+"""The network as the clients see it: connections, metadata, and dialogues played to their end.
+
+One NetworkClient belongs to one Producer, connector or Admin, which closes it. It opens nothing until it is
+used, and starts no thread but the readers of shared connections.
+"""
+
+import os
+import random
+import time
+import weakref
+from collections.abc import Collection
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, NoReturn, TypeVar
+
+from pyklient.config import ClientConfig
+from pyklient.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    broker_error,
+)
+from pyklient.net.backoff import Backoff
+from pyklient.net.connection import Connection
+from pyklient.net.conversation import ANY, CONTROLLER, Ask, Conversation, Refresh, play
+from pyklient.net.metadata import Metadata, MetadataHolder
+from pyklient.net.opening import open_connection
+from pyklient.net.pool import Pool, Purpose
+from pyklient.net.security import tls_context
+from pyklient.net.transport import Endpoint
+from pyklient.protocol.messages import MetadataRequest, MetadataResponse
+
+__all__ = ["NetworkClient", "Purpose"]
+
+T = TypeVar("T")
+
+_FIRST_BOOTSTRAP_ID = -2
+
+
+class NetworkClient:
+    """Safe to use from several threads. Every call is bounded by its *timeout*, in seconds."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._bootstrap = tuple(
+            Endpoint(_FIRST_BOOTSTRAP_ID - index, host, port)
+            for index, (host, port) in enumerate(config.bootstrap)
+        )
+        self._retry = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        self._pool = Pool(
+            partial(open_connection, config, tls_context(config)),
+            Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000),
+            config.socket_connection_setup_timeout_ms / 1000,
+        )
+        self._holder = MetadataHolder()
+        self._refreshing: dict[object, Future[Metadata]] = {}
+        self._reached: set[tuple[str, int]] = set()
+        _clients.add(self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a client cannot be pickled: it holds connections. Make it where it is used, e.g. once in "
+            "each process, from the same options"
+        )
+
+    @property
+    def metadata(self) -> Metadata:
+        """The latest snapshot; empty before the first refresh."""
+        return self._holder.current
+
+    def refresh_metadata(
+        self, topics: Collection[str] | None, timeout: float, *, allow_auto_create: bool = False
+    ) -> Metadata:
+        """Ask for *topics* (None: all) and for the brokers, and return the new snapshot.
+
+        Threads that ask for the same at once share one request. What a topic's own error code says stays in
+        the snapshot. Raises KafkaTimeoutError, naming the last failure, when no broker answers in time;
+        AuthenticationError and other failures that do not pass, at once.
+        """
+        wanted = None if topics is None else frozenset(topics)
+        key = (wanted, allow_auto_create)
+        deadline = time.monotonic() + timeout
+        mine: Future[Metadata] = Future()
+        while (theirs := self._refreshing.setdefault(key, mine)) is not mine:
+            try:
+                return theirs.result(max(0.0, deadline - time.monotonic()))
+            except TimeoutError as error:
+                # Theirs may have run out of time, and ours not.
+                if time.monotonic() >= deadline:
+                    raise KafkaTimeoutError(f"no metadata within {timeout:.3g} s; {error}") from error
+        try:
+            metadata = self._fetch_metadata(wanted, allow_auto_create, deadline, timeout)
+        except BaseException as error:
+            del self._refreshing[key]
+            mine.set_exception(error)
+            raise
+        del self._refreshing[key]
+        mine.set_result(metadata)
+        return metadata
+
+    def connection(self, node_id: int, purpose: Purpose, timeout: float) -> Connection:
+        """The connection to a node for a purpose, opened if need be; -1 is whichever broker can be reached.
+
+        Asks for the metadata first if it does not know the node. A node that has just failed is left alone
+        for a while, which is waited for if *timeout* allows it (see ``wait_time``).
+        """
+        self._pool.raise_refusal()
+        if node_id == ANY:
+            return self._any_connection(purpose, timeout)
+        deadline = time.monotonic() + timeout
+        node = self.metadata.nodes.get(node_id)
+        if node is None:
+            node = self.refresh_metadata((), timeout).nodes.get(node_id)
+        if node is None:
+            known = ", ".join(map(str, sorted(self.metadata.nodes))) or "none"
+            raise BrokerConnectionError(
+                f"broker {node_id} is not in the cluster at the moment (known: {known}); it may be down"
+            )
+        return self._open(node.endpoint, purpose, deadline - time.monotonic())
+
+    def wait_time(self, node_id: int) -> float:
+        """Seconds for which a node is left alone because it could not be reached; 0: it may be tried."""
+        return self._pool.wait_time(node_id)
+
+    def play(self, conversation: Conversation[T], timeout: float) -> T:
+        """Play *conversation* in this thread and return its result. Raises what it raises, and
+        KafkaTimeoutError, naming the last failure, after *timeout* seconds."""
+        return play(conversation, self, timeout, self._retry)
+
+    def ask(self, step: Ask, timeout: float) -> Any:
+        """The response to one Ask, in *timeout* seconds or in its own, whichever is shorter."""
+        limit = self._config.request_timeout_ms / 1000 if step.timeout is None else step.timeout
+        deadline = time.monotonic() + min(limit, timeout)
+        node_id = self._controller(timeout) if step.to == CONTROLLER else step.to
+        connection = self.connection(node_id, step.purpose, deadline - time.monotonic())
+        remaining = max(deadline - time.monotonic(), 0.001)
+        return connection.ask(step.request, remaining, max_version=step.max_version)
+
+    def refresh(self, step: Refresh, timeout: float) -> Metadata:
+        """The snapshot for one Refresh."""
+        if step.known_ok and step.topics is not None and self._knows(step.topics):
+            return self.metadata
+        return self.refresh_metadata(step.topics, timeout)
+
+    def pause(self, seconds: float) -> None:
+        """Wait; raises ClosedError as soon as the client is closed, ForkError in a forked child."""
+        self._pool.pause(seconds)
+
+    def close(self) -> None:
+        """Close all connections; whoever waits on one gets a ClosedError. Bounded; may be called again."""
+        self._pool.close()
+        _clients.discard(self)
+
+    def abandon(self) -> None:
+        """In the child of a fork: let go of the parent's sockets; every later use raises ForkError."""
+        self._pool.abandon()
+
+    def _knows(self, topics: Collection[str]) -> bool:
+        metadata = self.metadata
+        if not metadata.nodes:
+            return False
+        infos = [metadata.topics.get(topic) for topic in topics]
+        return all(info is not None and not info.error for info in infos)
+
+    def _controller(self, timeout: float) -> int:
+        metadata = self.metadata
+        if metadata.controller_id not in metadata.nodes:
+            metadata = self.refresh_metadata((), timeout)
+        if metadata.controller_id not in metadata.nodes:
+            raise BrokerConnectionError("the cluster has no controller at the moment")
+        return metadata.controller_id
+
+    def _fetch_metadata(
+        self, topics: frozenset[str] | None, allow_auto_create: bool, deadline: float, timeout: float
+    ) -> Metadata:
+        failures = 0
+        while True:
+            remaining = deadline - time.monotonic()
+            try:
+                connection = self._any_connection(Purpose.OTHER, remaining)
+                response = _ask_metadata(connection, topics, allow_auto_create, deadline)
+                return self._holder.update(response, all_topics=topics is None)
+            except KafkaError as error:
+                failures += 1
+                pause = self._retry.pause(failures)
+                if not error.retriable:
+                    raise
+                if time.monotonic() + pause >= deadline:
+                    raise KafkaTimeoutError(
+                        f"no broker has answered within {timeout:.3g} s; the last failure: {error}"
+                    ) from error
+            self._pool.pause(pause)
+
+    def _any_connection(self, purpose: Purpose, timeout: float) -> Connection:
+        """A connection to any broker: one that is there, else to a node that is known, else to a bootstrap
+        server. All are tried before this fails; those left alone after a failure only if all are."""
+        nodes = [node.endpoint for node in self.metadata.nodes.values()]
+        random.shuffle(nodes)
+        candidates = [*nodes, *random.sample(self._bootstrap, len(self._bootstrap))]
+        for endpoint in candidates:
+            if (connection := self._pool.live(endpoint.node_id, purpose)) is not None:
+                return connection
+        rested = [endpoint for endpoint in candidates if not self._pool.wait_time(endpoint.node_id)]
+        if not rested:
+            rested = sorted(candidates, key=lambda endpoint: self._pool.wait_time(endpoint.node_id))
+        deadline = time.monotonic() + timeout
+        failures: list[KafkaError] = []
+        for endpoint in rested:
+            remaining = deadline - time.monotonic()
+            if remaining <= 0 and failures:
+                break
+            try:
+                return self._open(endpoint, purpose, remaining)
+            except AuthenticationError:
+                raise
+            except (BrokerConnectionError, KafkaTimeoutError) as error:
+                failures.append(error)
+        raise _none_reached(failures)
+
+    def _open(self, endpoint: Endpoint, purpose: Purpose, timeout: float) -> Connection:
+        try:
+            connection = self._pool.get(endpoint, purpose, timeout)
+        except (BrokerConnectionError, KafkaTimeoutError) as error:
+            raise self._with_origin(endpoint, error) from error
+        self._reached.add((endpoint.host, endpoint.port))
+        return connection
+
+    def _with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:
+        """*error*, saying so if the address came from the cluster itself and has never worked."""
+        address = (endpoint.host, endpoint.port)
+        if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
+            return error
+        return BrokerConnectionError(
+            f"{error}. The bootstrap server answered, and says that broker {endpoint.node_id} is at "
+            f"{endpoint.address}: usually that broker's advertised.listeners names a host or port that "
+            "cannot be reached from here"
+        )
+
+
+def _ask_metadata(
+    connection: Connection, topics: frozenset[str] | None, allow_auto_create: bool, deadline: float
+) -> MetadataResponse:
+    version = connection.version_of(MetadataRequest)
+    listed = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    request = MetadataRequest(
+        topics=[] if listed is None and version == 0 else listed,
+        # Brokers before 0.11 always create, where they are configured to.
+        allow_auto_topic_creation=allow_auto_create or version < 4,
+    )
+    response: MetadataResponse = connection.ask(request, max(deadline - time.monotonic(), 0.001))
+    if response.error_code:
+        raise broker_error(response.error_code, f"asking {connection.endpoint} for metadata")
+    return response
+
+
+def _none_reached(failures: list[KafkaError]) -> KafkaError:
+    if len(failures) == 1:
+        return failures[0]
+    return BrokerConnectionError(
+        "no broker could be reached: "
+        + "; ".join(f"({index}) {error}" for index, error in enumerate(failures, 1))
+    )
+
+
+_clients: "weakref.WeakSet[NetworkClient]" = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for client in list(_clients):
+        client.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,139 @@
+"""What is known of the cluster: one immutable snapshot, replaced whole by every refresh."""
+
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pyklient.model import TopicPartition
+from pyklient.net.transport import Endpoint
+from pyklient.protocol.messages import MetadataResponse
+from pyklient.protocol.primitives import ZERO_UUID
+
+__all__ = ["Metadata", "MetadataHolder", "Node", "PartitionInfo", "TopicInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker, and the address that it advertises."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """Where to connect to."""
+        return Endpoint(self.id, self.host, self.port)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionInfo:
+    """One partition: ``leader`` is a node's id, -1 for none; ``error`` is a broker's error code."""
+
+    leader: int
+    leader_epoch: int = -1
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    error: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """One topic: ``id`` is its UUID's 16 bytes, zeros where the broker has none; ``error`` an error code."""
+
+    name: str
+    id: bytes = ZERO_UUID
+    internal: bool = False
+    error: int = 0
+    partitions: Mapping[int, PartitionInfo] = field(default_factory=lambda: MappingProxyType({}))
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The cluster as some broker saw it at ``fetched_at`` (``time.monotonic``). Topics that nobody has
+    asked for are not in it, unless the last refresh was of all."""
+
+    nodes: Mapping[int, Node] = field(default_factory=lambda: MappingProxyType({}))
+    topics: Mapping[str, TopicInfo] = field(default_factory=lambda: MappingProxyType({}))
+    controller_id: int = -1
+    cluster_id: str | None = None
+    fetched_at: float = float("-inf")
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was fetched; infinite before the first time."""
+        return time.monotonic() - self.fetched_at
+
+    def leader(self, partition: TopicPartition) -> Node | None:
+        """The leader's node; None where the partition has none, or is not known."""
+        topic = self.topics.get(partition.topic)
+        info = topic.partitions.get(partition.partition) if topic is not None else None
+        return self.nodes.get(info.leader) if info is not None else None
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions *topic* has; 0 where it is not known."""
+        info = self.topics.get(topic)
+        return 0 if info is None else len(info.partitions)
+
+    def updated(self, response: MetadataResponse, *, all_topics: bool) -> "Metadata":
+        """The snapshot after *response*: its nodes and topics, and the topics it does not speak of as they
+        were, unless it was asked for all."""
+        topics = {} if all_topics else dict(self.topics)
+        for entry in response.topics:
+            if entry.name:
+                topics[entry.name] = _topic(entry, self.topics.get(entry.name))
+        nodes = {
+            node.node_id: Node(node.node_id, node.host, node.port, node.rack) for node in response.brokers
+        }
+        return Metadata(
+            nodes=MappingProxyType(nodes),
+            topics=MappingProxyType(topics),
+            controller_id=response.controller_id,
+            cluster_id=response.cluster_id,
+            fetched_at=time.monotonic(),
+        )
+
+
+def _topic(entry: "MetadataResponse.MetadataResponseTopic", before: TopicInfo | None) -> TopicInfo:
+    same = before is not None and before.id == bytes(entry.topic_id) != ZERO_UUID
+    known = before.partitions if before is not None and same else {}
+    partitions = {}
+    for item in entry.partitions:
+        info = PartitionInfo(
+            leader=item.leader_id,
+            leader_epoch=item.leader_epoch,
+            replicas=tuple(item.replica_nodes),
+            isr=tuple(item.isr_nodes),
+            error=item.error_code,
+        )
+        older = known.get(item.partition_index)
+        # A broker that lags behind still names the former leader, while an epoch never goes back (KIP-320).
+        # Without ids that cannot be told from a topic deleted and made again, whose epochs start anew.
+        if older is not None and 0 <= info.leader_epoch < older.leader_epoch:
+            info = older
+        partitions[item.partition_index] = info
+    return TopicInfo(
+        name=entry.name or "",
+        id=bytes(entry.topic_id),
+        internal=entry.is_internal,
+        error=entry.error_code,
+        partitions=MappingProxyType(dict(sorted(partitions.items()))),
+    )
+
+
+class MetadataHolder:
+    """The current snapshot. The lock is for writers: each builds on the snapshot that it found, so two
+    refreshes of different topics that end together would otherwise lose the topics of one."""
+
+    def __init__(self) -> None:
+        self.current = Metadata()
+        self._lock = threading.Lock()
+
+    def update(self, response: MetadataResponse, *, all_topics: bool) -> Metadata:
+        """Replace the snapshot by what it is after *response*."""
+        with self._lock:
+            self.current = self.current.updated(response, all_topics=all_topics)
+            return self.current

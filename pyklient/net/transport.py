@@ -1,0 +1,283 @@
+"""Bytes to and from one peer: a blocking TCP socket behind two functions, ``send`` and ``receive``.
+
+Time-outs are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO). ``settimeout`` would make the socket non-blocking
+underneath, and then every megabyte costs several trips through the GIL instead of one: a whole response
+is one ``recv`` with MSG_WAITALL, a whole request one ``sendmsg`` over its parts as they stand.
+
+A call never waits longer than its *patience* allows: a function that is asked before each wait how long
+the next may be, and that raises what the caller should see once there is no time left.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from pyklient.errors import BrokerConnectionError, KafkaError
+from pyklient.protocol.primitives import Buffer
+
+__all__ = [
+    "TICK",
+    "Deadline",
+    "Endpoint",
+    "Patience",
+    "PeerClosedError",
+    "TcpTransport",
+    "Transport",
+    "connect",
+]
+
+Patience = Callable[[], float]
+"""Seconds that the next wait may last; raises a KafkaError when waiting is over."""
+
+TICK = 0.5
+"""Longest single wait, in seconds: how late a cancelled or timed-out call may notice."""
+
+_WAITALL: int = getattr(socket, "MSG_WAITALL", 0)
+_HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
+_IOV_MAX = 1024  # Linux and macOS: sendmsg refuses more buffers than this
+
+
+class PeerClosedError(BrokerConnectionError):
+    """The peer ended the connection between two messages, or within one."""
+
+
+class Endpoint(NamedTuple):
+    """Where a broker is said to listen. Bootstrap servers have no id yet: theirs count down from -2."""
+
+    node_id: int
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        """``host:port``, with brackets around an IPv6 address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        if self.node_id < 0:
+            return f"bootstrap server {self.address}"
+        return f"broker {self.node_id} at {self.address}"
+
+
+class Deadline:
+    """Patience until a moment. *expired* makes the error for when it has passed; *cancelled* looks for a
+    reason to stop sooner (a client being closed) and gives its error, or None."""
+
+    def __init__(
+        self,
+        seconds: float,
+        expired: Callable[[], KafkaError],
+        cancelled: Callable[[], KafkaError | None] = lambda: None,
+    ) -> None:
+        self._at = time.monotonic() + seconds
+        self._expired = expired
+        self._cancelled = cancelled
+
+    def remaining(self) -> float:
+        """Seconds left in all, above 0; raises when there are none."""
+        if (error := self._cancelled()) is not None:
+            raise error
+        left = self._at - time.monotonic()
+        if left <= 0:
+            raise self._expired()
+        return left
+
+    def __call__(self) -> float:
+        return min(self.remaining(), TICK)
+
+
+class Transport(Protocol):
+    """What a connection needs of its bytes. ``send`` is called by one thread at a time, and so is
+    ``receive``; the two may overlap."""
+
+    def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
+        """Send all *parts* in order. Raises BrokerConnectionError, or what *patience* raises."""
+
+    def receive(self, size: int, patience: Patience) -> memoryview:
+        """Exactly *size* bytes, in memory of their own. Raises PeerClosedError at the end of the stream."""
+
+    def abort(self) -> None:
+        """Wake every thread that waits in ``send`` or ``receive``: they see a broken connection."""
+
+    def close(self) -> None:
+        """Give the socket back, without a word to the peer. Nobody may be inside a call."""
+
+
+class TcpTransport:
+    """A connected socket. Where the system lacks ``sendmsg`` or MSG_WAITALL, more and smaller calls do."""
+
+    def __init__(
+        self, sock: socket.socket, peer: str, *, gather: bool = _HAS_SENDMSG, receive_flags: int = _WAITALL
+    ) -> None:
+        self._socket = sock
+        self._peer = peer
+        self._gather = gather
+        self._receive_flags = receive_flags
+        self._waits: dict[int, float] = {}
+        sock.setblocking(True)
+
+    def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
+        waiting: Sequence[Buffer] = parts if self._gather else [b"".join(parts)]
+        while waiting:
+            self._wait_at_most(socket.SO_SNDTIMEO, patience())
+            try:
+                if self._gather:
+                    sent = self._socket.sendmsg(waiting[:_IOV_MAX])
+                else:
+                    sent = self._socket.send(waiting[0])
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._broken(error) from error
+            waiting = _unsent(waiting, sent)
+
+    def receive(self, size: int, patience: Patience) -> memoryview:
+        first = self.receive_some(size, patience, self._receive_flags) if size else b""
+        if len(first) == size:
+            return memoryview(first)
+        # Only now is memory of this size written to, so a length alone costs the receiver nothing.
+        whole = memoryview(bytearray(size))
+        have = len(first)
+        whole[:have] = first
+        while have < size:
+            self._wait_at_most(socket.SO_RCVTIMEO, patience())
+            try:
+                count = self._socket.recv_into(whole[have:], 0, self._receive_flags)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._broken(error) from error
+            if not count:
+                raise PeerClosedError(f"{self._peer} closed the connection in the middle of an answer")
+            have += count
+        return whole
+
+    def receive_some(self, limit: int, patience: Patience, flags: int = 0) -> bytes:
+        """What has arrived, at least one byte and at most *limit*."""
+        while True:
+            self._wait_at_most(socket.SO_RCVTIMEO, patience())
+            try:
+                data = self._socket.recv(limit, flags)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._broken(error) from error
+            if not data:
+                raise PeerClosedError(f"{self._peer} closed the connection")
+            return data
+
+    def abort(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _wait_at_most(self, option: int, seconds: float) -> None:
+        if self._waits.get(option) == seconds:
+            return
+        micros = max(int(seconds * 1e6), 1000)  # 0 would mean: for ever
+        try:
+            self._socket.setsockopt(
+                socket.SOL_SOCKET, option, struct.pack("ll", micros // 1_000_000, micros % 1_000_000)
+            )
+        except OSError as error:
+            raise self._broken(error) from error
+        self._waits[option] = seconds
+
+    def _broken(self, error: OSError) -> BrokerConnectionError:
+        return BrokerConnectionError(f"the connection to {self._peer} broke: {error.strerror or error}")
+
+
+def _unsent(parts: Sequence[Buffer], sent: int) -> Sequence[Buffer]:
+    """What is left of *parts* after *sent* bytes of them, without copying any."""
+    for index, part in enumerate(parts):
+        if sent < len(part):
+            return [memoryview(part)[sent:], *parts[index + 1 :]]
+        sent -= len(part)
+    return ()
+
+
+def connect(
+    endpoint: Endpoint, deadline: Deadline, *, send_buffer: int = -1, receive_buffer: int = -1
+) -> socket.socket:
+    """A connected socket to *endpoint*. All addresses of the name are tried in turn, each with its share
+    of the time. Raises BrokerConnectionError that says what failed for which address."""
+    failures = []
+    addresses = _resolve(endpoint)
+    for index, (family, kind, protocol, address) in enumerate(addresses):
+        try:
+            sock = socket.socket(family, kind, protocol)
+        except OSError as error:
+            failures.append(_failure(endpoint, address, error))
+            continue
+        try:
+            _set_buffers(sock, send_buffer, receive_buffer)
+            _connect_within(sock, address, deadline, deadline.remaining() / (len(addresses) - index))
+        except OSError as error:
+            sock.close()
+            if isinstance(error, KafkaError):
+                raise
+            failures.append(_failure(endpoint, address, error))
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise BrokerConnectionError(f"cannot connect to {endpoint}: " + "; ".join(dict.fromkeys(failures)))
+
+
+def _resolve(endpoint: Endpoint) -> list[tuple[int, int, int, tuple[object, ...]]]:
+    try:
+        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a host name"
+        raise BrokerConnectionError(
+            f"cannot connect to {endpoint}: no address for the host name {endpoint.host!r} ({reason}); "
+            "check its spelling, and that this machine can resolve it"
+        ) from error
+    return [(int(family), int(kind), protocol, address) for family, kind, protocol, _, address in found]
+
+
+def _set_buffers(sock: socket.socket, send_buffer: int, receive_buffer: int) -> None:
+    if send_buffer >= 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
+    if receive_buffer >= 0:
+        # Before connecting: the window scale is agreed on in the first packet.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _connect_within(
+    sock: socket.socket, address: tuple[object, ...], deadline: Deadline, share: float
+) -> None:
+    """Connect within *share* seconds, looking at *deadline* every tick. Raises OSError."""
+    sock.setblocking(False)
+    code = sock.connect_ex(address)
+    if code in (errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR):
+        give_up = time.monotonic() + share
+        poll = select.poll()
+        poll.register(sock, select.POLLOUT)
+        while not poll.poll(1000 * min(deadline(), max(give_up - time.monotonic(), 0.001))):
+            if time.monotonic() >= give_up:
+                raise TimeoutError(errno.ETIMEDOUT, f"no answer within {share:.1f} s")
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
+def _failure(endpoint: Endpoint, address: tuple[object, ...], error: OSError) -> str:
+    """One sentence on why *address* failed, and what to look at."""
+    where = "" if address[0] == endpoint.host else f"{address[0]}: "
+    if error.errno == errno.ECONNREFUSED:
+        return f"{where}connection refused; is the broker running, and is {endpoint.port} its port?"
+    if isinstance(error, TimeoutError):
+        return f"{where}{error.strerror}; is the address right, and does a firewall let it through?"
+    return f"{where}{error.strerror or error}"
