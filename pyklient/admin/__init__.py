@@ -1,0 +1,23 @@
+"""Looking after topics and groups: Admin, and what it describes."""
+
+from pyklient.admin.admin import Admin
+from pyklient.admin.descriptions import (
+    ClusterDescription,
+    GroupDescription,
+    GroupListing,
+    MemberDescription,
+    PartitionDescription,
+    PartitionLag,
+    TopicDescription,
+)
+
+__all__ = [
+    "Admin",
+    "ClusterDescription",
+    "GroupDescription",
+    "GroupListing",
+    "MemberDescription",
+    "PartitionDescription",
+    "PartitionLag",
+    "TopicDescription",
+]

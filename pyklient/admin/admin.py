@@ -1,0 +1,168 @@
+"""Admin: one call per thing a person or a deployment wants done to topics and groups."""
+
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn, Self, TypeVar
+
+from pyklient.admin import groups, topics
+from pyklient.admin.descriptions import (
+    ClusterDescription,
+    GroupDescription,
+    GroupListing,
+    PartitionLag,
+    TopicDescription,
+)
+from pyklient.config import AdminConfig
+from pyklient.errors import ConfigurationError
+from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.net.client import NetworkClient
+from pyklient.net.conversation import Conversation, Refresh, list_offsets
+
+__all__ = ["Admin"]
+
+_Result = TypeVar("_Result")
+
+_LATEST, _EARLIEST = -1, -2
+
+
+class Admin:
+    """Creates, deletes and describes topics; lists, describes and deletes groups.
+
+    Safe to use from several threads. Each call takes ``timeout`` in seconds (default:
+    ``default_api_timeout_ms``) and raises KafkaTimeoutError when it runs out, BrokerError when the
+    cluster refuses, BrokerConnectionError or AuthenticationError when it cannot be reached.
+    """
+
+    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Any) -> None:
+        self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+        self._client = NetworkClient(self._config)
+        self._closed = False
+
+    def create_topic(
+        self,
+        name: str,
+        partitions: int = 1,
+        replication_factor: int = 1,
+        config: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Create a topic; returns when each of its partitions has a leader.
+
+        -1 for *partitions* or *replication_factor* takes the cluster's default (brokers since 2.4).
+        A topic of that name is BrokerError TOPIC_ALREADY_EXISTS.
+        """
+        for option, value in (("partitions", partitions), ("replication_factor", replication_factor)):
+            if value < 1 and value != -1:
+                raise ConfigurationError(
+                    f"{option}={value} is out of range: 1 and up, or -1 for the cluster's default"
+                )
+        settings = {key: str(value) for key, value in (config or {}).items()}
+        waiting = self._seconds(timeout)
+        dialogue = topics.create_topic(name, partitions, replication_factor, settings, int(waiting * 1000))
+        self._play(dialogue, waiting)
+
+    def create_partitions(self, topic: str, total: int, timeout: float | None = None) -> None:
+        """Grow *topic* to *total* partitions. Keys move to other partitions from then on."""
+        waiting = self._seconds(timeout)
+        self._play(topics.create_partitions(topic, total, int(waiting * 1000)), waiting)
+
+    def delete_topic(self, name: str, timeout: float | None = None) -> None:
+        """Delete a topic with its records; returns when the brokers no longer show it."""
+        waiting = self._seconds(timeout)
+        self._play(topics.delete_topic(name, int(waiting * 1000)), waiting)
+
+    def topics(self, internal: bool = False, timeout: float | None = None) -> list[str]:
+        """Names of all topics, sorted; *internal* ones such as ``__consumer_offsets`` on request."""
+        return self._play(topics.list_topics(internal), timeout)
+
+    def describe_topic(self, name: str, timeout: float | None = None) -> TopicDescription:
+        """Partitions with leaders and replicas, and the settings made on the topic itself."""
+        return self._play(topics.describe_topic(name), timeout)
+
+    def groups(self, timeout: float | None = None) -> list[GroupListing]:
+        """All groups of all brokers, sorted by name."""
+        return self._play(groups.list_groups(), timeout)
+
+    def describe_group(self, group_id: str, timeout: float | None = None) -> GroupDescription:
+        """State, protocol and members. No such group: BrokerError GROUP_ID_NOT_FOUND."""
+        return self._play(groups.describe_group(group_id), timeout)
+
+    def group_offsets(
+        self, group_id: str, timeout: float | None = None
+    ) -> dict[TopicPartition, OffsetAndMetadata]:
+        """The offsets a group has committed to Kafka; empty for an unknown group."""
+        return self._play(groups.group_offsets(group_id), timeout)
+
+    def group_lag(self, group_id: str, timeout: float | None = None) -> dict[TopicPartition, PartitionLag]:
+        """How far the group is, in each partition it has committed an offset for and that still exists."""
+        return self._play(_group_lag(group_id), timeout)
+
+    def delete_group(self, group_id: str, timeout: float | None = None) -> None:
+        """Delete a group and its offsets. With members in it: BrokerError NON_EMPTY_GROUP."""
+        self._play(groups.delete_group(group_id), timeout)
+
+    def start_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The first offset still kept, by partition."""
+        return self._play(_offsets(partitions, _EARLIEST), timeout)
+
+    def end_offsets(
+        self, partitions: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """The offset the next record will get (the high watermark), by partition."""
+        return self._play(_offsets(partitions, _LATEST), timeout)
+
+    def cluster(self, timeout: float | None = None) -> ClusterDescription:
+        """The brokers, and which of them is the controller."""
+        return self._play(_cluster(), timeout)
+
+    def close(self) -> None:
+        """Close the connections. Further calls raise ClosedError; closing twice is fine."""
+        self._closed = True
+        self._client.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2, source=self)
+            self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Admin of {self._config.bootstrap_servers}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Admin holds connections and cannot be pickled; pass its options and make one where it is used"
+        )
+
+    def _seconds(self, timeout: float | None) -> float:
+        return self._config.default_api_timeout_ms / 1000 if timeout is None else timeout
+
+    def _play(self, dialogue: Conversation[_Result], timeout: float | None) -> _Result:
+        return self._client.play(dialogue, self._seconds(timeout))
+
+
+def _group_lag(group_id: str) -> Conversation[dict[TopicPartition, PartitionLag]]:
+    committed = yield from groups.group_offsets(group_id)
+    metadata = yield Refresh(sorted({tp.topic for tp in committed}))
+    still_there = [tp for tp in committed if metadata.partition_count(tp.topic)]
+    ends = yield from _offsets(still_there, _LATEST)
+    return {tp: PartitionLag(committed[tp].offset, ends[tp]) for tp in still_there}
+
+
+def _offsets(partitions: Iterable[TopicPartition], at: int) -> Conversation[dict[TopicPartition, int]]:
+    wanted = dict.fromkeys(partitions, at)
+    found = yield from list_offsets(wanted)
+    return {tp: found[tp].offset for tp in wanted}
+
+
+def _cluster() -> Conversation[ClusterDescription]:
+    metadata = yield Refresh(())
+    brokers = tuple(node for _, node in sorted(metadata.nodes.items()))
+    return ClusterDescription(metadata.cluster_id, metadata.controller_id, brokers)

@@ -1,0 +1,140 @@
+"""Admin's dialogues played with a list of answers: controllers that move, answers that are lost."""
+
+from collections.abc import Iterable
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from pyklient.admin.groups import delete_group, describe_group
+from pyklient.admin.topics import create_topic, delete_topic
+from pyklient.errors import BrokerConnectionError, BrokerError, ProtocolError
+from pyklient.net.conversation import CONTROLLER, Ask, Conversation, Pause, Refresh, Step
+from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
+from pyklient.protocol.messages import (
+    CreateTopicsResponse,
+    DeleteGroupsResponse,
+    DeleteTopicsResponse,
+    DescribeGroupsResponse,
+    FindCoordinatorResponse,
+)
+
+_NOT_CONTROLLER, _TOPIC_EXISTS, _UNKNOWN_TOPIC = 41, 36, 3
+_NOT_COORDINATOR, _NO_GROUP, _LOADING = 16, 69, 14
+
+
+def _play(dialogue: Conversation[Any], answers: Iterable[Any]) -> tuple[Any, list[Step]]:
+    """Play with *answers* to each Ask and Refresh in turn; the result and every step taken."""
+    steps: list[Step] = []
+    remaining = iter(answers)
+    try:
+        step = next(dialogue)
+        while True:
+            steps.append(step)
+            answer = None if isinstance(step, Pause) else next(remaining)
+            step = dialogue.throw(answer) if isinstance(answer, Exception) else dialogue.send(answer)
+    except StopIteration as end:
+        assert next(remaining, None) is None
+        return end.value, steps
+
+
+def _metadata(*leaders: int, topic: str = "clicks") -> Metadata:
+    partitions = {number: PartitionInfo(leader) for number, leader in enumerate(leaders)}
+    info = TopicInfo(topic, partitions=partitions, error=0 if leaders else _UNKNOWN_TOPIC)
+    nodes = {1: Node(1, "one", 9092)}
+    return Metadata(nodes=MappingProxyType(nodes), topics=MappingProxyType({topic: info}), controller_id=1)
+
+
+def _created(code: int, message: str | None = None) -> CreateTopicsResponse:
+    result = CreateTopicsResponse.CreatableTopicResult(name="clicks", error_code=code, error_message=message)
+    return CreateTopicsResponse(topics=[result])
+
+
+def _deleted(code: int) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=[DeleteTopicsResponse.DeletableTopicResult(name="clicks", error_code=code)]
+    )
+
+
+def test_a_creation_follows_the_controller_and_waits_for_every_leader() -> None:
+    answers = [
+        _created(_NOT_CONTROLLER),
+        _metadata(),
+        _created(0),
+        _metadata(),
+        _metadata(1, -1),
+        _metadata(1, 1),
+    ]
+    _, steps = _play(create_topic("clicks", 2, 1, {}, 1000), answers)
+    assert [step.to for step in steps if isinstance(step, Ask)] == [CONTROLLER, CONTROLLER]
+    assert [step.topics for step in steps if isinstance(step, Refresh)] == [(), *3 * [["clicks"]]]
+
+
+def test_a_topic_made_by_a_request_whose_answer_was_lost_counts_as_created() -> None:
+    lost = BrokerConnectionError("gone")
+    _play(create_topic("clicks", 1, 1, {}, 1000), [lost, _metadata(), _created(_TOPIC_EXISTS), _metadata(1)])
+
+
+def test_a_topic_that_somebody_else_made_is_an_error_with_the_brokers_words() -> None:
+    with pytest.raises(BrokerError, match=r"create topic clicks \(broker: it is there\)"):
+        _play(create_topic("clicks", 1, 1, {}, 1000), [_created(_TOPIC_EXISTS, "it is there")])
+
+
+def test_a_deletion_whose_answer_was_lost_counts_when_the_topic_is_gone() -> None:
+    lost = BrokerConnectionError("gone")
+    _, steps = _play(
+        delete_topic("clicks", 1000),
+        [lost, _metadata(1), _deleted(_UNKNOWN_TOPIC), _metadata(1), _metadata()],
+    )
+    assert isinstance(steps[-1], Refresh)
+
+
+def test_an_answer_about_nothing_is_the_brokers_fault() -> None:
+    with pytest.raises(ProtocolError, match="answered about 0"):
+        _play(create_topic("clicks", 1, 1, {}, 1000), [CreateTopicsResponse(topics=[])])
+
+
+def _coordinator() -> list[Any]:
+    return [FindCoordinatorResponse(node_id=1, host="one", port=9092), _metadata(1)]
+
+
+def _described(code: int = 0, state: str = "Stable", blob: bytes = b"") -> DescribeGroupsResponse:
+    member = DescribeGroupsResponse.DescribedGroupMember(member_id="m", member_assignment=blob)
+    group = DescribeGroupsResponse.DescribedGroup(
+        error_code=code, group_id="g", group_state=state, protocol_type="consumer", members=[member]
+    )
+    return DescribeGroupsResponse(groups=[group])
+
+
+def test_a_group_is_asked_for_again_where_its_coordinator_has_moved_to_or_is_loading() -> None:
+    answers = [
+        *_coordinator(),
+        _described(_NOT_COORDINATOR),
+        *_coordinator(),
+        _described(_LOADING),
+        *_coordinator(),
+        _described(),
+    ]
+    group, _ = _play(describe_group("g"), answers)
+    assert (group.state, group.coordinator) == ("Stable", 1)
+
+
+def test_a_dead_group_is_one_that_is_not_there() -> None:
+    with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
+        _play(describe_group("g"), [*_coordinator(), _described(state="Dead")])
+
+
+def test_an_assignment_that_does_not_parse_leaves_the_rest_of_the_description() -> None:
+    group, _ = _play(describe_group("g"), [*_coordinator(), _described(blob=b"\x00\x01\xff")])
+    assert [(member.member_id, member.assignment) for member in group.members] == [("m", ())]
+
+
+def test_a_group_deleted_by_a_request_whose_answer_was_lost_counts_as_deleted() -> None:
+    gone = DeleteGroupsResponse.DeletableGroupResult(group_id="g", error_code=_NO_GROUP)
+    answers = [
+        *_coordinator(),
+        BrokerConnectionError("gone"),
+        *_coordinator(),
+        DeleteGroupsResponse(results=[gone]),
+    ]
+    _play(delete_group("g"), answers)
