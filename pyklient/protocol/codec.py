@@ -4,95 +4,21 @@ Each (class, version) is resolved once into a list of steps. Neighbouring number
 call of ``struct``, whatever their number.
 """
 
+import reprlib
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from operator import attrgetter
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from typing import Any, Final
 
 from pyklient.errors import ProtocolError, UnsupportedVersionError
+from pyklient.protocol.declared import Declared, Struct, WireType
 from pyklient.protocol.primitives import Reader, Writer
+from pyklient.protocol.values import Codec, Put, Take, array, scalar
 
-__all__ = ["Codec", "Declared", "Put", "Struct", "Take", "WireType", "codec_of"]
+__all__ = ["UNENCODABLE", "codec_of", "culprit"]
 
-Put: TypeAlias = Callable[[Writer, Any], None]
-Take: TypeAlias = Callable[[Reader], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class WireType:
-    """A type of the wire: Kafka's name for it, its zero, and its ``struct`` format where it has one."""
-
-    name: str
-    zero: Any
-    format: str = ""
-
-
-class Struct:
-    """Base of structures: fields that are sent one after the other. ``declared`` holds them in wire order."""
-
-    __slots__ = ()
-
-    declared: ClassVar[tuple["Declared", ...]] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Declared:
-    """One field as declared.
-
-    ``since`` and ``until`` bound the versions that carry it (None: to the newest), ``nullable_since`` those
-    in which it may be null (None: never), ``tag`` is its number where it is a tagged field. A field that is
-    ``ignorable`` is left out silently by the other versions. ``compact`` false keeps the classic form of a
-    string in flexible versions too.
-    """
-
-    name: str
-    kind: WireType | type[Struct]
-    is_array: bool
-    since: int
-    until: int | None
-    default: Any
-    ignorable: bool
-    nullable_since: int | None
-    tag: int | None
-    compact: bool
-
-    def in_version(self, version: int) -> bool:
-        """Whether *version* carries this field."""
-        return self.since <= version and (self.until is None or version <= self.until)
-
-    def nullable_in(self, version: int) -> bool:
-        """Whether null may be sent in *version*."""
-        return self.nullable_since is not None and version >= self.nullable_since
-
-    @property
-    def format(self) -> str:
-        """The ``struct`` format of one value; empty where there is none."""
-        return self.kind.format if isinstance(self.kind, WireType) else ""
-
-    @property
-    def is_number(self) -> bool:
-        """Whether the field is one number, of a size that does not depend on it."""
-        return not self.is_array and bool(self.format)
-
-    def make_default(self) -> Any:
-        """A value of its own for a new object."""
-        if self.default is not None:
-            if self.is_array:
-                return []
-            if isinstance(self.kind, type):
-                return self.kind()
-        return self.default
-
-
-@dataclass(frozen=True, slots=True)
-class Codec:
-    """Encoder and decoder of one class in one version; ``least`` is the size of its smallest value."""
-
-    put: Put
-    take: Take
-    least: int
-
+UNENCODABLE: Final = (struct.error, TypeError, ValueError, AttributeError, OverflowError)
+"""What a value of the wrong type or range raises on its way to bytes."""
 
 _codecs: dict[tuple[type[Struct], int, bool], Codec] = {}
 
@@ -220,7 +146,21 @@ class _Resolver:
         for field in absent:
             if not field.ignorable:
                 self.puts.append(_refuse_unless_default(self.cls, field, self.version))
-            self.takes.append(_set_default(field, self.setter(field)))
+        self.add_defaults(absent)
+
+    def add_defaults(self, fields: Sequence[Declared]) -> None:
+        """Sets *fields* to their defaults: those that can be shared, then those made anew for each object."""
+        shared = [(self.setter(field), field.default) for field in fields if not field.makes_defaults]
+        made = [(self.setter(field), field.make_default) for field in fields if field.makes_defaults]
+
+        def take(reader: Reader, value: Any) -> None:
+            for store, default in shared:
+                store(value, default)
+            for store, make in made:
+                store(value, make())
+
+        if fields:
+            self.takes.append(take)
 
     def add_tagged(self, tagged: Sequence[Declared]) -> None:
         """The tagged fields at the end of a structure: sent where not default, and unknown ones skipped."""
@@ -234,14 +174,17 @@ class _Resolver:
             self.puts.append(_put_no_tagged)
             self.takes.append(_skip_tagged)
             return
-        self.takes.extend(_set_default(field, self.setter(field)) for field in tagged)
-        ordered = [(tag, *known[tag][:2]) for tag in sorted(known)]
+        self.add_defaults(tagged)
+        ordered = [
+            (tag, codec.put, attrgetter(field.name), field.make_default())
+            for tag, (codec, field, _) in sorted(known.items())
+        ]
 
         def put(writer: Writer, value: Any) -> None:
             sent = [
-                (tag, codec.put, item)
-                for tag, codec, field in ordered
-                if (item := getattr(value, field.name)) != field.make_default()
+                (tag, field_put, item)
+                for tag, field_put, get, default in ordered
+                if (item := get(value)) != default
             ]
             writer.unsigned_varint(len(sent))
             for tag, field_put, item in sent:
@@ -270,162 +213,17 @@ class _Resolver:
 def field_codec(field: Declared, version: int, flexible: bool) -> Codec:
     """Encoder and decoder of the value of one field."""
     nullable = field.nullable_in(version)
-    flexible = flexible and field.compact
-    if field.is_array:
-        return _array(field, version, flexible, nullable)
-    if isinstance(field.kind, WireType):
-        return _scalar(field.kind, flexible, nullable)
-    return codec_of(field.kind, version, flexible)
+    codec = _value_codec(field, version, flexible and field.compact, nullable)
+    if nullable or field.nullable_since is None:
+        return codec
+    return Codec(_refuse_early_null(codec.put, field, version), codec.take, codec.least)
 
 
-def _scalar(kind: WireType, flexible: bool, nullable: bool) -> Codec:
-    if kind.format:
-        return _number(kind.format)
-    if kind.name == "uuid":
-        return Codec(Writer.uuid, Reader.uuid, 16)
-    put_length, take_length, least = _length(flexible, wide=kind.name != "string")
-    if kind.name == "string":
-        return Codec(_put_string(put_length, nullable), _take_string(take_length, nullable), least)
-    if kind.name == "bytes":
-        return Codec(_put_bytes(put_length, nullable), _take_bytes(take_length, nullable), least)
-
-    def put_records(writer: Writer, value: Any) -> None:
-        if value is None and not nullable:
-            _refuse_null()
-        writer.records(value, put_length)
-
-    def take_records(reader: Reader) -> memoryview | None:
-        length = take_length(reader)
-        return _null(reader, nullable) if length < 0 else reader.slice(length)
-
-    return Codec(put_records, take_records, least)
-
-
-def _length(flexible: bool, wide: bool) -> tuple[Callable[[Writer, int], None], Callable[[Reader], int], int]:
-    """How a length is written and read, and its smallest size."""
-    if flexible:
-        return Writer.compact_length, Reader.compact_length, 1
-    if wide:
-        return Writer.length32, Reader.length32, 4
-    return Writer.length16, Reader.length16, 2
-
-
-def _number(form: str) -> Codec:
-    one = struct.Struct(">" + form)
-    pack = one.pack
-
-    def put(writer: Writer, value: Any) -> None:
-        writer.buf += pack(value)
-
-    def take(reader: Reader) -> Any:
-        return reader.number(one)
-
-    return Codec(put, take, one.size)
-
-
-def _put_string(put_length: Callable[[Writer, int], None], nullable: bool) -> Put:
-    def put(writer: Writer, value: str | None) -> None:
-        if value is None:
-            if not nullable:
-                _refuse_null()
-            put_length(writer, -1)
-        else:
-            data = value.encode()
-            put_length(writer, len(data))
-            writer.buf += data
-
-    return put
-
-
-def _take_string(take_length: Callable[[Reader], int], nullable: bool) -> Take:
-    def take(reader: Reader) -> str | None:
-        length = take_length(reader)
-        return _null(reader, nullable) if length < 0 else reader.string(length)
-
-    return take
-
-
-def _put_bytes(put_length: Callable[[Writer, int], None], nullable: bool) -> Put:
-    def put(writer: Writer, value: bytes | None) -> None:
-        if value is None:
-            if not nullable:
-                _refuse_null()
-            put_length(writer, -1)
-        else:
-            put_length(writer, len(value))
-            writer.buf += value
-
-    return put
-
-
-def _take_bytes(take_length: Callable[[Reader], int], nullable: bool) -> Take:
-    def take(reader: Reader) -> bytes | None:
-        length = take_length(reader)
-        return _null(reader, nullable) if length < 0 else bytes(reader.slice(length))
-
-    return take
-
-
-def _array(field: Declared, version: int, flexible: bool, nullable: bool) -> Codec:
-    put_length, take_length, least = _length(flexible, wide=True)
-    if field.format:
-        put_items, take_items = _numbers(field.format)
-    else:
-        item = field_codec(replace(field, is_array=False, nullable_since=None), version, flexible)
-        put_items, take_items = _items(item)
-
-    def put(writer: Writer, value: Sequence[Any] | None) -> None:
-        if value is None:
-            if not nullable:
-                _refuse_null()
-            put_length(writer, -1)
-        else:
-            put_length(writer, len(value))
-            put_items(writer, value)
-
-    def take(reader: Reader) -> Any:
-        length = take_length(reader)
-        return _null(reader, nullable) if length < 0 else take_items(reader, length)
-
-    return Codec(put, take, least)
-
-
-def _numbers(form: str) -> tuple[Put, Callable[[Reader, int], list[Any]]]:
-    size = struct.calcsize(">" + form)
-
-    def put(writer: Writer, value: Sequence[Any]) -> None:
-        writer.buf += struct.pack(f">{len(value)}{form}", *value)
-
-    def take(reader: Reader, length: int) -> list[Any]:
-        count = reader.count(length, size)
-        start = reader.pos
-        reader.pos += count * size
-        return list(struct.unpack_from(f">{count}{form}", reader.data, start))
-
-    return put, take
-
-
-def _items(item: Codec) -> tuple[Put, Callable[[Reader, int], list[Any]]]:
-    item_put, item_take, least = item.put, item.take, max(1, item.least)
-
-    def put(writer: Writer, value: Sequence[Any]) -> None:
-        for entry in value:
-            item_put(writer, entry)
-
-    def take(reader: Reader, length: int) -> list[Any]:
-        return [item_take(reader) for _ in range(reader.count(length, least))]
-
-    return put, take
-
-
-def _null(reader: Reader, nullable: bool) -> Any:
-    if not nullable:
-        raise ProtocolError(f"null before byte {reader.pos}, where it is not allowed")
-    return None
-
-
-def _refuse_null() -> NoReturn:
-    raise TypeError("None, where this version has no null")
+def _value_codec(field: Declared, version: int, flexible: bool, nullable: bool) -> Codec:
+    kind = field.kind
+    single = nullable and not field.is_array
+    item = scalar(kind, flexible, single) if isinstance(kind, WireType) else codec_of(kind, version, flexible)
+    return array(item, field.format, flexible, nullable) if field.is_array else item
 
 
 def _refuse_unless_default(cls: type[Struct], field: Declared, version: int) -> Put:
@@ -438,11 +236,13 @@ def _refuse_unless_default(cls: type[Struct], field: Declared, version: int) -> 
     return check
 
 
-def _set_default(field: Declared, store: Callable[[Any, Any], None]) -> Callable[[Reader, Any], None]:
-    def set_default(reader: Reader, value: Any) -> None:
-        store(value, field.make_default())
+def _refuse_early_null(field_put: Put, field: Declared, version: int) -> Put:
+    def put(writer: Writer, value: Any) -> None:
+        if value is None:
+            raise UnsupportedVersionError(f"{field.name} cannot be None in version {version}")
+        field_put(writer, value)
 
-    return set_default
+    return put
 
 
 def _put_no_tagged(writer: Writer, value: Any) -> None:
@@ -451,3 +251,23 @@ def _put_no_tagged(writer: Writer, value: Any) -> None:
 
 def _skip_tagged(reader: Reader, value: Any) -> None:
     reader.skip_tagged_fields()
+
+
+def culprit(cls: type[Struct], version: int, flexible: bool, value: Any) -> str:
+    """Which field of *value* cannot be encoded, and why; asked for after it has failed."""
+    for field in cls.declared:
+        if not field.in_version(version):
+            continue
+        item = getattr(value, field.name, None)
+        try:
+            field_codec(field, version, flexible).put(Writer(), item)
+        except UNENCODABLE as error:
+            if isinstance(field.kind, type) and isinstance(item, list):
+                inner = (culprit(field.kind, version, flexible, entry) for entry in item)
+                return next(
+                    (f"{field.name}[{index}].{found}" for index, found in enumerate(inner) if found),
+                    f"{field.name}: {error}",
+                )
+            shown = "" if field.secret else f"={reprlib.repr(item)}"
+            return f"{field.name}{shown}: {error}"
+    return ""

@@ -29,6 +29,12 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 ZERO_UUID: Final = bytes(16)
 
+_MOST_ELEMENTS: Final = 1 << 20
+"""Array elements and tagged fields in one message: what a hostile frame can make us build and spend."""
+
+_NUMBERS_PER_ELEMENT: Final = 8
+"""Numbers in an array are cheap: this many count as one element."""
+
 _INT8: Final = struct.Struct(">b")
 _INT16: Final = struct.Struct(">h")
 _UINT16: Final = struct.Struct(">H")
@@ -81,13 +87,14 @@ def size_of_unsigned_varint(value: int) -> int:
 class Reader:
     """A position in one frame: ``data`` is the frame, ``pos`` the next byte, ``end`` one past the last."""
 
-    __slots__ = ("data", "end", "pos")
+    __slots__ = ("_allowance", "data", "end", "pos")
 
     def __init__(self, buffer: Buffer) -> None:
         view = memoryview(buffer)
         self.data = view if view.format == "B" else view.cast("B")
         self.pos = 0
         self.end = len(self.data)
+        self._allowance = _MOST_ELEMENTS
 
     @property
     def remaining(self) -> int:
@@ -216,7 +223,23 @@ class Reader:
             raise ProtocolError(
                 f"{length} elements at byte {self.pos}, where {self.end - self.pos} bytes remain"
             )
+        self._charge(length)
         return length
+
+    def numbers(self, length: int, form: str) -> list[Any]:
+        """*length* numbers of one ``struct`` format."""
+        start = self.pos
+        size = struct.calcsize(">" + form)
+        if length < 0 or length * size > self.end - start:
+            raise ProtocolError(f"{length} numbers at byte {start}, where {self.end - start} bytes remain")
+        self._charge(length // _NUMBERS_PER_ELEMENT)
+        self.pos = start + length * size
+        return list(struct.unpack_from(f">{length}{form}", self.data, start))
+
+    def _charge(self, elements: int) -> None:
+        self._allowance -= elements
+        if self._allowance < 0:
+            raise ProtocolError(f"more than {_MOST_ELEMENTS} elements in one message")
 
     def string(self, length: int) -> str:
         """*length* bytes of UTF-8."""
@@ -228,6 +251,10 @@ class Reader:
 
     def skip_tagged_fields(self) -> None:
         """Step over tagged fields that nobody here knows."""
+        pos = self.pos
+        if pos < self.end and self.data[pos] == 0:
+            self.pos = pos + 1
+            return
         for _, size in self.tagged_fields():
             self.slice(size)
 

@@ -23,8 +23,10 @@ from types import NoneType
 from typing import Annotated, Any, ClassVar, Final, Self, TypeVar, dataclass_transform, get_args, get_origin
 
 from pyklient.errors import ProtocolError, UnsupportedVersionError
-from pyklient.protocol.codec import Codec, Declared, Struct, WireType, codec_of
+from pyklient.protocol.codec import UNENCODABLE, codec_of, culprit
+from pyklient.protocol.declared import Declared, Struct, WireType
 from pyklient.protocol.primitives import ZERO_UUID, Buffer, Reader, Writer
+from pyklient.protocol.values import Codec
 
 __all__ = [
     "EMPTY",
@@ -79,18 +81,16 @@ class _Span:
     nullable_since: int = 0
     tag: int | None = None
     compact: bool = True
+    secret: bool = False
 
 
-def always(
-    default: Any = _ZERO, *, ignorable: bool = False, nullable_since: int = 0, compact: bool = True
-) -> Any:
+def always(default: Any = _ZERO, *, nullable_since: int = 0, secret: bool = False) -> Any:
     """A field of all versions. Needed where there is more to say than a plain default says.
 
-    ``ignorable``: versions without the field leave it out, where others refuse a value they cannot carry.
-    ``nullable_since``: the first version in which null may be sent. ``compact=False``: the classic form of a
-    string in flexible versions too.
+    ``nullable_since``: the first version in which None may be sent. ``secret``: shown neither by ``repr`` nor
+    in errors.
     """
-    return _Span(default=default, ignorable=ignorable, nullable_since=nullable_since, compact=compact)
+    return _Span(default=default, nullable_since=nullable_since, secret=secret)
 
 
 def since(
@@ -102,7 +102,11 @@ def since(
     nullable_since: int = 0,
     compact: bool = True,
 ) -> Any:
-    """A field from *version* on, up to and with ``until`` where given. The rest as in :func:`always`."""
+    """A field from *version* on, up to and with ``until`` where given.
+
+    ``ignorable``: versions without the field leave it out, where others refuse a value they cannot carry.
+    ``compact=False``: the classic form of a string in flexible versions too.
+    """
     return _Span(
         since=version,
         until=until,
@@ -114,7 +118,7 @@ def since(
 
 
 def until(version: int, *, default: Any = _ZERO, ignorable: bool = False, nullable_since: int = 0) -> Any:
-    """A field up to and with *version*. The rest as in :func:`always`."""
+    """A field up to and with *version*. The rest as in :func:`since`."""
     return _Span(until=version, default=default, ignorable=ignorable, nullable_since=nullable_since)
 
 
@@ -167,10 +171,10 @@ class Message(Struct):
         put = self._codec(version).put
         try:
             put(writer, self)
-        except (binary.error, OverflowError) as error:
-            raise ValueError(f"{type(self).__name__} v{version} cannot be encoded: {error}") from error
-        except (TypeError, AttributeError) as error:
-            raise TypeError(f"{type(self).__name__} v{version} cannot be encoded: {error}") from error
+        except UNENCODABLE as error:
+            where = culprit(type(self), version, self.is_flexible(version), self)
+            kind = TypeError if isinstance(error, TypeError | AttributeError) else ValueError
+            raise kind(f"{type(self).__name__} v{version} cannot be encoded: {where}") from error
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int) -> Self:
@@ -272,14 +276,11 @@ def _declared(cls: type[Struct], name: str, hint: Any) -> Declared:
         nullable_since=max(span.since, span.nullable_since) if nullable else None,
         tag=span.tag,
         compact=span.compact,
+        secret=span.secret,
     )
 
 
 def _dataclass_default(field: Declared) -> Any:
-    if field.default is None:
-        return dataclass_field(default=None)
-    if field.is_array:
-        return dataclass_field(default_factory=list)
-    if isinstance(field.kind, type):
-        return dataclass_field(default_factory=field.kind)
-    return dataclass_field(default=field.default)
+    if field.makes_defaults:
+        return dataclass_field(default_factory=field.make_default)
+    return dataclass_field(default=field.default, repr=not field.secret)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from pyklient.protocol.codec import Declared, Struct, WireType
+from pyklient.protocol.declared import Declared, Struct, WireType
 from pyklient.protocol.messages import (
     REQUESTS,
     RESPONSES,

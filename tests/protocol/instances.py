@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, TypeVar
 
-from pyklient.protocol.codec import Declared, Struct, WireType
+from pyklient.protocol.declared import Declared, Struct, WireType
 from pyklient.protocol.schema import Message
 from tests.protocol.definitions import json_name
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyklient.protocol.codec import Declared, Struct, WireType
+from pyklient.protocol.declared import Declared, Struct, WireType
 from pyklient.protocol.schema import Message
 from tests.protocol.definitions import KAFKAS, MESSAGES, definition, differences
 

@@ -10,6 +10,7 @@ from pyklient.protocol.schema import (
     Message,
     String,
     Struct,
+    always,
     message,
     since,
     struct,
@@ -103,7 +104,7 @@ class SaslHandshakeResponse(Message):
 class SaslAuthenticateRequest(Message):
     """One token of the client's side of the SASL exchange."""
 
-    auth_bytes: Bytes = b""
+    auth_bytes: Bytes = always(secret=True)
 
 
 @message(key=36, versions=(0, 2), flexible=2)
@@ -112,5 +113,5 @@ class SaslAuthenticateResponse(Message):
 
     error_code: Int16 = 0
     error_message: String | None = ""
-    auth_bytes: Bytes = b""
+    auth_bytes: Bytes = always(secret=True)
     session_lifetime_ms: Int64 = since(1, ignorable=True)
