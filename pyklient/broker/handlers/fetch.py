@@ -1,0 +1,159 @@
+"""Handing records out: slices of the segment files, as they were stored.
+
+Sessions (KIP-227) are declined, as the protocol allows: every answer has session id 0, and every request
+names all its partitions.
+"""
+
+import asyncio
+import mmap
+from dataclasses import dataclass, field
+
+from pyklient.broker.handlers.calls import Call, Reply
+from pyklient.broker.log import PartitionLog
+from pyklient.broker.node import Node
+from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.segment import FileSlice
+from pyklient.errors import KafkaError, UnsupportedCodecError
+from pyklient.protocol.messages import FetchRequest, FetchResponse
+from pyklient.protocol.primitives import Buffer
+from pyklient.protocol.records import convert
+
+__all__ = ["fetch"]
+
+_WHOLE_FIRST_BATCH = 3
+_STORED_FORMAT = 4
+_TOPIC_IDS = 13
+_STAND_IN_BYTES = 256 << 20
+
+# Pages that are never touched cost nothing: a slice of this stands for a file's bytes while a response is
+# encoded, so that lengths are right without the bytes having been read.
+_stand_in = memoryview(
+    mmap.mmap(-1, _STAND_IN_BYTES, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+)
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """One pass over the partitions asked for."""
+
+    response: FetchResponse = field(default_factory=FetchResponse)
+    files: dict[int, FileSlice] = field(default_factory=dict)
+    logs: list[PartitionLog] = field(default_factory=list)
+    nbytes: int = 0
+    failed: bool = False
+
+
+async def fetch(node: Node, request: FetchRequest, call: Call) -> Reply:
+    """Records from the offsets asked for; waits up to ``max_wait_ms`` until ``min_bytes`` of them are there.
+
+    Answers at once when a partition has an error. Before version 3 a batch larger than the limit is cut,
+    from then on the first one comes whole; below version 4 records are converted to the format of the time.
+    """
+    if request.session_id != 0 and request.session_epoch != -1:
+        return Reply(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND), {})
+    deadline = node.loop.time() + request.max_wait_ms / 1000
+    while True:
+        gathered = _gather(node, request, call)
+        remaining = deadline - node.loop.time()
+        enough = gathered.nbytes >= request.min_bytes or not gathered.logs
+        if enough or gathered.failed or remaining <= 0:
+            return Reply(gathered.response, gathered.files)
+        await _wait_for_append(node.loop, gathered.logs, remaining)
+
+
+async def _wait_for_append(loop: asyncio.AbstractEventLoop, logs: list[PartitionLog], seconds: float) -> None:
+    woken = loop.create_future()
+
+    def wake() -> None:
+        if not woken.done():
+            woken.set_result(None)
+
+    timer = loop.call_later(seconds, wake)
+    for log in logs:
+        log.on_append(wake)
+    try:
+        await woken
+    finally:
+        timer.cancel()
+        for log in logs:
+            log.off_append(wake)
+
+
+def _gather(node: Node, request: FetchRequest, call: Call) -> _Gathered:
+    gathered = _Gathered()
+    left = min(request.max_bytes, node.settings.fetch_max_bytes)
+    for asked in request.topics:
+        topic = FetchResponse.FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id)
+        for wanted in asked.partitions:
+            data = FetchResponse.PartitionData(partition_index=wanted.partition)
+            try:
+                log = _find(node, asked, wanted.partition, call.version)
+                gathered.logs.append(log)
+                _check_epoch(wanted.current_leader_epoch)
+                taken = _take(log, wanted, call.version, left, first=not gathered.nbytes)
+            except Refusal as refusal:
+                data.error_code, data.high_watermark = refusal.code, -1
+                gathered.failed = True
+            else:
+                _fill(data, log, taken, gathered)
+                left -= 0 if taken is None else _length(taken)
+            topic.partitions.append(data)
+        gathered.response.responses.append(topic)
+    return gathered
+
+
+def _find(node: Node, asked: FetchRequest.FetchTopic, index: int, version: int) -> PartitionLog:
+    if version < _TOPIC_IDS:
+        return node.topics.partition(asked.topic, index)
+    topic = node.topics.find_id(asked.topic_id)
+    if topic is None:
+        raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
+    return node.topics.partition(topic.name, index)
+
+
+def _check_epoch(epoch: int) -> None:
+    """Leaders never change here, so the only epoch is 0."""
+    if epoch > 0:
+        raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH, f"leader epoch {epoch} is newer than this broker's")
+
+
+def _take(
+    log: PartitionLog, wanted: FetchRequest.FetchTopic.FetchPartition, version: int, left: int, *, first: bool
+) -> FileSlice | Buffer | None:
+    old = version < _WHOLE_FIRST_BATCH
+    limit = wanted.partition_max_bytes if old else min(left, wanted.partition_max_bytes)
+    found = log.slice(wanted.fetch_offset, limit, whole_first=first and not old, partial=old)
+    if found is None or version >= _STORED_FORMAT:
+        return found
+    return _converted(found, magic=0 if version < 2 else 1, offset=wanted.fetch_offset)
+
+
+def _converted(found: FileSlice, *, magic: int, offset: int) -> Buffer:
+    """For clients from before format 2."""
+    try:
+        return convert(found.read(), magic, from_offset=offset)
+    except UnsupportedCodecError as error:
+        raise Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
+    except KafkaError as error:
+        raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+
+
+def _fill(
+    data: FetchResponse.FetchableTopicResponse.PartitionData,
+    log: PartitionLog,
+    taken: FileSlice | Buffer | None,
+    gathered: _Gathered,
+) -> None:
+    data.high_watermark = data.last_stable_offset = log.end_offset
+    data.log_start_offset = log.start_offset
+    data.records = b""
+    if isinstance(taken, FileSlice) and taken.length <= _STAND_IN_BYTES:
+        data.records = view = _stand_in[: taken.length]
+        gathered.files[id(view)] = taken
+    elif taken is not None:
+        data.records = taken.read() if isinstance(taken, FileSlice) else taken
+    gathered.nbytes += memoryview(data.records).nbytes
+
+
+def _length(taken: FileSlice | Buffer) -> int:
+    return taken.length if isinstance(taken, FileSlice) else memoryview(taken).nbytes

@@ -1,0 +1,73 @@
+"""All that a broker knows, in one place: what the handlers look at and change, on the broker's loop only."""
+
+import asyncio
+import time
+from base64 import urlsafe_b64encode
+from typing import Final
+from uuid import uuid4
+
+from pyklient.broker.coordinator import Coordinator
+from pyklient.broker.offsets import OffsetStore
+from pyklient.broker.settings import BrokerSettings
+from pyklient.broker.store import DataDirectory
+from pyklient.broker.topics import Topics
+
+__all__ = ["Node"]
+
+_PRODUCER_ID_BLOCK: Final = 1_000
+
+
+class Node:
+    """One broker's state. ``host`` and ``port`` are what clients are told to connect to."""
+
+    def __init__(
+        self, settings: BrokerSettings, data: DataDirectory, loop: asyncio.AbstractEventLoop
+    ) -> None:
+        self.settings = settings
+        self.loop = loop
+        self.host = ""
+        self.port = 0
+        self._data = data
+        facts = data.facts
+        self.cluster_id: str = facts.get("cluster_id") or urlsafe_b64encode(uuid4().bytes).decode().rstrip(
+            "="
+        )
+        self._next_producer_id: int = facts.get("next_producer_id", 0)
+        self._reserved_producer_id = self._next_producer_id
+        self.topics = Topics(data.path, settings, self.save)
+        for name, topic in facts.get("topics", {}).items():
+            self.topics.load(name, topic, verify=not data.clean)
+        self.coordinator = Coordinator(settings, OffsetStore(data.path / "offsets.jsonl"), loop)
+        self.save()
+
+    @property
+    def node_id(self) -> int:
+        return self.settings.node_id
+
+    def now_ms(self) -> int:
+        """Milliseconds since 1970."""
+        return time.time_ns() // 1_000_000
+
+    def new_producer_id(self) -> int:
+        """An id that no producer has had before, also across restarts."""
+        if self._next_producer_id >= self._reserved_producer_id:
+            self._reserved_producer_id = self._next_producer_id + _PRODUCER_ID_BLOCK
+            self.save()
+        producer_id = self._next_producer_id
+        self._next_producer_id += 1
+        return producer_id
+
+    def save(self) -> None:
+        """Write down what the next start has to know."""
+        self._data.save(
+            {
+                "cluster_id": self.cluster_id,
+                "next_producer_id": self._reserved_producer_id,
+                "topics": self.topics.facts(),
+            }
+        )
+
+    def close(self) -> None:
+        self.coordinator.close()
+        self.coordinator.offsets.close()
+        self.topics.close()
