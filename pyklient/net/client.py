@@ -17,8 +17,11 @@ from pyklient.config import ClientConfig
 from pyklient.errors import (
     AuthenticationError,
     BrokerConnectionError,
+    ClosedError,
+    ForkError,
     KafkaError,
     KafkaTimeoutError,
+    UnsupportedVersionError,
     broker_error,
 )
 from pyklient.net.backoff import Backoff
@@ -187,6 +190,8 @@ class NetworkClient:
                 if not error.retriable:
                     raise
                 if time.monotonic() + pause >= deadline:
+                    if isinstance(error, UnsupportedVersionError):
+                        raise
                     raise KafkaTimeoutError(
                         f"no broker has answered within {timeout:.3g} s; the last failure: {error}"
                     ) from error
@@ -206,15 +211,13 @@ class NetworkClient:
             rested = sorted(candidates, key=lambda endpoint: self._pool.wait_time(endpoint.node_id))
         deadline = time.monotonic() + timeout
         failures: list[KafkaError] = []
-        for endpoint in rested:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0 and failures:
-                break
+        for index, endpoint in enumerate(rested):
+            share = (deadline - time.monotonic()) / (len(rested) - index)
             try:
-                return self._open(endpoint, purpose, remaining)
-            except AuthenticationError:
+                return self._open(endpoint, purpose, share)
+            except (AuthenticationError, ClosedError, ForkError):
                 raise
-            except (BrokerConnectionError, KafkaTimeoutError) as error:
+            except KafkaError as error:
                 failures.append(error)
         raise _none_reached(failures)
 
@@ -255,7 +258,7 @@ def _ask_metadata(
 
 
 def _none_reached(failures: list[KafkaError]) -> KafkaError:
-    if len(failures) == 1:
+    if len(failures) == 1 or not any(error.retriable for error in failures):
         return failures[0]
     return BrokerConnectionError(
         "no broker could be reached: "

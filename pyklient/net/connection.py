@@ -258,11 +258,11 @@ class Connection:
             self._fail(error)
             self._dispose()
             self._raise_failure()
-        except BaseException as error:
+        except BaseException:
             # Interrupted in the middle (Ctrl-C): the answer would be taken for that of the next request.
             self._fail(BrokerConnectionError(f"{_name(type(request))} to {self.endpoint} was interrupted"))
             self._dispose()
-            raise error
+            raise
         self._hint = self._hint if not self._versions else ""
         return response
 
@@ -312,7 +312,13 @@ class Connection:
 
     def _receive_frame(self, patience: Patience) -> memoryview:
         head = self._transport.receive(4, patience)
-        return self._transport.receive(frame_length(head, self._max_response), patience)
+        try:
+            size = frame_length(head, self._max_response)
+        except ProtocolError as error:
+            if head[0] < 0x10:  # a length, not the first letters of another protocol
+                raise ProtocolError(f"{error}; that limit is receive_message_max_bytes") from None
+            raise
+        return self._transport.receive(size, patience)
 
     def _fail(self, error: KafkaError) -> None:
         """End the connection because of *error*; the first reason counts. Everyone waiting hears of it."""
@@ -337,9 +343,7 @@ class Connection:
         if isinstance(error, PeerClosedError) and self._hint:
             return BrokerConnectionError(f"{error}{self._hint}")
         if type(error) is ProtocolError:
-            return ProtocolError(
-                f"{self.endpoint}: {error}; check the port, security_protocol and receive_message_max_bytes"
-            )
+            return ProtocolError(f"{self.endpoint}: {error}")
         return error
 
     def _dispose(self) -> None:
@@ -349,12 +353,15 @@ class Connection:
             finally:
                 self._sending.release()
 
+    def _ended(self) -> KafkaError | None:
+        return None if self._failure is None else _again(self._failure)
+
     def _raise_failure(self) -> None:
         if self._failure is not None:
             raise _again(self._failure)
 
     def _deadline(self, name: str, seconds: float) -> Deadline:
-        return Deadline(seconds, lambda: self._timed_out(name, seconds), lambda: self._failure)
+        return Deadline(seconds, lambda: self._timed_out(name, seconds), self._ended)
 
     def _timed_out(self, name: str, seconds: float) -> KafkaTimeoutError:
         return KafkaTimeoutError(

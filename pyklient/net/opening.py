@@ -13,6 +13,7 @@ from pyklient.errors import (
     BrokerConnectionError,
     KafkaError,
     KafkaTimeoutError,
+    ProtocolError,
     UnsupportedVersionError,
     broker_error,
 )
@@ -26,16 +27,22 @@ from pyklient.protocol.messages import (
     SaslHandshakeRequest,
 )
 
-__all__ = ["open_connection"]
+__all__ = ["NoVersionsError", "open_connection"]
 
 log = logging.getLogger("pyklient.net")
 
 _SOFTWARE_NAME, _SOFTWARE_VERSION = "pyklient", "0.1.0"
 _UNSUPPORTED_VERSION = 35
+_PROBE_TIME = 0.5
 _WANTS_SASL = (
     "; a broker does so when its listener wants SASL: set security_protocol to {}, and sasl_mechanism, "
     "sasl_username and sasl_password"
 )
+
+
+class NoVersionsError(BrokerConnectionError, UnsupportedVersionError):
+    """The broker hung up instead of naming its versions. It may pass, so it is retriable; if it does not,
+    the broker is too old."""
 
 
 def open_connection(
@@ -68,7 +75,13 @@ def open_connection(
         max_response=config.receive_message_max_bytes,
     )
     try:
-        versions = _negotiate(connection, deadline)
+        left = deadline.remaining()
+        try:
+            versions = _negotiate(connection, Deadline(left - min(left / 2, _PROBE_TIME), expired, cancelled))
+        except KafkaTimeoutError:
+            if context is None:
+                _raise_if_web_server(endpoint, deadline)
+            raise
         uses_sasl = config.security_protocol.startswith("SASL")
         lifetime = _authenticate(connection, config, versions, deadline) if uses_sasl else None
         wants = "SASL_PLAINTEXT" if context is None else "SASL_SSL"
@@ -113,14 +126,35 @@ def _negotiate(connection: Connection, deadline: Deadline) -> dict[int, tuple[in
             version = min(version - 1, known[0]) if known else 0
             response = connection.exchange(request, version, deadline)
     except PeerClosedError as error:
-        raise UnsupportedVersionError(
-            f"{connection.endpoint} closed the connection when asked for its versions. Either its listener "
-            "wants TLS (set security_protocol to SSL or SASL_SSL), or it is not a Kafka broker, or it is "
-            "older than 0.10, which this client does not support"
+        raise NoVersionsError(
+            f"{connection.endpoint} closed the connection when asked for its versions: it is just starting "
+            "or stopping, or it is not a Kafka broker, or its listener wants TLS (set security_protocol to "
+            "SSL or SASL_SSL), or it is older than 0.10, which this client does not support"
         ) from error
     if response.error_code:
         raise broker_error(response.error_code, f"asking {connection.endpoint} for its versions")
     return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+
+
+def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
+    """A web server may wait in silence for the end of what it takes for a line. One short question in its
+    own language tells; a broker takes it for a length that is too large, and hangs up."""
+    try:
+        tcp = TcpTransport(connect(endpoint, deadline), str(endpoint))
+    except KafkaError:
+        return
+    try:
+        tcp.send([b"HEAD / HTTP/1.0\r\n\r\n"], deadline)
+        answer = tcp.receive(4, deadline)
+    except KafkaError:
+        return
+    finally:
+        tcp.close()
+    if bytes(answer) == b"HTTP":
+        raise ProtocolError(
+            f"{endpoint} answers in HTTP: this is a web server's port, not a Kafka broker's; "
+            "check the port (brokers usually listen on 9092)"
+        )
 
 
 def _authenticate(

@@ -17,7 +17,7 @@ from pyklient.protocol.schema import Message
 
 __all__ = ["authentication", "tls_context"]
 
-_UNSUPPORTED_SASL_MECHANISM = 33
+_UNSUPPORTED_SASL_MECHANISM, _ILLEGAL_SASL_STATE = 33, 34
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext | None:
@@ -62,6 +62,11 @@ def authentication(config: ClientConfig, peer: str) -> Generator[Message, Any, i
     if offer.error_code == _UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationError(
             f"{peer} does not offer sasl_mechanism {mechanism}, but: {', '.join(offer.mechanisms) or 'none'}"
+        )
+    if offer.error_code == _ILLEGAL_SASL_STATE:
+        raise AuthenticationError(
+            f"{peer} does not use SASL on this listener; set security_protocol to PLAINTEXT or SSL, "
+            "or use the port of its SASL listener"
         )
     if offer.error_code:
         raise broker_error(offer.error_code, f"SASL handshake with {peer}")

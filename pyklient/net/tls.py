@@ -175,9 +175,8 @@ _WRONG_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MI
 def explain(error: ssl.SSLError, peer: str) -> KafkaError:
     """What *error* of OpenSSL's means for whoever configures the client."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return AuthenticationError(
-            f"{peer} is not who it should be: {error.verify_message}; {_advice(error.verify_code)}"
-        )
+        why = error.verify_message.rstrip(".")
+        return AuthenticationError(f"{peer} is not who it should be: {why}; {_advice(error.verify_code)}")
     reason = error.reason or str(error)
     said = reason.replace("_", " ").lower()
     if reason in _NOT_TLS:
@@ -187,8 +186,9 @@ def explain(error: ssl.SSLError, peer: str) -> KafkaError:
         )
     if reason in _CERTIFICATE_REFUSED:
         return AuthenticationError(
-            f"{peer} refuses this client's certificate ({said}); ssl_keystore_location must hold a "
-            "certificate, with its key, that the broker's authorities have signed"
+            f"{peer} refuses this client's certificate, or that there is none ({said}); "
+            "ssl_keystore_location must hold a certificate, with its key, that the broker's authorities "
+            "have signed"
         )
     if reason in _NO_COMMON_GROUND:
         return AuthenticationError(
