@@ -14,7 +14,7 @@ from tests.servers.reference import ReferenceBroker
 from tests.servers.secure import SecureBroker
 from tests.servers.topics import create_topic
 
-__all__ = ["NewName", "NewTopic"]
+__all__ = ["NewName", "NewTopic", "StartReference"]
 
 _serial = itertools.count(1)
 
@@ -104,3 +104,23 @@ def new_topic(bootstrap: str, new_name: NewName) -> NewTopic:
         return create_topic(bootstrap, new_name(), partitions, config)
 
     return new_topic
+
+
+class StartReference(Protocol):
+    """Starts a reference broker with settings of its own."""
+
+    def __call__(self, **settings: object) -> ReferenceBroker: ...
+
+
+@pytest.fixture
+def start_reference(servers: ServerPool) -> Iterator[StartReference]:
+    """Starts reference brokers that only this test uses, and stops them after it."""
+    started: list[ReferenceBroker] = []
+
+    def start_reference(**settings: object) -> ReferenceBroker:
+        started.append(servers.start_reference(settings))
+        return started[-1]
+
+    yield start_reference
+    for broker in started:
+        broker.stop()

@@ -1,6 +1,7 @@
 """The servers of one test run: each started when it is first needed, two at a time, stopped at the end."""
 
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Protocol
@@ -77,6 +78,7 @@ class ServerPool:
         self._executor = ThreadPoolExecutor(max_workers=2, thread_name_prefix="start-server")
         self._starting: dict[str, Future[Server]] = {}
         self._made: list[Server] = []
+        self._serial = itertools.count(1)
 
     def prepare(self, names: Iterable[str]) -> None:
         """Start the servers *names* in the background, in this order, unless they run."""
@@ -88,6 +90,14 @@ class ServerPool:
         """Server *name*, started if need be. What kept it from starting is raised, each time."""
         self.prepare([name])
         return self._starting[name].result(timeout=300)
+
+    def start_reference(self, settings: Mapping[str, object]) -> ReferenceBroker:
+        """Another reference broker, with settings of its own, for the caller to stop."""
+        number = next(self._serial)
+        broker = ReferenceBroker(self._directory / f"reference-{number}", self._reaper, settings)
+        self._made.append(broker)
+        broker.start()
+        return broker
 
     def logs(self) -> Iterator[tuple[str, str]]:
         """The end of the logs of all servers made so far."""
@@ -116,7 +126,9 @@ def _container(directory: Path, reaper: Reaper) -> Server:
 
 
 _MAKERS: dict[str, Callable[[Path, Reaper], Server]] = {
-    "cluster": lambda directory, reaper: KraftCluster(directory, reaper, brokers=3),
+    "cluster": lambda directory, reaper: KraftCluster(
+        directory, reaper, brokers=3, settings={"auto.create.topics.enable": "false"}
+    ),
     "container": _container,
     "kafka-2.8.2": ZooKeeperKafka,
     "kafka-4.3.1": KraftCluster,

@@ -4,13 +4,22 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.servers.process import wait_until
 
-__all__ = ["admin", "committed", "create_topic", "leaders", "serves"]
+__all__ = [
+    "admin",
+    "assignments",
+    "committed",
+    "coordinator",
+    "create_topic",
+    "leaders",
+    "replicas_in_sync",
+    "serves",
+]
 
 _silent = logging.getLogger("tests.librdkafka")
 _silent.addHandler(logging.NullHandler())
@@ -38,12 +47,18 @@ def serves(bootstrap_servers: str, brokers: int = 1) -> bool:
 
 
 def create_topic(
-    bootstrap_servers: str, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
+    bootstrap_servers: str,
+    name: str,
+    partitions: int = 1,
+    config: Mapping[str, object] | None = None,
+    *,
+    replicas: int = -1,
 ) -> str:
-    """Create a topic, ``config`` with underscores for dots, and wait until each partition has a leader."""
-    dotted = {key.replace("_", "."): str(value) for key, value in (config or {}).items()}
+    """Create a topic, ``config`` with underscores for dots; wait until each partition has a leader."""
+    settings = {"retention_ms": -1, **(config or {})}
+    dotted = {key.replace("_", "."): str(value) for key, value in settings.items()}
     client = admin(bootstrap_servers)
-    topic = NewTopic(name, num_partitions=partitions, replication_factor=-1, config=dotted)
+    topic = NewTopic(name, num_partitions=partitions, replication_factor=replicas, config=dotted)
     client.create_topics([topic], request_timeout=20)[name].result(timeout=30)
     wait_until(
         lambda: (
@@ -67,3 +82,30 @@ def committed(bootstrap_servers: str, group: str, topic: str) -> dict[int, int]:
     answer = admin(bootstrap_servers).list_consumer_group_offsets(asked)[group].result(timeout=20)
     found: list[TopicPartition] = answer.topic_partitions
     return {item.partition: item.offset for item in found if item.topic == topic and item.offset >= 0}
+
+
+def assignments(bootstrap_servers: str, group: str) -> dict[str, set[int]]:
+    """Client id → partitions of each member, while the group is stable; empty while it is not."""
+    described = admin(bootstrap_servers).describe_consumer_groups([group])[group]
+    try:
+        answer = described.result(timeout=20)
+    except KafkaException:
+        return {}
+    if answer.state != ConsumerGroupState.STABLE:
+        return {}
+    return {
+        member.client_id: {item.partition for item in member.assignment.topic_partitions}
+        for member in answer.members
+    }
+
+
+def coordinator(bootstrap_servers: str, group: str) -> int:
+    """The id of the broker that coordinates *group*."""
+    described = admin(bootstrap_servers).describe_consumer_groups([group], request_timeout=20)[group]
+    return int(described.result(timeout=30).coordinator.id)
+
+
+def replicas_in_sync(bootstrap_servers: str, topic: str) -> int:
+    """How many replicas of all partitions of *topic* together are in sync."""
+    metadata = admin(bootstrap_servers).list_topics(topic, timeout=10).topics[topic]
+    return sum(len(partition.isrs) for partition in metadata.partitions.values())
