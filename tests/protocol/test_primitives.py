@@ -1,0 +1,235 @@
+"""The elementary types: known bytes, and what is refused."""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyklient.errors import ProtocolError
+from pyklient.protocol.primitives import (
+    Buffer,
+    Reader,
+    Writer,
+    encode_unsigned_varint,
+    encode_varint,
+    encode_varlong,
+    size_of_unsigned_varint,
+    zigzag,
+)
+
+_UNSIGNED = [
+    (0, "00"),
+    (1, "01"),
+    (127, "7f"),
+    (128, "8001"),
+    (300, "ac02"),
+    (16_383, "ff7f"),
+    (16_384, "808001"),
+    (0xFFFFFFFF, "ffffffff0f"),
+]
+
+_ZIGZAG = [
+    (0, "00"),
+    (-1, "01"),
+    (1, "02"),
+    (-2, "03"),
+    (63, "7e"),
+    (-64, "7f"),
+    (64, "8001"),
+    (0x7FFFFFFF, "feffffff0f"),
+    (-0x80000000, "ffffffff0f"),
+]
+
+
+@pytest.mark.parametrize(("value", "expected"), _UNSIGNED)
+def test_unsigned_varints_are_groups_of_seven_bits_lowest_first(value: int, expected: str) -> None:
+    encoded = encode_unsigned_varint(value)
+    assert encoded.hex() == expected
+    assert Reader(encoded).unsigned_varint() == value
+    assert size_of_unsigned_varint(value) == len(encoded)
+
+
+@pytest.mark.parametrize(("value", "expected"), _ZIGZAG)
+def test_signed_varints_keep_small_negative_numbers_short(value: int, expected: str) -> None:
+    assert encode_varint(value).hex() == expected
+    assert encode_varlong(value).hex() == expected
+    assert Reader(bytes.fromhex(expected)).varint() == value
+    assert Reader(bytes.fromhex(expected)).varlong() == value
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [((1 << 63) - 1, "feffffffffffffffff01"), (-(1 << 63), "ffffffffffffffffff01")],
+)
+def test_the_largest_varlongs_take_ten_bytes(value: int, expected: str) -> None:
+    assert encode_varlong(value).hex() == expected
+    assert Reader(bytes.fromhex(expected)).varlong() == value
+
+
+@given(st.integers(-(1 << 63), (1 << 63) - 1))
+def test_any_long_survives_zigzag_and_varint(value: int) -> None:
+    assert Reader(encode_varlong(value)).varlong() == value
+    assert (zigzag(value) >> 1) ^ -(zigzag(value) & 1) == value
+
+
+@pytest.mark.parametrize("value", [1 << 31, -(1 << 31) - 1])
+def test_a_number_beyond_32_bits_is_no_varint(value: int) -> None:
+    with pytest.raises(ValueError, match="32 bits"):
+        encode_varint(value)
+
+
+@pytest.mark.parametrize("value", [1 << 63, -(1 << 63) - 1])
+def test_a_number_beyond_64_bits_is_no_varlong(value: int) -> None:
+    with pytest.raises(ValueError, match="64 bits"):
+        encode_varlong(value)
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ("", "cut off"),
+        ("80", "cut off"),
+        ("ffffffff10", "larger than 32 bits"),
+        ("ffffffff7f", "larger than 32 bits"),
+        ("8080808080808000", "longer than 32 bits"),
+        ("ff" * 1000, "longer than 32 bits"),
+    ],
+)
+def test_unsigned_varints_end_within_32_bits(data: str, reason: str) -> None:
+    with pytest.raises(ProtocolError, match=reason):
+        Reader(bytes.fromhex(data)).unsigned_varint()
+
+
+@pytest.mark.parametrize("data", ["ff" * 9 + "02", "ff" * 11])
+def test_varlongs_end_within_64_bits(data: str) -> None:
+    with pytest.raises(ProtocolError, match="64 bits"):
+        Reader(bytes.fromhex(data)).varlong()
+
+
+_NUMBERS: list[tuple[Callable[[Reader], Any], str, Any]] = [
+    (Reader.int8, "b", -128),
+    (Reader.int16, "h", -32_768),
+    (Reader.uint16, "H", 65_535),
+    (Reader.int32, "i", -(1 << 31)),
+    (Reader.uint32, "I", (1 << 32) - 1),
+    (Reader.int64, "q", -(1 << 63)),
+    (Reader.float64, "d", 0.1),
+    (Reader.boolean, "?", True),
+    (Reader.uuid, "16s", bytes(range(16))),
+]
+
+
+@pytest.mark.parametrize(("read", "form", "value"), _NUMBERS)
+def test_fixed_sizes_are_big_endian_and_refused_when_cut_off(
+    read: Callable[[Reader], Any], form: str, value: Any
+) -> None:
+    data = struct.pack(">" + form, value)
+    reader = Reader(data)
+    assert read(reader) == value
+    assert reader.remaining == 0
+    for length in range(len(data)):
+        with pytest.raises(ProtocolError):
+            read(Reader(data[:length]))
+
+
+def test_any_byte_but_zero_is_true() -> None:
+    assert Reader(b"\x02").boolean() is True
+    assert Reader(b"\x00").boolean() is False
+
+
+@pytest.mark.parametrize("buffer", [b"\x00\x07", bytearray(b"\x00\x07"), memoryview(b"\x00\x07").cast("H")])
+def test_a_reader_takes_any_buffer_as_bytes(buffer: Buffer) -> None:
+    assert Reader(buffer).int16() == 7
+
+
+@pytest.mark.parametrize(
+    ("read", "data"), [(Reader.length16, "fffe"), (Reader.length16, "8000"), (Reader.length32, "fffffffe")]
+)
+def test_a_length_below_that_of_null_is_refused(read: Callable[[Reader], int], data: str) -> None:
+    with pytest.raises(ProtocolError, match="a length of -"):
+        read(Reader(bytes.fromhex(data)))
+
+
+@pytest.mark.parametrize(
+    ("read", "data"),
+    [(Reader.length16, "ffff"), (Reader.length32, "ffffffff"), (Reader.compact_length, "00")],
+)
+def test_null_has_a_length_of_its_own(read: Callable[[Reader], int], data: str) -> None:
+    assert read(Reader(bytes.fromhex(data))) == -1
+
+
+@pytest.mark.parametrize("length", [-1, 4, 0x7FFFFFFF])
+def test_no_more_bytes_than_remain_can_be_taken(length: int) -> None:
+    reader = Reader(b"abc")
+    with pytest.raises(ProtocolError, match="3 bytes remain"):
+        reader.slice(length)
+    assert reader.remaining == 3
+
+
+def test_a_slice_is_a_view_of_the_frame() -> None:
+    frame = bytearray(b"abcd")
+    view = Reader(frame).slice(2)
+    frame[0] = ord("z")
+    assert bytes(view) == b"zb"
+
+
+def test_a_string_that_is_not_utf8_is_refused() -> None:
+    reader = Reader(b"a\xff\xfe")
+    reader.slice(1)
+    with pytest.raises(ProtocolError, match="not UTF-8 at byte 1"):
+        reader.string(2)
+
+
+@pytest.mark.parametrize(("length", "least"), [(-1, 1), (5, 1), (3, 2), (0x7FFFFFFF, 1), (0x7FFFFFFF, 100)])
+def test_an_array_needs_room_for_all_its_elements(length: int, least: int) -> None:
+    with pytest.raises(ProtocolError, match="4 bytes remain"):
+        Reader(b"abcd").count(length, least)
+
+
+def test_an_array_of_numbers_is_read_at_once() -> None:
+    assert Reader(struct.pack(">3i", 1, -2, 3)).numbers(3, "i") == [1, -2, 3]
+    with pytest.raises(ProtocolError, match="12 bytes remain"):
+        Reader(bytes(12)).numbers(4, "i")
+    with pytest.raises(ProtocolError, match="-1 numbers"):
+        Reader(bytes(12)).numbers(-1, "i")
+
+
+def test_unknown_tagged_fields_are_stepped_over() -> None:
+    reader = Reader(bytes.fromhex("02 00 01 aa 81 01 02 bb cc") + b"rest")
+    reader.skip_tagged_fields()
+    assert bytes(reader.slice(4)) == b"rest"
+
+
+@pytest.mark.parametrize("data", ["", "01", "0100", "010001", "ffffffff0f0000", "0100ffffffff0f"])
+def test_tagged_fields_that_do_not_fit_are_refused(data: str) -> None:
+    with pytest.raises(ProtocolError):
+        Reader(bytes.fromhex(data)).skip_tagged_fields()
+
+
+def test_record_bytes_become_parts_of_their_own_without_a_copy() -> None:
+    writer = Writer()
+    records: list[Buffer] = [bytearray(b"first"), memoryview(b"second")]
+    writer.buf += b"before"
+    writer.records(records, Writer.length32)
+    writer.buf += b"after"
+    parts = writer.finish()
+    assert b"".join(parts) == b"before\x00\x00\x00\x0bfirstsecondafter"
+    assert any(part is records[0] for part in parts)
+    assert any(part is records[1] for part in parts)
+
+
+def test_nothing_written_is_one_empty_part() -> None:
+    assert Writer().finish() == [b""]
+
+
+def test_a_uuid_of_another_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="16 bytes, not 4"):
+        Writer().uuid(b"abcd")
+
+
+def test_a_string_too_long_for_its_length_is_refused() -> None:
+    with pytest.raises(ValueError, match="32767"):
+        Writer().length16(32_768)
