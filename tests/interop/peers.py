@@ -1,0 +1,204 @@
+"""The same few things done with confluent-kafka and with kafka-python."""
+
+import contextlib
+import importlib
+import logging
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+import confluent_kafka
+
+__all__ = ["PEERS", "Peer", "Record"]
+
+_PATIENCE = 30.0
+_silent = logging.getLogger("tests.interop")
+_silent.addHandler(logging.NullHandler())
+_silent.propagate = False
+
+
+class Record(NamedTuple):
+    """What must be the same on both ends."""
+
+    key: bytes | None
+    value: bytes | None
+    timestamp_ms: int
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+class Peer(Protocol):
+    """Another client of Kafka."""
+
+    name: str
+
+    def produce(self, bootstrap: str, topic: str, records: Sequence[Record], codec: str) -> None:
+        """Store *records* in partition 0 and wait until they are."""
+
+    def read(self, bootstrap: str, topic: str, count: int) -> list[Record]:
+        """The first *count* records of partition 0, without a group."""
+
+    def member(
+        self, bootstrap: str, group: str, topic: str, client_id: str
+    ) -> "contextlib.AbstractContextManager[Member]":
+        """A member of *group* by range assignment, committing by itself when it leaves."""
+
+
+class Member(Protocol):
+    """A consumer in a group."""
+
+    def poll(self) -> list[tuple[int, int, Record]]:
+        """(partition, offset, record) of what has arrived; waits a moment, takes part in rebalances."""
+
+
+class Confluent:
+    """confluent-kafka, which is librdkafka."""
+
+    name = "confluent-kafka"
+
+    def produce(self, bootstrap: str, topic: str, records: Sequence[Record], codec: str) -> None:
+        failures: list[object] = []
+        producer = confluent_kafka.Producer(
+            {"bootstrap.servers": bootstrap, "compression.type": codec, "linger.ms": 5}, logger=_silent
+        )
+        for record in records:
+            producer.produce(
+                topic,
+                record.value,
+                record.key,
+                0,
+                on_delivery=lambda error, _message: failures.append(error) if error else None,
+                timestamp=record.timestamp_ms,
+                headers=list(record.headers),
+            )
+        assert producer.flush(_PATIENCE) == 0
+        assert not failures
+
+    def read(self, bootstrap: str, topic: str, count: int) -> list[Record]:
+        with self._consumer(bootstrap, "reader-without-a-group") as consumer:
+            consumer.assign([confluent_kafka.TopicPartition(topic, 0, confluent_kafka.OFFSET_BEGINNING)])
+            messages = consumer.consume(count, _PATIENCE)
+        return [self._record(message) for message in messages]
+
+    @contextlib.contextmanager
+    def member(self, bootstrap: str, group: str, topic: str, client_id: str) -> Iterator["ConfluentMember"]:
+        with self._consumer(bootstrap, group, client_id) as consumer:
+            consumer.subscribe([topic])
+            yield ConfluentMember(consumer)
+
+    @contextlib.contextmanager
+    def _consumer(
+        self, bootstrap: str, group: str, client_id: str = "peer"
+    ) -> Iterator[confluent_kafka.Consumer]:
+        options = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "client.id": client_id,
+            "auto.offset.reset": "earliest",
+            "partition.assignment.strategy": "range",
+            "session.timeout.ms": 6_000,
+            "heartbeat.interval.ms": 300,
+            "fetch.wait.max.ms": 100,
+        }
+        consumer = confluent_kafka.Consumer(options, logger=_silent)
+        try:
+            yield consumer
+        finally:
+            consumer.close()
+
+    @staticmethod
+    def _record(message: confluent_kafka.Message) -> Record:
+        assert message.error() is None
+        headers = [(name, value) for name, value in message.headers() or []]
+        return Record(message.key(), message.value(), message.timestamp()[1], tuple(headers))
+
+
+class ConfluentMember:
+    def __init__(self, consumer: confluent_kafka.Consumer) -> None:
+        self._consumer = consumer
+
+    def poll(self) -> list[tuple[int, int, Record]]:
+        messages = self._consumer.consume(1000, 0.1)
+        return [(message.partition(), message.offset(), Confluent._record(message)) for message in messages]
+
+
+class KafkaPython:
+    """kafka-python."""
+
+    name = "kafka-python"
+
+    def __init__(self) -> None:
+        self._library: Any = importlib.import_module("kafka")
+
+    def produce(self, bootstrap: str, topic: str, records: Sequence[Record], codec: str) -> None:
+        compression = None if codec == "none" else codec
+        producer = self._library.KafkaProducer(
+            bootstrap_servers=bootstrap, compression_type=compression, linger_ms=5
+        )
+        try:
+            futures = [
+                producer.send(
+                    topic,
+                    record.value,
+                    record.key,
+                    list(record.headers),
+                    partition=0,
+                    timestamp_ms=record.timestamp_ms,
+                )
+                for record in records
+            ]
+            producer.flush(timeout=_PATIENCE)
+            for future in futures:
+                future.get(timeout=_PATIENCE)
+        finally:
+            producer.close(timeout=5)
+
+    def read(self, bootstrap: str, topic: str, count: int) -> list[Record]:
+        consumer = self._library.KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+        try:
+            consumer.assign([self._library.TopicPartition(topic, 0)])
+            found: list[Record] = []
+            deadline = time.monotonic() + _PATIENCE
+            while len(found) < count and time.monotonic() < deadline:
+                for messages in consumer.poll(timeout_ms=200).values():
+                    found += [self._record(message) for message in messages]
+            return found
+        finally:
+            consumer.close()
+
+    @contextlib.contextmanager
+    def member(self, bootstrap: str, group: str, topic: str, client_id: str) -> Iterator["KafkaPythonMember"]:
+        assignor: Any = importlib.import_module("kafka.coordinator.assignors.range")
+        consumer = self._library.KafkaConsumer(
+            topic,
+            bootstrap_servers=bootstrap,
+            group_id=group,
+            client_id=client_id,
+            auto_offset_reset="earliest",
+            partition_assignment_strategy=[assignor.RangePartitionAssignor],
+            session_timeout_ms=6_000,
+            heartbeat_interval_ms=300,
+        )
+        try:
+            yield KafkaPythonMember(consumer)
+        finally:
+            consumer.close()
+
+    @staticmethod
+    def _record(message: Any) -> Record:
+        return Record(message.key, message.value, message.timestamp, tuple(message.headers))
+
+
+class KafkaPythonMember:
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+
+    def poll(self) -> list[tuple[int, int, Record]]:
+        batches = self._consumer.poll(timeout_ms=100)
+        return [
+            (message.partition, message.offset, KafkaPython._record(message))
+            for messages in batches.values()
+            for message in messages
+        ]
+
+
+PEERS: list[Peer] = [Confluent(), KafkaPython()]

@@ -1,0 +1,139 @@
+"""What one client produces every other one reads the same, through every broker, with every codec."""
+
+import random
+
+import pytest
+
+from pyklient import Producer, TopicPartition, read
+from tests.interop.peers import PEERS, Peer, Record
+from tests.servers.fixtures import NewTopic
+
+pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
+
+every_peer = pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
+every_codec = pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+
+
+def some_records() -> list[Record]:
+    """Records with every kind of key, value and header, small and large."""
+    seed = random.randrange(2**32)
+    print(f"seed {seed}")
+    dice = random.Random(seed)
+    edges = [
+        Record(None, b"no key", 1_700_000_000_000, ()),
+        Record(b"tombstone", None, 1_700_000_000_001, ()),
+        Record(b"", b"", 1_700_000_000_002, (("", b""), ("", b""))),
+        Record(
+            b"key", b"value", 1_700_000_000_003, (("h", b"1"), ("h", b"2"), ("none", None), ("ключ", b"\xff"))
+        ),
+        Record(b"late", b"early", 1_600_000_000_000, ()),
+        Record(b"large", dice.randbytes(50_000) + bytes(50_000), 1_700_000_000_004, ()),
+    ]
+    many = [
+        Record(
+            b"%d" % number,
+            dice.randbytes(dice.randrange(500)),
+            1_700_000_000_100 + number,
+            (("n", b"%d" % number),),
+        )
+        for number in range(1_000)
+    ]
+    return edges + many
+
+
+@every_codec
+@every_peer
+def test_a_peer_reads_what_pyklient_produces(
+    bootstrap: str, new_topic: NewTopic, peer: Peer, codec: str
+) -> None:
+    topic, records = new_topic(), some_records()
+    with Producer(bootstrap, compression_type=codec, batch_size=60_000) as producer:
+        for record in records:
+            producer.send(
+                topic,
+                record.value,
+                key=record.key,
+                partition=0,
+                timestamp_ms=record.timestamp_ms,
+                headers=list(record.headers),
+            )
+    assert peer.read(bootstrap, topic, len(records)) == records
+
+
+@every_codec
+@every_peer
+def test_pyklient_reads_what_a_peer_produces(
+    bootstrap: str, new_topic: NewTopic, peer: Peer, codec: str
+) -> None:
+    topic, records = new_topic(), some_records()
+    peer.produce(bootstrap, topic, records, codec)
+    messages = list(read(bootstrap, topic, start=0))
+    found = [Record(item.key, item.value, item.timestamp_ms, item.headers) for item in messages]
+    assert found == records
+    assert [message.offset for message in messages] == list(range(len(records)))
+    assert {message.timestamp_type for message in messages} == {0}
+
+
+def test_a_key_lands_on_the_partition_where_javas_hash_puts_it(bootstrap: str, new_topic: NewTopic) -> None:
+    import confluent_kafka
+
+    topic = new_topic(partitions=7)
+    keys = [b"key-%d" % number for number in range(200)]
+    with Producer(bootstrap) as producer:
+        ours = {key: producer.send(topic, b"ours", key=key) for key in keys}
+        theirs: dict[bytes, int] = {}
+        peer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
+        for key in keys:
+            peer.produce(
+                topic,
+                b"theirs",
+                key,
+                on_delivery=lambda _, message: theirs.update({message.key(): message.partition()}),
+            )
+        assert peer.flush(30) == 0
+        assert {key: delivery.result(timeout=30).partition for key, delivery in ours.items()} == theirs
+
+
+@pytest.mark.brokers("kafka-4.3.1")
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_aborted_transactions_and_markers_are_not_read(
+    bootstrap: str, new_topic: NewTopic, codec: str
+) -> None:
+    import confluent_kafka
+
+    topic = new_topic()
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": topic, "compression.type": codec}
+    )
+    producer.init_transactions(30)
+    for number in range(6):
+        producer.begin_transaction()
+        for item in range(10):
+            producer.produce(topic, b"%d-%d" % (number, item), partition=0)
+        if number % 2:
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+    everything = [b"%d-%d" % (number, item) for number in range(6) for item in range(10)]
+    committed = [value for value in everything if int(value[:1]) % 2 == 0]
+    start = {TopicPartition(topic, 0): 0}
+    assert [message.value for message in read(bootstrap, topic, start=start)] == everything
+    kept = read(bootstrap, topic, start=start, isolation_level="read_committed")
+    assert [message.value for message in kept] == committed
+
+
+@pytest.mark.brokers("kafka-4.3.1")
+def test_an_open_transaction_is_not_read_before_its_end(bootstrap: str, new_topic: NewTopic) -> None:
+    import confluent_kafka
+
+    topic = new_topic()
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
+    producer.init_transactions(30)
+    producer.begin_transaction()
+    producer.produce(topic, b"open", partition=0)
+    assert producer.flush(30) == 0
+    assert list(read(bootstrap, topic, start=0, isolation_level="read_committed")) == []
+    assert [message.value for message in read(bootstrap, topic, start=0)] == [b"open"]
+    producer.commit_transaction(30)
+    kept = read(bootstrap, topic, start=0, isolation_level="read_committed")
+    assert [message.value for message in kept] == [b"open"]
