@@ -4,8 +4,9 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyklient.broker.groups import Group, GroupState, JoinAsked
-from pyklient.broker.members import Joined, Member, Synced, Timers
+from pyklient.broker.group_states import GroupState
+from pyklient.broker.groups import Group
+from pyklient.broker.members import JoinAsked, Joined, Member, Synced, Timers
 from pyklient.broker.offsets import Committed, OffsetStore
 from pyklient.broker.refusal import ErrorCode, Refusal
 from pyklient.broker.settings import BrokerSettings

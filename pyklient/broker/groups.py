@@ -1,86 +1,22 @@
 """One consumer group: who is in it, which generation, which protocol; as a state machine without I/O.
 
-States are Kafka's::
-
-    Empty ──change──▶ PreparingRebalance ──all joined──▶ CompletingRebalance ──assigned──▶ Stable
-      ▲                  │        ▲                              │                           │
-      └────all left──────┘        └───────────change─────────────┴───────────change──────────┘
-
-Answers that have to wait are callbacks kept with their member; time comes in as a ``Timers``.
+The states stand in ``group_states``. Answers that have to wait are callbacks kept with their member; time
+comes in as a ``Timers``.
 """
 
 import logging
 from collections import Counter
 from collections.abc import Callable
-from enum import Enum, StrEnum
 from functools import partial
-from typing import NamedTuple
 from uuid import uuid4
 
-from pyklient.broker.members import Cancellable, Joined, Member, Synced, Timers
+from pyklient.broker.group_states import TRANSITIONS, Event, GroupState
+from pyklient.broker.members import Cancellable, JoinAsked, Joined, Member, Synced, Timers
 from pyklient.broker.refusal import ErrorCode, Refusal
 
-__all__ = ["TRANSITIONS", "Event", "Group", "GroupState", "JoinAsked"]
+__all__ = ["Group"]
 
 _logger = logging.getLogger("pyklient.broker")
-
-
-class GroupState(StrEnum):
-    """The words that DescribeGroups and ListGroups use."""
-
-    EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"
-    COMPLETING = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
-
-
-class Event(Enum):
-    """What moves a group."""
-
-    CHANGE = "a member came, went, or changed its mind"
-    ALL_JOINED = "every member has joined, or the time for it is over"
-    ALL_LEFT = "nobody is left"
-    ASSIGNED = "the leader has sent the assignment"
-    DELETED = "deleted by an administrator"
-
-
-TRANSITIONS: dict[tuple[GroupState, Event], GroupState] = {
-    (GroupState.EMPTY, Event.CHANGE): GroupState.PREPARING,
-    (GroupState.STABLE, Event.CHANGE): GroupState.PREPARING,
-    (GroupState.COMPLETING, Event.CHANGE): GroupState.PREPARING,
-    (GroupState.PREPARING, Event.ALL_JOINED): GroupState.COMPLETING,
-    (GroupState.PREPARING, Event.ALL_LEFT): GroupState.EMPTY,
-    (GroupState.COMPLETING, Event.ASSIGNED): GroupState.STABLE,
-    (GroupState.EMPTY, Event.DELETED): GroupState.DEAD,
-}
-
-
-class JoinAsked(NamedTuple):
-    """A JoinGroup request, as the group sees it."""
-
-    member_id: str
-    instance_id: str | None
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocol_type: str
-    protocols: list[tuple[str, bytes]]
-    needs_known_id: bool = False
-    can_skip_assignment: bool = False
-
-    def member(self, member_id: str) -> Member:
-        """A new member under *member_id*."""
-        return Member(
-            member_id=member_id,
-            instance_id=self.instance_id,
-            client_id=self.client_id,
-            client_host=self.client_host,
-            session_timeout_ms=self.session_timeout_ms,
-            rebalance_timeout_ms=self.rebalance_timeout_ms,
-            protocols=self.protocols,
-        )
 
 
 class Group:
@@ -220,7 +156,7 @@ class Group:
             self._await_join(member, answer)
 
     def _rejoined_static(self, member: Member, previous_leader: str, can_skip: bool) -> Joined:
-        """The generation goes on. A leader that cannot be told to skip assigning is shown another as leader."""
+        """The generation goes on. A leader that cannot be told to skip assigning is shown another leader."""
         answer = self._joined(member)
         if not can_skip:
             return answer._replace(leader=previous_leader, members=())

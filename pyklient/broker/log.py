@@ -318,12 +318,12 @@ class PartitionLog:
         return segments or [self._segment(0)]
 
     def _remember(self, facts: BatchFacts) -> None:
-        if facts.producer_id >= 0 and facts.base_sequence >= 0 and facts.count > 0 and not facts.is_control:
+        if facts.producer_id >= 0 and facts.base_sequence >= 0 and facts.record_count > 0 and not facts.is_control:
             self.producers.stored(
                 facts.producer_id,
                 facts.producer_epoch,
                 facts.base_sequence,
-                facts.count,
+                facts.record_count,
                 facts.base_offset,
                 facts.max_timestamp,
             )

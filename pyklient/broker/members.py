@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from pyklient.broker.refusal import ErrorCode
 
-__all__ = ["Cancellable", "Joined", "Member", "Synced", "Timers"]
+__all__ = ["Cancellable", "JoinAsked", "Joined", "Member", "Synced", "Timers"]
 
 
 class Cancellable(Protocol):
@@ -85,3 +85,30 @@ class Member:
         if self.session is not None:
             self.session.cancel()
             self.session = None
+
+
+class JoinAsked(NamedTuple):
+    """A JoinGroup request, as the group sees it."""
+
+    member_id: str
+    instance_id: str | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: list[tuple[str, bytes]]
+    needs_known_id: bool = False
+    can_skip_assignment: bool = False
+
+    def member(self, member_id: str) -> Member:
+        """A new member under *member_id*."""
+        return Member(
+            member_id=member_id,
+            instance_id=self.instance_id,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            session_timeout_ms=self.session_timeout_ms,
+            rebalance_timeout_ms=self.rebalance_timeout_ms,
+            protocols=self.protocols,
+        )

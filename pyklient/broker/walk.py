@@ -6,10 +6,12 @@ where the next begins. Compressed or not, no record is touched here.
 
 import os
 from collections.abc import Iterator
+from struct import Struct
 from typing import NamedTuple
 
 from pyklient.errors import ProtocolError
 from pyklient.protocol.records import iter_batches
+from pyklient.protocol.records.layout import BATCH, BATCH_SIZE, CONTROL_BIT, LEAD, LEAD_SIZE, LEAST, OVERHEAD
 
 __all__ = ["BatchFacts", "walk"]
 
@@ -30,7 +32,7 @@ class BatchFacts(NamedTuple):
     producer_id: int
     producer_epoch: int
     base_sequence: int
-    count: int
+    record_count: int
 
     @property
     def end(self) -> int:
@@ -38,7 +40,7 @@ class BatchFacts(NamedTuple):
 
     @property
     def is_control(self) -> bool:
-        return self.magic == 2 and bool(self.attributes & 0x20)
+        return self.magic == 2 and bool(self.attributes & CONTROL_BIT)
 
 
 def walk(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[BatchFacts]:
@@ -50,7 +52,8 @@ def walk(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[Bat
     chunk_at = position = start
     while position < end:
         inside = position - chunk_at
-        if inside + _LEAST[2] > len(chunk) and chunk_at + len(chunk) < end or inside >= len(chunk):
+        cut = inside + BATCH_SIZE > len(chunk) and chunk_at + len(chunk) < end
+        if cut or inside >= len(chunk):
             chunk = os.pread(fd, min(_CHUNK, end - position), position)
             chunk_at, inside = position, 0
         facts = _facts(chunk, inside, position, end)
@@ -61,22 +64,26 @@ def walk(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[Bat
 
 
 def _facts(chunk: bytes, at: int, position: int, end: int) -> BatchFacts | None:
-    if len(chunk) - at < _LEAST[0]:
+    if len(chunk) - at < LEAD_SIZE:
         return None
-    offset, length, _, magic = _LEAD.unpack_from(chunk, at)
-    size = length + _OVERHEAD
-    least = _LEAST.get(magic)
-    if least is None or size < least or position + size > end or offset < 0 or len(chunk) - at < least:
+    offset, length, _, magic = LEAD.unpack_from(chunk, at)
+    size = length + OVERHEAD
+    if not 0 <= magic < len(LEAST) or offset < 0:
+        return None
+    if size < LEAST[magic] or position + size > end or len(chunk) - at < LEAST[magic]:
         return None
     if magic < 2:
-        attributes, timestamp = _V1.unpack_from(chunk, at + 17) if magic else (chunk[at + 17], -1)
-        return BatchFacts(position, size, magic, offset, offset, timestamp, attributes, -1, -1, -1, -1)
-    attributes, delta, _, max_timestamp, producer, epoch, sequence, count = _V2.unpack_from(chunk, at + 21)
+        (timestamp,) = _ENTRY_TIMESTAMP.unpack_from(chunk, at + LEAD_SIZE + 1) if magic else (-1,)
+        return BatchFacts(
+            position, size, magic, offset, offset, timestamp, chunk[at + LEAD_SIZE], -1, -1, -1, -1
+        )
+    _, _, _, _, _, attributes, delta, _, newest, producer, epoch, sequence, count = BATCH.unpack_from(
+        chunk, at
+    )
     if delta < 0 or count < 0:
         return None
-    last = offset + delta
     return BatchFacts(
-        position, size, magic, offset, last, max_timestamp, attributes, producer, epoch, sequence, count
+        position, size, magic, offset, offset + delta, newest, attributes, producer, epoch, sequence, count
     )
 
 

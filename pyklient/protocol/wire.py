@@ -15,6 +15,7 @@ from pyklient.protocol.messages import (
     REQUESTS,
     RESPONSES,
     ApiVersionsResponse,
+    MetadataRequest,
     ProduceRequest,
     RequestHeader,
     ResponseHeader,
@@ -209,7 +210,10 @@ class ServerWire:
         reader.pos = 0
         header = RequestHeader.read(reader, 2 if request_class.is_flexible(version) else 1)
         message = request_class.read(reader, version)
-        _expect_end(reader, request_class, version)
+        # librdkafka writes a null list of topics into four bytes where one belongs, so that three are left over.
+        # Brokers have always put up with it (confluentinc/librdkafka#5049).
+        if request_class is not MetadataRequest:
+            _expect_end(reader, request_class, version)
         return ReceivedRequest(key, version, header.correlation_id, header.client_id, message)
 
     def send(self, received: ReceivedRequest, response: Message) -> list[Buffer]:

@@ -71,7 +71,9 @@ def _name(node: Node, name: str, topic_id: bytes, version: int) -> tuple[str, Er
     return (topic.name, ErrorCode.NONE) if topic is not None else ("", ErrorCode.UNKNOWN_TOPIC_ID)
 
 
-def _check(node: Node, topic: str, one: OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition) -> ErrorCode:
+def _check(
+    node: Node, topic: str, one: OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition
+) -> ErrorCode:
     try:
         node.topics.partition(topic, one.partition_index)
     except Refusal as refusal:

@@ -1,6 +1,7 @@
 """Groups as an administrator sees them."""
 
-from pyklient.broker.groups import Group, GroupState
+from pyklient.broker.group_states import GroupState
+from pyklient.broker.groups import Group
 from pyklient.broker.handlers.calls import Call
 from pyklient.broker.node import Node
 from pyklient.broker.refusal import ErrorCode, Refusal

@@ -4,9 +4,8 @@ import asyncio
 from functools import partial
 from typing import TypeVar
 
-from pyklient.broker.groups import JoinAsked
 from pyklient.broker.handlers.calls import Call
-from pyklient.broker.members import Joined, Synced
+from pyklient.broker.members import JoinAsked, Joined, Synced
 from pyklient.broker.node import Node
 from pyklient.broker.refusal import ErrorCode, Refusal
 from pyklient.protocol.messages import (

@@ -42,7 +42,9 @@ def produce(node: Node, request: ProduceRequest, call: Call) -> ProduceResponse:
     return ProduceResponse(responses=topics)
 
 
-def _hang_up_on_failure(topic: str, partitions: list[ProduceResponse.TopicProduceResponse.PartitionProduceResponse]) -> None:
+def _hang_up_on_failure(
+    topic: str, partitions: list[ProduceResponse.TopicProduceResponse.PartitionProduceResponse]
+) -> None:
     for partition in partitions:
         if partition.error_code:
             raise Hangup(
@@ -89,7 +91,9 @@ def _log(topic: Topic | None, index: int, version: int) -> PartitionLog:
     return topic.logs[index]
 
 
-def _failed(index: int, code: ErrorCode, sentence: str) -> ProduceResponse.TopicProduceResponse.PartitionProduceResponse:
+def _failed(
+    index: int, code: ErrorCode, sentence: str
+) -> ProduceResponse.TopicProduceResponse.PartitionProduceResponse:
     return ProduceResponse.PartitionProduceResponse(
         index=index, error_code=code, base_offset=-1, error_message=sentence
     )
