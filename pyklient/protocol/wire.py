@@ -210,7 +210,7 @@ class ServerWire:
         reader.pos = 0
         header = RequestHeader.read(reader, 2 if request_class.is_flexible(version) else 1)
         message = request_class.read(reader, version)
-        # librdkafka writes a null list of topics into four bytes where one belongs, so that three are left over.
+        # librdkafka writes a null list of topics into four bytes where one belongs; three are left over.
         # Brokers have always put up with it (confluentinc/librdkafka#5049).
         if request_class is not MetadataRequest:
             _expect_end(reader, request_class, version)
