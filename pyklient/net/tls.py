@@ -67,15 +67,11 @@ class TlsTransport:
             self._flush(patience)
 
     def receive(self, size: int, patience: Patience) -> memoryview:
-        whole = bytearray()
+        whole = memoryview(bytearray(size))
         have = 0
         while have < size:
-            # Grown with what arrives: a length alone costs the receiver nothing.
-            if have == len(whole):
-                whole.extend(bytes(min(size - have, max(have, _CHUNK))))
-            with memoryview(whole) as view, view[have:] as room:
-                have += self._decrypt(room, patience)
-        return memoryview(whole)
+            have += self._decrypt(whole[have:], patience)
+        return whole
 
     def abort(self) -> None:
         self._below.abort()
