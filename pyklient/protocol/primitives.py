@@ -262,12 +262,7 @@ class Reader:
         """(tag, size) of each tagged field; the caller reads *size* bytes before it asks for the next."""
         for _ in range(self.count(self.unsigned_varint(), 2)):
             tag = self.unsigned_varint()
-            size = self.unsigned_varint()
-            if size > self.end - self.pos:
-                raise ProtocolError(
-                    f"tagged field {tag}: {size} bytes at byte {self.pos}, where {self.end - self.pos} remain"
-                )
-            yield tag, size
+            yield tag, self.unsigned_varint()
 
 
 class Writer:

@@ -210,9 +210,7 @@ class ServerWire:
         reader.pos = 0
         header = RequestHeader.read(reader, 2 if request_class.is_flexible(version) else 1)
         message = request_class.read(reader, version)
-        # librdkafka writes a null list of topics into four bytes where one belongs; three are left over.
-        # Brokers have always put up with it (confluentinc/librdkafka#5049).
-        if request_class is not MetadataRequest:
+        if not _has_librdkafkas_excess(message, reader.remaining):
             _expect_end(reader, request_class, version)
         return ReceivedRequest(key, version, header.correlation_id, header.client_id, message)
 
@@ -222,6 +220,13 @@ class ServerWire:
         flexible = response.is_flexible(version) and response.api_key != _API_VERSIONS
         header = ResponseHeader(correlation_id=received.correlation_id)
         return _frame(header, 1 if flexible else 0, response, version)
+
+
+def _has_librdkafkas_excess(message: Message, remaining: int) -> bool:
+    """librdkafka writes a null list of topics into four bytes where one belongs, so that three are left over.
+    Brokers have always put up with it (confluentinc/librdkafka#5049).
+    """
+    return isinstance(message, MetadataRequest) and message.topics is None and remaining == 3
 
 
 def _frame(header: Message, header_version: int, body: Message, version: int) -> list[Buffer]:

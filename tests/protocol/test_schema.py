@@ -91,6 +91,34 @@ def test_none_is_refused_by_versions_before_it_was_allowed() -> None:
     assert MetadataRequest.decode(b"".join(MetadataRequest(topics=None).encode(1)), 1).topics is None
 
 
+@pytest.mark.parametrize(
+    ("cls", "version", "data"),
+    [
+        pytest.param(HeartbeatRequest, 0, "ffff 00000000 0000", id="string"),
+        pytest.param(HeartbeatRequest, 4, "00 00000000 01 00 00", id="compact string"),
+        pytest.param(SaslAuthenticateRequest, 0, "ffffffff", id="bytes"),
+        pytest.param(SaslAuthenticateRequest, 2, "00 00", id="compact bytes"),
+        pytest.param(MetadataRequest, 0, "ffffffff", id="array"),
+        pytest.param(CreateTopicsRequest, 5, "00 00000000 00 00", id="compact array"),
+    ],
+)
+def test_null_from_the_peer_is_refused_where_there_is_none(
+    cls: type[Message], version: int, data: str
+) -> None:
+    with pytest.raises(ProtocolError, match="null before byte"):
+        cls.decode(bytes.fromhex(data), version)
+
+
+def test_none_is_refused_where_no_version_has_null() -> None:
+    nothing: Any = None
+    with pytest.raises(TypeError, match="group_id=None"):
+        HeartbeatRequest(group_id=nothing).encode(4)
+    with pytest.raises(TypeError, match="auth_bytes"):
+        SaslAuthenticateRequest(auth_bytes=nothing).encode(1)
+    with pytest.raises(TypeError, match="topics=None"):
+        CreateTopicsRequest(topics=nothing).encode(5)
+
+
 @pytest.mark.parametrize("version", [-1, 5, 1000])
 def test_an_unknown_version_is_refused_both_ways(version: int) -> None:
     with pytest.raises(UnsupportedVersionError, match="HeartbeatRequest has versions 0 to 4"):

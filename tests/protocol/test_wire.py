@@ -148,6 +148,16 @@ def test_bytes_behind_a_request_or_a_response_are_refused(extra: bytes) -> None:
         client.receive(answer + extra)
 
 
+def test_three_bytes_behind_a_request_for_all_topics_pass_since_librdkafka_sends_them() -> None:
+    client, server = ClientWire("me"), ServerWire()
+    everything = _frame(client.send(MetadataRequest(topics=None), 12))
+    assert server.receive(everything + bytes(3)).message == MetadataRequest(topics=None)
+    with pytest.raises(ProtocolError, match="4 bytes too many"):
+        server.receive(everything + bytes(4))
+    with pytest.raises(ProtocolError, match="3 bytes too many"):
+        server.receive(_frame(client.send(MetadataRequest(topics=[]), 12)) + bytes(3))
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
 def test_frames_are_the_same_however_the_bytes_arrive(size: int) -> None:
     client = ClientWire("me")
