@@ -1,0 +1,313 @@
+"""One batch of any record format, by its header; and writing a batch.
+
+The header is all that routing, storing and forwarding need. ``verify`` reads the bytes, ``records``
+decompresses and parses them.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from crc32c import crc32c
+
+from pyklient.errors import CorruptRecordError, UnsupportedVersionError
+from pyklient.protocol.records import kernel
+from pyklient.protocol.records.compression import (
+    DEFAULT_MAX_DECOMPRESSED,
+    Compression,
+    check_pair,
+    compress,
+    compression_of,
+    decompress,
+)
+from pyklient.protocol.records.layout import (
+    ATTRIBUTES_AT,
+    BATCH,
+    BATCH_AFTER_CRC,
+    BATCH_LEAD,
+    BATCH_SIZE,
+    CODEC_BITS,
+    CONTROL_BIT,
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    MAGIC_AT,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    NO_TIMESTAMP_TYPE,
+    OVERHEAD,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    Buffer,
+    Columns,
+    DecodedRecord,
+    Headers,
+    batch_end,
+)
+from pyklient.protocol.records.message_set import encode_set, entry_facts, parse_entry, verify_entry
+
+__all__ = ["RecordBatch", "batch_header", "encode_batch", "iter_batches"]
+
+
+class RecordBatch:
+    """One batch, or one entry of formats 0 and 1: the facts of its header, and access to its records.
+
+    In formats 0 and 1 a header knows only the last offset: ``base_offset`` and ``count`` of a compressed
+    entry decompress it. Offsets that a producer wrote mean nothing before a broker has assigned them.
+    """
+
+    __slots__ = (
+        "_base_offset",
+        "_count",
+        "attributes",
+        "base_sequence",
+        "base_timestamp",
+        "buffer",
+        "last_offset",
+        "magic",
+        "max_timestamp",
+        "partition_leader_epoch",
+        "producer_epoch",
+        "producer_id",
+        "size",
+    )
+
+    def __init__(self, buffer: memoryview) -> None:
+        """*buffer* is exactly one batch, as :func:`iter_batches` cuts them."""
+        self.buffer = buffer
+        self.size = len(buffer)
+        self.magic = buffer[MAGIC_AT]
+        self._base_offset: int | None
+        self._count: int | None
+        if self.magic < 2:
+            self.last_offset, self.attributes, self.max_timestamp = entry_facts(buffer)
+            self.base_timestamp = self.max_timestamp
+            self.partition_leader_epoch = self.producer_epoch = self.base_sequence = -1
+            self.producer_id = NO_PRODUCER_ID
+            compressed = self.attributes & CODEC_BITS
+            self._base_offset = None if compressed else self.last_offset
+            self._count = None if compressed else 1
+            return
+        (
+            self._base_offset,
+            _,
+            self.partition_leader_epoch,
+            _,
+            _,
+            self.attributes,
+            last_delta,
+            self.base_timestamp,
+            self.max_timestamp,
+            self.producer_id,
+            self.producer_epoch,
+            self.base_sequence,
+            self._count,
+        ) = BATCH.unpack_from(buffer)
+        self.last_offset = self._base_offset + last_delta
+
+    def __repr__(self) -> str:
+        return (
+            f"<RecordBatch format {self.magic}, last offset {self.last_offset}, {self.size} bytes, "
+            f"attributes {self.attributes:#x}>"
+        )
+
+    @property
+    def base_offset(self) -> int:
+        """The offset of the first record (of format 2: before compaction)."""
+        if self._base_offset is None:
+            self._base_offset = self._columns()[0].offsets[0]
+        return self._base_offset
+
+    @property
+    def count(self) -> int:
+        """How many records the batch holds; may be 0 after compaction."""
+        if self._count is None:
+            self._count = len(self._columns()[0].offsets)
+        return self._count
+
+    @property
+    def next_offset(self) -> int:
+        """The offset after this batch."""
+        return self.last_offset + 1
+
+    @property
+    def compression(self) -> Compression:
+        """Raises UnsupportedCodecError for one that Kafka does not have, or not in this format."""
+        return compression_of(self.attributes, self.magic)
+
+    @property
+    def timestamp_type(self) -> int:
+        """0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
+        if not self.magic:
+            return NO_TIMESTAMP_TYPE
+        return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_BIT else CREATE_TIME
+
+    @property
+    def is_transactional(self) -> bool:
+        """Part of a transaction, or the marker that ends one."""
+        return self.magic == 2 and bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        """Written by a broker for itself and for readers; its record is no message."""
+        return self.magic == 2 and bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def control_type(self) -> int:
+        """Of a control batch: 0 abort, 1 commit. Raises CorruptRecordError where it does not say."""
+        if not self.is_control:
+            raise ValueError(f"{self!r} is no control batch")
+        return kernel.control_type(self.buffer)
+
+    def verify(self) -> None:
+        """Raises CorruptRecordError unless the batch's checksum holds."""
+        if self.magic < 2:
+            verify_entry(self.buffer)
+            return
+        crc = int.from_bytes(self.buffer[17:21], "big")
+        if crc32c(self.buffer[ATTRIBUTES_AT:]) != crc:
+            raise CorruptRecordError(
+                f"the checksum of the batch at offset {self._base_offset} does not match its bytes"
+            )
+
+    def records(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[DecodedRecord]:
+        """All records, control records too. Checksums are :meth:`verify`'s business.
+
+        Raises CorruptRecordError for what does not parse, UnsupportedCodecError for an unknown codec, and
+        MessageTooLargeError where the batch holds more than *max_decompressed* bytes.
+        """
+        columns, kind = self._columns(max_decompressed)
+        offsets, timestamps, keys, values, headers = columns
+        return [
+            DecodedRecord(offset, timestamp, kind, key, value, headers.get(index, ()))
+            for index, (offset, timestamp, key, value) in enumerate(
+                zip(offsets, timestamps, keys, values, strict=True)
+            )
+        ]
+
+    def _columns(self, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> tuple[Columns, int]:
+        if self.magic < 2:
+            return parse_entry(self.buffer, check_crcs=False, max_decompressed=max_decompressed)
+        count, base = self.count, self.base_offset
+        if not count:
+            return Columns([], [], [], [], {}), self.timestamp_type
+        payload = self.buffer[BATCH_SIZE:]
+        data = decompress(self.compression, payload, 2, max_decompressed)
+        columns = kernel.parse_records(data, count, base, self.last_offset - base, self.base_timestamp)
+        if self.timestamp_type == LOG_APPEND_TIME:
+            columns.timestamps[:] = [self.max_timestamp] * count
+        return columns, self.timestamp_type
+
+
+def iter_batches(buffer: Buffer) -> Iterator[RecordBatch]:
+    """The batches in *buffer*, by their headers, in order; nothing is copied.
+
+    An incomplete batch at the end is normal (brokers cut responses anywhere) and ends the iteration.
+    Raises CorruptRecordError where the bytes are no batch.
+    """
+    view = memoryview(buffer)
+    position = 0
+    while end := batch_end(view, position):
+        yield RecordBatch(view[position:end])
+        position = end
+
+
+def encode_batch(
+    records: Sequence[tuple[int, bytes | None, bytes | None, Headers]],
+    *,
+    magic: int = 2,
+    compression: Compression = Compression.NONE,
+    base_offset: int = 0,
+    timestamp_type: int = CREATE_TIME,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    partition_leader_epoch: int = -1,
+    offset_deltas: Sequence[int] | None = None,
+) -> bytes:
+    """``(timestamp_ms, key, value, headers)`` records as one batch; in formats 0 and 1 as a message set.
+
+    *offset_deltas* are the records' distances from *base_offset* where they are not 0, 1, 2 … Raises
+    UnsupportedCodecError for zstd before format 2, UnsupportedVersionError for headers, a producer id or a
+    transaction before format 2.
+    """
+    check_pair(magic, compression)
+    if magic < 2:
+        _refuse_what_is_new(records, magic, producer_id, transactional or control)
+        deltas = range(len(records)) if offset_deltas is None else offset_deltas
+        offsets = [base_offset + delta for delta in deltas]
+        return encode_set([record[:3] for record in records], offsets, magic, compression, timestamp_type)
+    count = len(records)
+    base_timestamp = records[0][0] if count else NO_TIMESTAMP
+    payload = kernel.encode_records(records, base_timestamp, offset_deltas)
+    if compression and count:
+        payload = compress(compression, payload)
+    attributes = compression if count else Compression.NONE
+    header = batch_header(
+        payload,
+        count=count,
+        base_timestamp=base_timestamp,
+        max_timestamp=max([record[0] for record in records], default=NO_TIMESTAMP),
+        compression=attributes,
+        base_offset=base_offset,
+        last_offset_delta=offset_deltas[-1] if offset_deltas else max(0, count - 1),
+        timestamp_type=timestamp_type,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=transactional,
+        control=control,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+    return header + payload
+
+
+def batch_header(
+    payload: Buffer,
+    *,
+    count: int,
+    base_timestamp: int,
+    max_timestamp: int,
+    compression: Compression = Compression.NONE,
+    base_offset: int = 0,
+    last_offset_delta: int | None = None,
+    timestamp_type: int = CREATE_TIME,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    partition_leader_epoch: int = -1,
+) -> bytes:
+    """The 61 bytes that go in front of *payload*, a records section compressed already, to make it a batch.
+
+    *last_offset_delta* is ``count - 1`` unless given.
+    """
+    attributes = (
+        compression
+        | (TIMESTAMP_TYPE_BIT if timestamp_type == LOG_APPEND_TIME else 0)
+        | (TRANSACTIONAL_BIT if transactional else 0)
+        | (CONTROL_BIT if control else 0)
+    )
+    after_crc = BATCH_AFTER_CRC.pack(
+        attributes,
+        count - 1 if last_offset_delta is None else last_offset_delta,
+        base_timestamp,
+        max_timestamp,
+        producer_id,
+        producer_epoch,
+        base_sequence,
+        count,
+    )
+    crc = crc32c(payload, crc32c(after_crc))
+    length = BATCH_SIZE - OVERHEAD + len(payload)
+    return BATCH_LEAD.pack(base_offset, length, partition_leader_epoch, 2, crc) + after_crc
+
+
+def _refuse_what_is_new(records: Sequence[Any], magic: int, producer_id: int, in_transaction: bool) -> None:
+    if any(record[3] for record in records):
+        raise UnsupportedVersionError(f"record format {magic} has no headers; format 2 (Kafka 0.11) does")
+    if producer_id != NO_PRODUCER_ID or in_transaction:
+        raise UnsupportedVersionError(
+            f"record format {magic} has no producer ids or transactions; format 2 (Kafka 0.11) does"
+        )

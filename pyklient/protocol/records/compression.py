@@ -1,0 +1,275 @@
+"""The compression codecs of record batches, and the framings that Kafka puts around them.
+
+One registry: :func:`compress` and :func:`decompress` look the codec up by its number in the batch's
+attributes. Every codec works on whole buffers and releases the GIL while it does.
+
+Nothing is decompressed without a bound. A declared size is held against the bound before any memory is
+taken, and codecs that declare none are read in pieces, so that a few hundred hostile bytes cannot become
+gigabytes: they become a :class:`~pyklient.errors.MessageTooLargeError`.
+"""
+
+import zlib
+from collections.abc import Callable
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+import lz4.frame
+import snappy
+import zstandard
+
+from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
+from pyklient.protocol.records.layout import Buffer
+from pyklient.protocol.records.lz4_header import with_classic_checksum, with_standard_checksum
+
+__all__ = ["Compression", "DEFAULT_MAX_DECOMPRESSED", "compress", "compression_of", "decompress"]
+
+DEFAULT_MAX_DECOMPRESSED: Final = 128 << 20
+"""Bytes that one batch may take decompressed, where the caller says nothing else."""
+
+_PIECE: Final = 1 << 20
+"""Bytes asked of a streaming codec at a time."""
+
+
+class Compression(IntEnum):
+    """A codec, by its number in the attributes of a batch."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @classmethod
+    def of(cls, name: str | None) -> "Compression":
+        """The codec with Kafka's *name* for it (``gzip``, …); None and ``none`` mean no compression.
+
+        Raises UnsupportedCodecError for a name that Kafka does not know.
+        """
+        if name is None:
+            return cls.NONE
+        try:
+            return cls[name.upper()]
+        except KeyError:
+            raise UnsupportedCodecError(
+                f"{name!r} is not a compression codec: use {', '.join(codec.name.lower() for codec in cls)}"
+            ) from None
+
+
+def compression_of(attributes: int, magic: int) -> Compression:
+    """The codec that a batch's *attributes* name. Raises UnsupportedCodecError if Kafka has none such."""
+    number = attributes & 0x07
+    if number > Compression.ZSTD:
+        raise UnsupportedCodecError(f"compression codec {number} is unknown to this client")
+    codec = Compression(number)
+    check_pair(magic, codec)
+    return codec
+
+
+def check_pair(magic: int, codec: Compression) -> None:
+    """Raises UnsupportedCodecError where Kafka does not allow *codec* in record format *magic*."""
+    if codec is Compression.ZSTD and magic < 2:
+        raise UnsupportedCodecError(f"zstd needs record format 2; format {magic} cannot carry it")
+
+
+def compress(codec: Compression, data: Buffer, magic: int = 2) -> bytes:
+    """*data* as one compressed payload of a batch in format *magic*."""
+    check_pair(magic, codec)
+    return _REGISTRY[codec].compress(data, magic)
+
+
+def decompress(
+    codec: Compression, data: Buffer, magic: int = 2, limit: int = DEFAULT_MAX_DECOMPRESSED
+) -> bytes:
+    """What :func:`compress` was given.
+
+    Raises MessageTooLargeError when the result would be longer than *limit* bytes, and
+    CorruptRecordError when *data* is not what the codec writes.
+    """
+    check_pair(magic, codec)
+    return _REGISTRY[codec].decompress(data, magic, limit)
+
+
+def _too_large(limit: int) -> MessageTooLargeError:
+    return MessageTooLargeError(
+        f"a batch takes more than {limit} bytes decompressed: if it is not hostile, allow more "
+        "(max_decompressed)"
+    )
+
+
+def _corrupt(codec: str, why: object) -> CorruptRecordError:
+    return CorruptRecordError(f"{codec} data does not decompress: {why}")
+
+
+# --- none
+
+
+def _plain(data: Buffer, magic: int) -> bytes:
+    return bytes(data)
+
+
+def _plain_back(data: Buffer, magic: int, limit: int) -> bytes:
+    # what came uncompressed is in memory already: the limit is for what grows
+    return bytes(data)
+
+
+# --- gzip
+
+
+def _gzip(data: Buffer, magic: int) -> bytes:
+    return zlib.compress(data, wbits=31)
+
+
+def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
+    rest: Buffer = data
+    pieces: list[bytes] = []
+    total = 0
+    while rest:
+        stream = zlib.decompressobj(wbits=31)
+        while not stream.eof:
+            try:
+                piece = stream.decompress(rest, _PIECE)
+            except zlib.error as error:
+                raise _corrupt("gzip", error) from None
+            total += len(piece)
+            if total > limit:
+                raise _too_large(limit)
+            pieces.append(piece)
+            rest = stream.unconsumed_tail
+            if not piece and not rest and not stream.eof:
+                raise _corrupt("gzip", "it ends too early")
+        # a gzip file may be several, one after another
+        rest = stream.unused_data
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+# --- snappy, in the framing of the xerial library that the Java client uses
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK: Final = 32 << 10
+_SNAPPY_MAX_RATIO: Final = 64
+"""No element of a snappy stream makes more than 64 bytes, and each takes at least one."""
+
+
+def _snappy(data: Buffer, magic: int) -> bytes:
+    view = memoryview(data)
+    pieces = [_XERIAL_HEADER]
+    for start in range(0, len(view), _XERIAL_BLOCK):
+        block = snappy.compress(view[start : start + _XERIAL_BLOCK])
+        pieces += (len(block).to_bytes(4, "big"), block)
+    return b"".join(pieces)
+
+
+def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
+    view = memoryview(data)
+    if bytes(view[:8]) != _XERIAL_MAGIC:
+        return _unsnappy_block(view, limit)
+    if len(view) < len(_XERIAL_HEADER):
+        raise _corrupt("snappy", "its header is cut off")
+    position = len(_XERIAL_HEADER)
+    pieces = []
+    while position < len(view):
+        size = int.from_bytes(view[position : position + 4], "big")
+        position += 4
+        if size > len(view) - position:
+            raise _corrupt("snappy", f"a block of {size} bytes where {len(view) - position} remain")
+        piece = _unsnappy_block(view[position : position + size], limit)
+        limit -= len(piece)
+        pieces.append(piece)
+        position += size
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+def _unsnappy_block(block: memoryview, limit: int) -> bytes:
+    declared = shift = 0
+    for byte in block[:5]:
+        declared |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            break
+    if declared > len(block) * _SNAPPY_MAX_RATIO:
+        raise _corrupt("snappy", f"{len(block)} bytes cannot hold the {declared} they declare")
+    if declared > limit:
+        raise _too_large(limit)
+    try:
+        return snappy.uncompress(block)
+    except snappy.UncompressError as error:
+        raise _corrupt("snappy", error.__cause__ or error) from None
+
+
+# --- lz4 frames
+
+
+def _lz4(data: Buffer, magic: int) -> bytes:
+    # The frame that the Java client writes: blocks of 64 KiB on their own, no checksums. Its reader
+    # refuses linked blocks.
+    frame = lz4.frame.compress(
+        data, block_linked=False, block_size=lz4.frame.BLOCKSIZE_MAX64KB, store_size=False
+    )
+    return with_classic_checksum(frame) if magic == 0 else frame
+
+
+def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
+    rest: Buffer = with_standard_checksum(data) if magic == 0 else data
+    pieces: list[bytes] = []
+    total = 0
+    while rest:
+        stream = lz4.frame.LZ4FrameDecompressor()
+        while not stream.eof:
+            try:
+                piece = stream.decompress(rest, _PIECE)
+            except RuntimeError as error:
+                raise _corrupt("lz4", error) from None
+            total += len(piece)
+            if total > limit:
+                raise _too_large(limit)
+            pieces.append(piece)
+            rest = b""
+            if not piece and not stream.eof and stream.needs_input:
+                raise _corrupt("lz4", "it ends too early")
+        rest = stream.unused_data or b""
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+# --- zstd
+
+_ZSTD_MAX_WINDOW: Final = 128 << 20
+"""What the zstd library takes by default, and its command line writes at most unless forced."""
+
+
+def _zstd(data: Buffer, magic: int) -> bytes:
+    return zstandard.ZstdCompressor().compress(data)
+
+
+def _unzstd(data: Buffer, magic: int, limit: int) -> bytes:
+    pieces: list[bytes] = []
+    total = 0
+    try:
+        declared = zstandard.frame_content_size(data)
+        if declared > limit:
+            raise _too_large(limit)
+        reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW).stream_reader(
+            data, read_across_frames=True
+        )
+        while piece := reader.read(_PIECE):
+            total += len(piece)
+            if total > limit:
+                raise _too_large(limit)
+            pieces.append(piece)
+    except zstandard.ZstdError as error:
+        raise _corrupt("zstd", error) from None
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class _Codec(NamedTuple):
+    compress: Callable[[Buffer, int], bytes]
+    decompress: Callable[[Buffer, int, int], bytes]
+
+
+_REGISTRY: Final[dict[Compression, _Codec]] = {
+    Compression.NONE: _Codec(_plain, _plain_back),
+    Compression.GZIP: _Codec(_gzip, _gunzip),
+    Compression.SNAPPY: _Codec(_snappy, _unsnappy),
+    Compression.LZ4: _Codec(_lz4, _unlz4),
+    Compression.ZSTD: _Codec(_zstd, _unzstd),
+}

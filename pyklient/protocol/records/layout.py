@@ -1,0 +1,130 @@
+"""Where each field of a record batch stands, in all three formats, and the two shapes of a record.
+
+Format 2 (a *batch*)::
+
+    0 base offset 8 | 8 length 4 | 12 leader epoch 4 | 16 magic 1 | 17 CRC-32C 4 | 21 attributes 2
+    23 last offset delta 4 | 27 base timestamp 8 | 35 max timestamp 8 | 43 producer id 8
+    51 producer epoch 2 | 53 base sequence 4 | 57 record count 4 | 61 records …
+
+Formats 0 and 1 (an *entry*; a compressed set is one entry, the *wrapper*, with a set as its value)::
+
+    0 offset 8 | 8 length 4 | 12 CRC-32 4 | 16 magic 1 | 17 attributes 1 | format 1: 18 timestamp 8
+    key length 4 | key | value length 4 | value
+
+The magic stands at 16 in every format, and *length* counts what follows its own field.
+"""
+
+from collections.abc import Sequence
+from struct import Struct
+from typing import Final, NamedTuple, TypeAlias
+
+from pyklient.errors import CorruptRecordError
+
+__all__ = [
+    "Buffer",
+    "DecodedRecord",
+    "Headers",
+    "HeaderTuple",
+    "NewRecord",
+    "NO_TIMESTAMP",
+    "NO_TIMESTAMP_TYPE",
+    "CREATE_TIME",
+    "LOG_APPEND_TIME",
+    "NO_PRODUCER_ID",
+]
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
+HeaderTuple: TypeAlias = tuple[tuple[str, bytes | None], ...]
+
+NO_TIMESTAMP: Final = -1
+NO_PRODUCER_ID: Final = -1
+
+NO_TIMESTAMP_TYPE: Final = -1
+"""Format 0 has no timestamps at all."""
+CREATE_TIME: Final = 0
+LOG_APPEND_TIME: Final = 1
+
+LEAD: Final = Struct(">qiIb")
+"""The first 17 bytes of every format: offset, length, CRC (formats 0, 1) or leader epoch (2), magic."""
+LEAD_SIZE: Final = 17
+OVERHEAD: Final = 12
+"""Bytes of an entry or batch that its length field does not count."""
+
+BATCH: Final = Struct(">qiibIhiqqqhii")
+BATCH_SIZE: Final = 61
+BATCH_LEAD: Final = Struct(">qiibI")
+"""What comes before the bytes that the checksum covers; BATCH_AFTER_CRC is the rest of the header."""
+BATCH_AFTER_CRC: Final = Struct(">hiqqqhii")
+MAGIC_AT: Final = 16
+"""The same in every format."""
+ATTRIBUTES_AT: Final = 21
+CRC_AT: Final = 17
+LEADER_EPOCH_AT: Final = 12
+MAX_TIMESTAMP_AT: Final = 35
+
+ENTRY_CRC_FROM: Final = 16
+LEAST: Final = (26, 34, 61)
+"""The size of the smallest entry or batch of each format: neither key nor value, or no records."""
+
+CODEC_BITS: Final = 0x07
+TIMESTAMP_TYPE_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+
+ABORT: Final = 0
+COMMIT: Final = 1
+"""The types of a transaction's marker: a control batch of one record."""
+
+RECORD_LEAST: Final = 7
+"""The smallest record of format 2: seven fields of one byte each."""
+
+INT32_MAX: Final = (1 << 31) - 1
+INT64_MAX: Final = (1 << 63) - 1
+INT64_MIN: Final = -(1 << 63)
+
+
+class NewRecord(NamedTuple):
+    """A record to encode. *timestamp_ms* counts from 1970; -1 is none."""
+
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+class DecodedRecord(NamedTuple):
+    """A record as a batch holds it. *timestamp_type* is 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
+
+    offset: int
+    timestamp_ms: int
+    timestamp_type: int
+    key: bytes | None
+    value: bytes | None
+    headers: HeaderTuple
+
+
+class Columns(NamedTuple):
+    """The records of a batch, field by field. *headers* holds, by index, those that are not empty."""
+
+    offsets: list[int]
+    timestamps: list[int]
+    keys: list[bytes | None]
+    values: list[bytes | None]
+    headers: dict[int, HeaderTuple]
+
+
+def batch_end(view: memoryview, position: int) -> int:
+    """Where the batch or entry at *position* ends; 0 if the buffer ends before it does.
+
+    Raises CorruptRecordError where the bytes are neither.
+    """
+    if len(view) - position < LEAD_SIZE:
+        return 0
+    _, length, _, magic = LEAD.unpack_from(view, position)
+    end: int = position + OVERHEAD + length
+    if end > len(view):
+        return 0
+    if not 0 <= magic <= 2 or length < LEAST[magic] - OVERHEAD:
+        raise CorruptRecordError(f"{length} bytes of record format {magic} are no batch")
+    return end

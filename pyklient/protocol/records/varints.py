@@ -1,0 +1,57 @@
+"""Zigzag varints as records of format 2 use them: written from a table, read with checked limits.
+
+A signed number is *folded* (0, -1, 1, -2 → 0, 1, 2, 3), then cut into groups of seven bits, lowest first.
+The loops that read millions of records have the short forms inline, and come here for the long ones.
+"""
+
+from typing import Final
+
+from pyklient.errors import CorruptRecordError
+
+__all__ = ["SHORT", "SHORT_END", "encode_signed", "read_folded", "unfold"]
+
+
+def _encode(folded: int) -> bytes:
+    out = bytearray()
+    while folded >= 0x80:
+        out.append(folded & 0x7F | 0x80)
+        folded >>= 7
+    out.append(folded)
+    return bytes(out)
+
+
+SHORT_END: Final = 8192
+SHORT: Final = tuple(_encode(value << 1) for value in range(SHORT_END))
+"""The encoded forms of 0 … 8191: one or two bytes each."""
+
+
+def encode_signed(value: int) -> bytes:
+    """*value* (64 bits, signed) as a zigzag varint."""
+    if 0 <= value < SHORT_END:
+        return SHORT[value]
+    return _encode(value << 1 if value >= 0 else (-value << 1) - 1)
+
+
+def unfold(folded: int) -> int:
+    """The signed number behind a folded one."""
+    return folded >> 1 ^ -(folded & 1)
+
+
+def read_folded(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
+    """The folded number at *position*, and where it ends.
+
+    Raises CorruptRecordError if it is cut off or needs more than *bits*.
+    """
+    folded = shift = 0
+    while shift < bits:
+        if position >= len(data):
+            raise CorruptRecordError("a batch ends in the middle of a record")
+        byte = data[position]
+        position += 1
+        folded |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            if folded >> bits:
+                break
+            return folded, position
+        shift += 7
+    raise CorruptRecordError(f"a number in a record does not fit {bits} bits")
