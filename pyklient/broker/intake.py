@@ -6,11 +6,21 @@ Checksums and header facts decide, records are not looked at: a compression bomb
 from typing import NamedTuple
 
 from pyklient.broker.refusal import ErrorCode, Refusal
-from pyklient.errors import ProtocolError
+from pyklient.errors import MessageTooLargeError, ProtocolError, UnsupportedCodecError
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.records import Compression, RecordBatch, iter_batches
+from pyklient.protocol.records import (
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    NO_TIMESTAMP,
+    Compression,
+    NewRecord,
+    RecordBatch,
+    assign_offsets,
+    encode_batch,
+    iter_batches,
+)
 
-__all__ = ["Intake", "inspect"]
+__all__ = ["Intake", "Numbered", "inspect", "number", "renumber"]
 
 _FIRST_VERSION_WITH_V2 = 3
 _FIRST_VERSION_WITH_ZSTD = 7
@@ -21,6 +31,14 @@ class Intake(NamedTuple):
 
     batches: list[RecordBatch]
     modern: bool
+
+
+class Numbered(NamedTuple):
+    """Bytes with their final offsets, ready to be stored."""
+
+    data: Buffer
+    last_offset: int
+    max_timestamp: int
 
 
 def inspect(records: Buffer | None, version: int, *, max_message_bytes: int, segment_bytes: int) -> Intake:
@@ -40,8 +58,13 @@ def inspect(records: Buffer | None, version: int, *, max_message_bytes: int, seg
                 )
             batch.verify()
             batches.append(batch)
+        codecs = [batch.compression for batch in batches]
     except ProtocolError as error:
         raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    except UnsupportedCodecError as error:
+        raise Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
+    if Compression.ZSTD in codecs and version < _FIRST_VERSION_WITH_ZSTD:
+        raise Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
     if sum(batch.size for batch in batches) != len(data):
         _refuse_tail(data, max_message_bytes)
     if len(data) > segment_bytes:
@@ -69,8 +92,6 @@ def _check_set(batches: list[RecordBatch], version: int) -> None:
     if len({batch.magic for batch in batches}) > 1:
         raise Refusal(ErrorCode.INVALID_RECORD, "batches of different formats in one request")
     for batch in batches:
-        if batch.compression == Compression.ZSTD and version < _FIRST_VERSION_WITH_ZSTD:
-            raise Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
         if batch.timestamp_type == 1:
             raise Refusal(ErrorCode.INVALID_TIMESTAMP, "only the broker may stamp with its own time")
         if batch.magic == 2:
@@ -89,3 +110,48 @@ def _check_header(batch: RecordBatch) -> None:
         )
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
         raise Refusal(ErrorCode.INVALID_RECORD, "a producer id without epoch or sequence")
+
+
+def number(batch: RecordBatch, base_offset: int, stamp: int | None) -> Numbered:
+    """One batch of format 2, numbered where it lies: its records are not touched.
+
+    *stamp*, milliseconds since 1970, replaces the producer's timestamps where it is given.
+    """
+    data = batch.buffer if not batch.buffer.readonly else bytearray(batch.buffer)
+    next_offset, max_timestamp = assign_offsets(data, base_offset, log_append_time_ms=stamp)
+    return Numbered(data, next_offset - 1, max_timestamp)
+
+
+def renumber(batches: list[RecordBatch], base_offset: int, stamp: int | None) -> Numbered:
+    """Messages of formats 0 and 1 with their offsets, in the format and compression they came in.
+
+    Compressed sets carry offsets inside, so they are opened (within the codec's bounds) and made anew.
+    Raises Refusal for one that does not parse, or that opens to more than is allowed.
+    """
+    parts: list[bytes] = []
+    offset, newest = base_offset, NO_TIMESTAMP
+    try:
+        for batch in batches:
+            stamps = batch.magic == 1 and stamp is not None
+            records = [
+                NewRecord(
+                    stamp if stamps and stamp is not None else record.timestamp_ms, record.key, record.value
+                )
+                for record in batch.records()
+            ]
+            parts.append(
+                encode_batch(
+                    records,
+                    magic=batch.magic,
+                    compression=batch.compression,
+                    base_offset=offset,
+                    timestamp_type=LOG_APPEND_TIME if stamps else CREATE_TIME,
+                )
+            )
+            offset += len(records)
+            newest = max(newest, max(record.timestamp_ms for record in records))
+    except MessageTooLargeError as error:
+        raise Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+    except ProtocolError as error:
+        raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+    return Numbered(b"".join(parts), offset - 1, newest)

@@ -9,21 +9,23 @@ import shutil
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from struct import pack_into
 from typing import NamedTuple
 
-from pyklient.broker.intake import Intake, inspect
+from pyklient.broker.intake import Numbered, inspect, number, renumber
 from pyklient.broker.producers import ProducerStates
 from pyklient.broker.refusal import ErrorCode, Refusal
 from pyklient.broker.segment import FileSlice, Segment
 from pyklient.broker.topic_configs import TopicConfig
 from pyklient.broker.walk import BatchFacts
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.records import RecordBatch, assign_offsets, iter_batches
+from pyklient.protocol.records import RecordBatch, iter_batches
 
 __all__ = ["Appended", "Location", "PartitionLog", "Stamped"]
 
 _logger = logging.getLogger("pyklient.broker")
+
+_MOST_RELATIVE = 2**31 - 1
+"""Offsets within a segment are kept in four bytes, relative to its first."""
 
 
 class Appended(NamedTuple):
@@ -103,51 +105,36 @@ class PartitionLog:
             max_message_bytes=self.config.max_message_bytes,
             segment_bytes=self.config.segment_bytes,
         )
-        if not intake.batches or records is None:
+        if not intake.batches:
             return Appended(-1, -1)
         stamp = now_ms if self.config.log_append_time else None
         if intake.modern:
-            return self._append_modern(intake.batches[0], records, stamp)
+            return self._append_modern(intake.batches[0], stamp)
+        numbered = renumber(intake.batches, self.end_offset, stamp)
+        return self._write(numbered, stamp)
+
+    def _append_modern(self, batch: RecordBatch, stamp: int | None) -> Appended:
+        if batch.producer_id < 0:
+            return self._write(number(batch, self.end_offset, stamp), stamp)
+        identity = (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count)
+        stored = self.producers.check(*identity)
+        if stored is not None:
+            return Appended(stored.base_offset, stored.timestamp_ms if self.config.log_append_time else -1)
+        numbered = number(batch, self.end_offset, stamp)
+        appended = self._write(numbered, stamp)
+        self.producers.stored(*identity, appended.base_offset, numbered.max_timestamp)
+        return appended
+
+    def _write(self, numbered: Numbered, stamp: int | None) -> Appended:
+        size = memoryview(numbered.data).nbytes
         base_offset = self.end_offset
-        data, next_offset, max_timestamp = self._renumbered(intake, records, stamp)
-        self._write(data, next_offset - 1, max_timestamp)
-        return Appended(base_offset, -1 if stamp is None else stamp)
-
-    def _append_modern(self, batch: RecordBatch, records: Buffer, stamp: int | None) -> Appended:
-        identified = batch.producer_id >= 0
-        if identified:
-            stored = self.producers.check(
-                batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count
-            )
-            if stored is not None:
-                return Appended(
-                    stored.base_offset, stored.timestamp_ms if self.config.log_append_time else -1
-                )
-        base_offset, count = self.end_offset, batch.count
-        identity = (batch.producer_id, batch.producer_epoch, batch.base_sequence, count)
-        max_timestamp = batch.max_timestamp
-        data: Buffer = records if not memoryview(records).readonly else bytearray(records)
-        if stamp is None:
-            pack_into(">q", data, 0, base_offset)
-            pack_into(">i", data, 12, 0)
-        else:
-            _, max_timestamp = assign_offsets(data, base_offset, log_append_time_ms=stamp)
-        self._write(data, base_offset + count - 1, max_timestamp)
-        if identified:
-            self.producers.stored(*identity, base_offset, max_timestamp)
-        return Appended(base_offset, -1 if stamp is None else stamp)
-
-    def _renumbered(self, intake: Intake, records: Buffer, stamp: int | None) -> tuple[Buffer, int, int]:
-        raise NotImplementedError
-
-    def _write(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
-        size = memoryview(data).nbytes
         active = self._segments[-1]
-        too_far = last_offset - active.base_offset > 2**31 - 1
+        too_far = numbered.last_offset - active.base_offset > _MOST_RELATIVE
         if active.size and (active.size + size > self.config.segment_bytes or active.index.full or too_far):
             active = self._roll()
-        active.append(data, last_offset, max_timestamp)
+        active.append(*numbered)
         self._notify()
+        return Appended(base_offset, -1 if stamp is None else stamp)
 
     def _roll(self) -> Segment:
         segment = self._segment(self.end_offset)
@@ -318,7 +305,12 @@ class PartitionLog:
         return segments or [self._segment(0)]
 
     def _remember(self, facts: BatchFacts) -> None:
-        if facts.producer_id >= 0 and facts.base_sequence >= 0 and facts.record_count > 0 and not facts.is_control:
+        if (
+            facts.producer_id >= 0
+            and facts.base_sequence >= 0
+            and facts.record_count > 0
+            and not facts.is_control
+        ):
             self.producers.stored(
                 facts.producer_id,
                 facts.producer_epoch,

@@ -90,7 +90,7 @@ class Segment:
 
     def walk(self, position: int) -> Iterator[BatchFacts]:
         """Headers, from *position* (the beginning of a batch) to the end of the file."""
-        return walk(self.descriptor(), position, self.size)
+        return walk(self.descriptor(), position, self.size) if position < self.size else iter(())
 
     def read(self, position: int, length: int) -> bytes:
         return os.pread(self.descriptor(), length, position)
