@@ -46,7 +46,7 @@ test-python-kernel: $(VENV)/.dev ## the suite on the Python kernel
 	PYKLIENT_KERNEL=python $(PYTEST)
 
 test-containers: $(VENV)/.dev ## the system suite against a broker in a container (Docker needed)
-	$(PYTEST) tests/containers --containers
+	$(PYTEST) tests/system tests/interop --broker container
 
 bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker
 	$(BIN)/python -m tests.benchmarks

@@ -108,8 +108,8 @@ class Confluent:
     @staticmethod
     def _record(message: confluent_kafka.Message) -> Record:
         assert message.error() is None
-        headers = [(name, value) for name, value in message.headers() or []]
-        return Record(message.key(), message.value(), message.timestamp()[1], tuple(headers))
+        headers: Any = message.headers()
+        return Record(message.key(), message.value(), message.timestamp()[1], tuple(headers or ()))
 
 
 class ConfluentMember:
@@ -117,7 +117,7 @@ class ConfluentMember:
         self._consumer = consumer
 
     def poll(self) -> list[tuple[int, int, Record]]:
-        messages = self._consumer.consume(1000, 0.1)
+        messages: list[Any] = self._consumer.consume(1000, 0.1)
         return [(message.partition(), message.offset(), Confluent._record(message)) for message in messages]
 
 

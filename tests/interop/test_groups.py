@@ -101,7 +101,7 @@ def test_members_of_three_clients_share_one_group(
             "kafka-python": 2,
         }
         produce(bootstrap, topic, 6, 0, 20)
-        members = [ours, *theirs]
+        members: list[Member | Polling] = [ours, *theirs]
         wait_until(lambda: sum(len(member.messages) for member in members) >= 120, 30, "all messages read")
         found = sorted(where for member in members for where in member.messages)
         assert found == [(partition, offset) for partition in range(6) for offset in range(20)]

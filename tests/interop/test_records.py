@@ -2,6 +2,7 @@
 
 import random
 
+import confluent_kafka
 import pytest
 
 from pyklient import Producer, TopicPartition, read
@@ -75,23 +76,17 @@ def test_pyklient_reads_what_a_peer_produces(
 
 
 def test_a_key_lands_on_the_partition_where_javas_hash_puts_it(bootstrap: str, new_topic: NewTopic) -> None:
-    import confluent_kafka
-
     topic = new_topic(partitions=7)
     keys = [b"key-%d" % number for number in range(200)]
+    stored: list[confluent_kafka.Message] = []
+    peer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
+    for key in keys:
+        peer.produce(topic, b"theirs", key, on_delivery=lambda _, message: stored.append(message))
+    assert peer.flush(30) == 0
     with Producer(bootstrap) as producer:
         ours = {key: producer.send(topic, b"ours", key=key) for key in keys}
-        theirs: dict[bytes, int] = {}
-        peer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"})
-        for key in keys:
-            peer.produce(
-                topic,
-                b"theirs",
-                key,
-                on_delivery=lambda _, message: theirs.update({message.key(): message.partition()}),
-            )
-        assert peer.flush(30) == 0
-        assert {key: delivery.result(timeout=30).partition for key, delivery in ours.items()} == theirs
+        found = {key: delivery.result(timeout=30).partition for key, delivery in ours.items()}
+    assert found == {message.key(): message.partition() for message in stored}
 
 
 @pytest.mark.brokers("kafka-4.3.1")
@@ -99,8 +94,6 @@ def test_a_key_lands_on_the_partition_where_javas_hash_puts_it(bootstrap: str, n
 def test_aborted_transactions_and_markers_are_not_read(
     bootstrap: str, new_topic: NewTopic, codec: str
 ) -> None:
-    import confluent_kafka
-
     topic = new_topic()
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": topic, "compression.type": codec}
@@ -124,8 +117,6 @@ def test_aborted_transactions_and_markers_are_not_read(
 
 @pytest.mark.brokers("kafka-4.3.1")
 def test_an_open_transaction_is_not_read_before_its_end(bootstrap: str, new_topic: NewTopic) -> None:
-    import confluent_kafka
-
     topic = new_topic()
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})
     producer.init_transactions(30)

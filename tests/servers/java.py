@@ -6,9 +6,10 @@ from pathlib import Path
 __all__ = ["MissingProgramError", "classpath", "java_command", "program"]
 
 _PACKAGES = {
-    "java": "Java 17 or newer (Debian: apt-get install default-jre-headless; macOS: brew install openjdk)",
+    "java": "a JDK, 17 or newer (Debian: apt-get install default-jdk-headless; macOS: brew install openjdk)",
     "mvn": "Maven, which fetches Kafka's jars (Debian: apt-get install maven; macOS: brew install maven)",
     "jlink": "a JDK with jlink and jmods (Debian: apt-get install default-jdk-headless)",
+    "busybox": "a static busybox (Debian: apt-get install busybox-static)",
     "docker": "Docker's client (Debian: apt-get install docker.io; macOS: Docker Desktop)",
 }
 

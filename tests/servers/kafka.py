@@ -14,7 +14,7 @@ from tests.servers.reaper import Reaper
 from tests.servers.topics import serves
 from tests.servers.zookeeper import ZooKeeper
 
-__all__ = ["KraftCluster", "ZooKeeperKafka", "write_properties"]
+__all__ = ["KraftCluster", "ZooKeeperKafka", "kraft_properties", "properties_text"]
 
 _NEWEST, _ZOOKEEPER_ERA = "4.3.1", "2.8.2"
 _LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
@@ -31,10 +31,43 @@ _QUICK = {
 """What makes a broker of tests start fast, stay small and let groups notice a death soon."""
 
 
-def write_properties(path: Path, properties: Mapping[str, object]) -> Path:
-    """Write a Java properties file."""
-    path.write_text("".join(f"{name}={value}\n" for name, value in properties.items()))
-    return path
+def properties_text(properties: Mapping[str, object]) -> str:
+    """*properties* as Java reads them from a file."""
+    return "".join(f"{name}={value}\n" for name, value in properties.items())
+
+
+def kraft_properties(
+    node: int,
+    voters: Mapping[int, str],
+    listeners: Mapping[str, str],
+    advertised: Mapping[str, str],
+    data: str,
+) -> dict[str, object]:
+    """What a broker that is its own controller must be told.
+
+    ``voters`` are all nodes' controllers by id, ``listeners`` and ``advertised`` addresses by listener.
+    """
+    replicas = min(3, len(voters))
+    in_sync = max(1, replicas - 1)
+    return {
+        "process.roles": "broker,controller",
+        "node.id": node,
+        "controller.quorum.voters": ",".join(f"{other}@{address}" for other, address in voters.items()),
+        "listeners": ",".join(f"{name}://{address}" for name, address in listeners.items()),
+        "advertised.listeners": ",".join(f"{name}://{address}" for name, address in advertised.items()),
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": data,
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": in_sync,
+        "broker.heartbeat.interval.ms": 500,
+        "broker.session.timeout.ms": 3000,
+        "controller.quorum.election.timeout.ms": 500,
+        "controller.quorum.fetch.timeout.ms": 1000,
+        **_QUICK,
+    }
 
 
 class KraftCluster:
@@ -66,9 +99,8 @@ class KraftCluster:
         for node in self._ports:
             home = directory / f"node-{node}"
             home.mkdir(parents=True)
-            properties = write_properties(
-                home / "server.properties", self._properties(node, home, settings or {})
-            )
+            properties = home / "server.properties"
+            properties.write_text(self._properties(node, home, settings or {}))
             command = java_command(self._libs, "kafka.Kafka", str(properties), options=_LOGGING)
             self.processes[node] = ServerProcess(f"{self.name}-node-{node}", command, home, reaper)
 
@@ -106,34 +138,17 @@ class KraftCluster:
     def logs(self) -> dict[str, str]:
         return {process.name: process.tail() for process in self.processes.values()}
 
-    def _properties(self, node: int, home: Path, settings: Mapping[str, object]) -> dict[str, object]:
-        ports = self._ports[node]
-        replicas = min(3, len(self._ports))
-        outward = [name for name in self._listeners if name != "CONTROLLER"]
-        return {
-            "process.roles": "broker,controller",
-            "node.id": node,
-            "controller.quorum.voters": ",".join(
-                f"{other}@{HOST}:{known['CONTROLLER']}" for other, known in self._ports.items()
-            ),
-            "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
-            "advertised.listeners": ",".join(f"{name}://{HOST}:{ports[name]}" for name in outward),
-            "listener.security.protocol.map": ",".join(f"{a}:{b}" for a, b in self._listeners.items()),
+    def _properties(self, node: int, home: Path, settings: Mapping[str, object]) -> str:
+        addresses = {name: f"{HOST}:{port}" for name, port in self._ports[node].items()}
+        advertised = {name: address for name, address in addresses.items() if name != "CONTROLLER"}
+        voters = {other: f"{HOST}:{ports['CONTROLLER']}" for other, ports in self._ports.items()}
+        protocols = ",".join(f"{name}:{protocol}" for name, protocol in self._listeners.items())
+        properties = kraft_properties(node, voters, addresses, advertised, str(home / "data"))
+        names = {
+            "listener.security.protocol.map": protocols,
             "inter.broker.listener.name": "PLAINTEXT",
-            "controller.listener.names": "CONTROLLER",
-            "log.dirs": home / "data",
-            "default.replication.factor": replicas,
-            "min.insync.replicas": max(1, replicas - 1),
-            "offsets.topic.replication.factor": replicas,
-            "transaction.state.log.replication.factor": replicas,
-            "transaction.state.log.min.isr": max(1, replicas - 1),
-            "broker.heartbeat.interval.ms": 500,
-            "broker.session.timeout.ms": 3000,
-            "controller.quorum.election.timeout.ms": 500,
-            "controller.quorum.fetch.timeout.ms": 1000,
-            **_QUICK,
-            **settings,
         }
+        return properties_text({**properties, **names, **settings})
 
     def _format(self, node: int) -> None:
         home = self.processes[node].directory
@@ -164,7 +179,8 @@ class ZooKeeperKafka:
         home = directory / "broker"
         home.mkdir()
         self._port = free_port()
-        properties = write_properties(home / "server.properties", self._properties(home))
+        properties = home / "server.properties"
+        properties.write_text(properties_text(self._properties(home)))
         command = java_command(kafka_libs(_ZOOKEEPER_ERA), "kafka.Kafka", str(properties), options=_LOGGING)
         self.process = ServerProcess(self.name, command, home, reaper)
 

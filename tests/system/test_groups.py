@@ -2,6 +2,7 @@
 
 import itertools
 import time
+from typing import Any
 
 import pytest
 
@@ -69,7 +70,7 @@ def test_partitions_move_when_a_member_joins_leaves_or_dies(
             assert {partition for partition, _ in leaves.messages} == shares["leaves"]
             wait_assigned(bootstrap, group, members=1, partitions=4, timeout=5)
 
-        quick = {"session_timeout_ms": 1_500, "heartbeat_interval_ms": 200}
+        quick: dict[str, Any] = {"session_timeout_ms": 1_500, "heartbeat_interval_ms": 200}
         with Member(bootstrap, group, [topic], client_id="dies", commit_each=True, **quick) as dies:
             members.append(dies)
             shares = wait_assigned(bootstrap, group, members=2, partitions=4)
@@ -90,7 +91,7 @@ def test_each_strategy_deals_out_every_partition_of_two_topics(
     bootstrap: str, new_topic: NewTopic, new_name: NewName, strategy: str
 ) -> None:
     topics, group = [new_topic(partitions=3), new_topic(partitions=3)], new_name()
-    options = {"partition_assignment_strategy": strategy}
+    options: dict[str, Any] = {"partition_assignment_strategy": strategy}
     with (
         Member(bootstrap, group, topics, client_id="one", **options) as one,
         Member(bootstrap, group, topics, client_id="two", **options) as two,
@@ -182,7 +183,7 @@ def test_a_handler_slower_than_twice_the_session_time_out_keeps_its_partitions(
     bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:
     topic, group = new_topic(partitions=2), new_name()
-    quick = {"session_timeout_ms": 1_000, "heartbeat_interval_ms": 200}
+    quick: dict[str, Any] = {"session_timeout_ms": 1_000, "heartbeat_interval_ms": 200}
     with (
         Member(bootstrap, group, [topic], client_id="other", **quick) as other,
         connector(bootstrap, group, client_id="slow", enable_auto_commit=False, **quick) as slow,
@@ -210,7 +211,11 @@ def test_a_kill_in_the_middle_of_a_message_hands_it_out_again(
 ) -> None:
     topic, group = new_topic(partitions=2), new_name()
     produce(bootstrap, topic, partitions=2, each=40)
-    quick = {"session_timeout_ms": 1_500, "heartbeat_interval_ms": 200, "auto_commit_interval_ms": 100}
+    quick: dict[str, Any] = {
+        "session_timeout_ms": 1_500,
+        "heartbeat_interval_ms": 200,
+        "auto_commit_interval_ms": 100,
+    }
     with Member(bootstrap, group, [topic], streams=2, hold_at=25, **quick) as member:
         member.wait_messages(50)
         assert sorted(member.messages) == [(partition, n) for partition in range(2) for n in range(25)]

@@ -1,0 +1,102 @@
+"""An image with Kafka in it: the official one, or where that cannot be pulled one made of Maven's jars.
+
+Both hold a Java runtime on the path, Kafka's jars in ``/opt/kafka/libs`` and a shell.
+"""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.servers.java import MissingProgramError, program
+from tests.servers.maven import kafka_libs
+
+__all__ = ["OFFICIAL", "ImageError", "kafka_image"]
+
+_VERSION = "4.3.1"
+OFFICIAL = f"apache/kafka:{_VERSION}"
+_OWN = f"pyklient-tests/kafka:{_VERSION}"
+_PULL_TIMEOUT, _BUILD_TIMEOUT = 300, 300
+_MODULES = (
+    "java.base,java.desktop,java.instrument,java.logging,java.management,java.naming,java.net.http,java.rmi,"
+    "java.security.jgss,java.security.sasl,java.sql,java.xml,jdk.crypto.ec,jdk.management,jdk.unsupported"
+)
+_DOCKERFILE = """\
+FROM scratch
+COPY root/ /
+ENV PATH=/opt/java/bin:/bin
+CMD ["/bin/sh"]
+"""
+
+
+class ImageError(Exception):
+    """No image could be had; the message says what was tried."""
+
+
+def kafka_image() -> str:
+    """The name of an image with Kafka 4.3.1 on this machine, pulled or built if need be (a minute at most).
+
+    Raises MissingProgramError where Docker, or what the building takes, is not installed or not running.
+    """
+    _require_engine()
+    for name in (OFFICIAL, _OWN):
+        if _docker("image", "inspect", name, timeout=30).returncode == 0:
+            return name
+    pulled = _docker("pull", "--quiet", OFFICIAL, timeout=_PULL_TIMEOUT)
+    if pulled.returncode == 0:
+        return OFFICIAL
+    with tempfile.TemporaryDirectory() as scratch:
+        _lay_out(Path(scratch) / "root")
+        (Path(scratch) / "Dockerfile").write_text(_DOCKERFILE)
+        built = _docker("build", "--tag", _OWN, scratch, timeout=_BUILD_TIMEOUT)
+    if built.returncode != 0:
+        raise ImageError(f"{OFFICIAL} not pulled: {pulled.stderr}\n{_OWN} not built: {built.stderr}")
+    return _OWN
+
+
+def _docker(*arguments: str, timeout: float) -> subprocess.CompletedProcess[str]:
+    command = [program("docker"), *arguments]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=timeout)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, 1, "", f"no answer within {timeout:g} s")
+
+
+def _require_engine() -> None:
+    answered = _docker("version", "--format", "{{.Server.Version}}", timeout=30)
+    if answered.returncode != 0:
+        raise MissingProgramError(
+            "no Docker engine answers; install one and start it (Debian: apt-get install docker.io, then "
+            f"`service docker start` or `dockerd &`; macOS: open Docker Desktop)\n{answered.stderr.strip()}"
+        )
+
+
+def _lay_out(root: Path) -> None:
+    """All files of the image under *root*."""
+    java = root / "opt/java"
+    java.parent.mkdir(parents=True)
+    jlink = [program("jlink"), "--add-modules", _MODULES, "--strip-debug", "--no-man-pages"]
+    subprocess.run([*jlink, "--no-header-files", "--output", str(java)], check=True, timeout=_BUILD_TIMEOUT)
+    shutil.copytree(kafka_libs(_VERSION), root / "opt/kafka/libs")
+    for library in _libraries([java / "bin/java", *java.rglob("*.so")]):
+        target = root / library.relative_to("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+    (root / "bin").mkdir(exist_ok=True)
+    shutil.copy(program("busybox"), root / "bin/busybox")
+    for name in ("sh", "sleep"):
+        (root / "bin" / name).symlink_to("busybox")
+    (root / "tmp").mkdir()
+    (root / "etc").mkdir(exist_ok=True)
+    (root / "etc/passwd").write_text("root:x:0:0:root:/tmp:/bin/sh\n")
+
+
+def _libraries(binaries: Sequence[Path]) -> set[Path]:
+    """The system's shared libraries that *binaries* load, the loader among them."""
+    found: set[Path] = set()
+    for binary in binaries:
+        listed = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, timeout=30).stdout
+        found |= {Path(path) for path in re.findall(r"(/\S+) \(0x", listed)}
+    return {path for path in found if not any(path.is_relative_to(binary.parent) for binary in binaries)}

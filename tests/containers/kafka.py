@@ -1,0 +1,86 @@
+"""Kafka in a container, with the interface of the other servers."""
+
+import base64
+import uuid
+from pathlib import Path
+
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
+
+from tests.containers.image import OFFICIAL, kafka_image
+from tests.servers.kafka import kraft_properties, properties_text
+from tests.servers.ports import free_port
+from tests.servers.process import wait_until
+from tests.servers.topics import serves
+
+__all__ = ["ContainerKafka"]
+
+_PORT = 9092
+_WAIT_FOR_START = "while [ ! -f /tmp/start.sh ]; do sleep 0.1; done; . /tmp/start.sh"
+_START = """\
+set -e
+export CLASSPATH='/opt/kafka/libs/*'
+java kafka.tools.StorageTool format --ignore-formatted -t {cluster} -c /tmp/server.properties
+exec java -Xmx384m -XX:+UseSerialGC kafka.Kafka /tmp/server.properties
+"""
+
+
+class ContainerKafka:
+    """One broker of Kafka 4.3.1 in a container. It keeps port and data through a kill."""
+
+    name = "container"
+
+    def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True)
+        image = kafka_image()
+        if image != OFFICIAL:  # no registry in reach: the reaper's image cannot be had either
+            testcontainers_config.ryuk_disabled = True
+        self._container = (
+            DockerContainer(image)
+            .with_bind_ports(_PORT, free_port())
+            .with_kwargs(entrypoint=["/bin/sh", "-c", _WAIT_FOR_START])
+        )
+        self._address = ""
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return self._address
+
+    def start(self) -> None:
+        """Start the container, tell the broker the address it has from outside, wait until it serves."""
+        self._container.start()
+        host = self._container.get_container_host_ip()
+        self._address = f"{host}:{self._container.get_exposed_port(_PORT)}"
+        properties = kraft_properties(
+            1,
+            {1: "localhost:9093"},
+            {"PLAINTEXT": f"0.0.0.0:{_PORT}", "CONTROLLER": "localhost:9093"},
+            {"PLAINTEXT": self._address},
+            "/tmp/data",
+        )
+        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._container.copy_into_container(properties_text(properties).encode(), "/tmp/server.properties")
+        self._container.copy_into_container(_START.format(cluster=cluster).encode(), "/tmp/start.sh")
+        self._wait_ready()
+
+    def kill(self) -> None:
+        """SIGKILL the container's process."""
+        container = self._container.get_wrapped_container()
+        container.kill()
+        container.wait(timeout=20)
+
+    def restart(self) -> None:
+        """Start the container again after a kill; return when the broker serves."""
+        self._container.get_wrapped_container().start()
+        self._wait_ready()
+
+    def stop(self) -> None:
+        """Remove the container and what it stored."""
+        self._container.stop()
+
+    def logs(self) -> dict[str, str]:
+        output, errors = self._container.get_logs()
+        return {self.name: (output + errors).decode(errors="replace")[-4000:]}
+
+    def _wait_ready(self) -> None:
+        wait_until(lambda: serves(self._address), 60, f"Kafka in a container at {self._address}")
