@@ -20,6 +20,7 @@ from pyklient.protocol.records.layout import (
     NO_TIMESTAMP_TYPE,
     DecodedRecord,
     NewRecord,
+    batch_end,
 )
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "NewRecord",
     "RecordBatch",
     "assign_offsets",
+    "batch_end",
     "batch_header",
     "compress",
     "convert",
