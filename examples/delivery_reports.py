@@ -1,0 +1,37 @@
+"""Every way to learn what became of a message: a callback, a result, an exception, the end of the block.
+
+Run: pyklient broker &     then     python examples/delivery_reports.py [host:port]
+"""
+
+import sys
+
+from pyklient import DeliveryError, MessageTooLargeError, Producer
+
+TOPIC = "delivery-reports"
+
+
+def main(bootstrap_servers: str) -> None:
+    """Succeed in two ways and fail in two."""
+    stored: list[int] = []
+    with Producer(bootstrap_servers) as producer:
+        producer.send(
+            TOPIC, b"with a callback", on_delivery=lambda delivery: stored.append(delivery.result().offset)
+        )
+        at = producer.send(TOPIC, b"and wait").result(timeout=10)
+        print(f"stored at {at.topic}-{at.partition}, offset {at.offset}")
+
+        try:
+            producer.send(TOPIC, bytes(2_000_000))
+        except MessageTooLargeError as error:
+            print(f"refused: {error}")
+
+    try:
+        with Producer(bootstrap_servers) as producer:
+            producer.send(TOPIC, b"no such partition", partition=99)
+    except DeliveryError as error:
+        print(f"failed: {error}")
+    print(f"ok: {len(stored)} reported")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "localhost:9092")

@@ -1,0 +1,24 @@
+"""``python -m pyklient`` and the ``pyklient`` command: the way into the command line."""
+
+import sys
+
+__all__ = ["main"]
+
+
+def main() -> int:
+    """Run the command line on ``sys.argv``; its exit code."""
+    try:
+        from pyklient.cli.main import run
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("click", "rich"):
+            raise
+        print(
+            f"pyklient: the command line needs {error.name}, of the extra 'cli': pip install 'pyklient[cli]'",
+            file=sys.stderr,
+        )
+        return 2
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,58 @@
+"""``pyklient broker``: the reference broker as a program of its own."""
+
+import contextlib
+import sys
+from pathlib import Path
+
+import click
+
+from pyklient.broker import Broker
+
+__all__ = ["broker"]
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  pyklient broker
+  pyklient broker --port 19092 --data-dir ./kafka-data --partitions 4
+"""
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--advertised-host", metavar="HOST", help="What clients are told.  [default: the same]")
+@click.option(
+    "-p",
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=9092,
+    show_default=True,
+    help="0 takes a free one.",
+)
+@click.option(
+    "-d",
+    "--data-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where records are kept.  [default: a temporary directory, removed at the end]",
+)
+@click.option(
+    "--partitions", type=click.IntRange(1), default=1, show_default=True, help="Of topics created by use."
+)
+@click.option("--auto-create/--no-auto-create", default=True, show_default=True, help="Create topics by use.")
+def broker(
+    host: str,
+    advertised_host: str | None,
+    port: int,
+    data_dir: Path | None,
+    partitions: int,
+    auto_create: bool,
+) -> None:
+    """Run a broker for tests and first runs, until Ctrl-C.
+
+    Any Kafka client can use it. It is one process without replication: not for data that must last.
+    """
+    options = {"num_partitions": partitions, "auto_create_topics": auto_create}
+    with Broker(port, host=host, advertised_host=advertised_host, data_dir=data_dir, **options) as running:
+        print(f"listening on {running.bootstrap_servers}", flush=True)
+        print("Ctrl-C ends.", file=sys.stderr)
+        with contextlib.suppress(KeyboardInterrupt):
+            running.wait()

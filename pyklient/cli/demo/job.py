@@ -1,0 +1,286 @@
+"""The job: one thread produces the flights, a group of two reads them, a third member joins half-way.
+
+Each thread owns what it counts; the thread that runs the job only looks at the numbers until they have ended.
+"""
+
+import time
+import uuid
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from threading import Thread
+from typing import Any, Final
+
+from pyklient.admin import Admin, PartitionLag
+from pyklient.cli.connection import Settings
+from pyklient.cli.demo.flights import Flights
+from pyklient.cli.demo.tally import Seen, Tally, fingerprint, merge
+from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
+from pyklient.consumer.connector import ConsumerConnector
+from pyklient.errors import KafkaTimeoutError
+from pyklient.model import TopicPartition
+from pyklient.producer.producer import Producer
+
+__all__ = ["Outcome", "Progress", "run_job"]
+
+_PARTITIONS: Final = 8
+_BLOCK: Final = 2_000
+_LOOK: Final = 0.1
+_STUCK: Final = 60.0
+_END: Final = 10.0
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the job is: records produced, and records handed to each reader."""
+
+    produced: int
+    read: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What was counted when all threads had ended."""
+
+    topic: str
+    sent: Tally
+    read: Tally
+    again: Counter[bytes]
+    changed: int
+    by_reader: tuple[int, ...]
+    lags: Mapping[TopicPartition, PartitionLag]
+    stored: int
+    produce_seconds: float
+    read_seconds: float
+
+    @property
+    def lost(self) -> int:
+        """Messages produced that no reader was handed."""
+        return sum((self.sent.counts - self.read.counts).values())
+
+    @property
+    def holds(self) -> bool:
+        """Whether what came out is what went in, message for message, and nothing is left to read."""
+        keys = self.sent.counts.keys() | self.read.counts.keys()
+        return (
+            all(self.sent.agrees(self.read, key) for key in keys)
+            and not self.changed
+            and self.stored == self.sent.counts.total()
+            and self.committed == self.stored
+        )
+
+    @property
+    def committed(self) -> int:
+        """The sum of the group's offsets; each partition starts at 0."""
+        return sum(lag.committed for lag in self.lags.values())
+
+    @property
+    def lag(self) -> int:
+        """Messages stored that the group has not committed."""
+        return self.stored - self.committed
+
+    @property
+    def produce_rate(self) -> float:
+        """Records a second, from the first ``send`` to the last confirmation."""
+        return self.sent.counts.total() / self.produce_seconds if self.produce_seconds else 0.0
+
+    @property
+    def read_rate(self) -> float:
+        """Records a second over the group, from the first message handed out to the last."""
+        return sum(self.by_reader) / self.read_seconds if self.read_seconds else 0.0
+
+    def what_is_wrong(self) -> str:
+        """One sentence for the case that it does not hold."""
+        keys = sorted(self.sent.counts.keys() | self.read.counts.keys())
+        differ = [key.decode(errors="replace") for key in keys if not self.sent.agrees(self.read, key)]
+        return (
+            f"{self.lost:,} lost, {self.changed:,} changed between two deliveries, lag {self.lag:,}, "
+            f"content differs for {', '.join(differ) or 'no carrier'}"
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The outcome for programs."""
+        carriers = {
+            key.decode(): {
+                "produced": count,
+                "consumed": self.read.counts[key],
+                "again": self.again[key],
+                "same_content": self.sent.agrees(self.read, key),
+            }
+            for key, count in sorted(self.sent.counts.items())
+        }
+        return {
+            "holds": self.holds,
+            "produced": self.sent.counts.total(),
+            "consumed": self.read.counts.total(),
+            "lost": self.lost,
+            "again": self.again.total(),
+            "lag": self.lag,
+            "records_per_second": {"produced": round(self.produce_rate), "read": round(self.read_rate)},
+            "by_reader": list(self.by_reader),
+            "carriers": carriers,
+        }
+
+
+def run_job(
+    flights: Flights, settings: Settings, watch: Callable[[Progress], None], *, keep: bool = False
+) -> Outcome:
+    """Run the job on the cluster of *settings*, in a topic and a group of its own; *keep* leaves them there.
+
+    *watch* is called every tenth of a second. Raises what a thread raised, and KafkaTimeoutError when
+    nothing moves for a minute.
+    """
+    name = f"nycflights13-{uuid.uuid4().hex[:8]}"
+    with Admin(**settings.options(AdminConfig)) as admin:
+        admin.create_topic(name, partitions=_PARTITIONS, replication_factor=-1)
+        job = _Job(flights, settings, admin, name)
+        try:
+            return job.run(watch)
+        finally:
+            job.end()
+            if not keep:
+                admin.delete_group(name)
+                admin.delete_topic(name)
+
+
+class _Worker:
+    """A thread that keeps what it raised for the one that waits for it, and when it began and last moved."""
+
+    def __init__(self, name: str) -> None:
+        self.error: BaseException | None = None
+        self.started = self.moved = 0.0
+        self.thread = Thread(target=self._run, name=name, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self.work()
+        except BaseException as error:
+            self.error = error
+
+    def work(self) -> None:
+        raise NotImplementedError
+
+    @property
+    def seconds(self) -> float:
+        return self.moved - self.started
+
+
+class _Source(_Worker):
+    """Produces the flights, block by block."""
+
+    def __init__(self, flights: Flights, topic: str, options: dict[str, Any]) -> None:
+        super().__init__("demo-source")
+        self.sent = Tally()
+        self.produced = 0
+        self.stopping = False
+        self._flights, self._topic, self._options = flights, topic, options
+
+    def work(self) -> None:
+        self.started = time.perf_counter()
+        with Producer(**self._options) as producer:
+            for key, value in self._flights:
+                self.sent.add(key, fingerprint(key, value))
+                producer.send(self._topic, value, key=key)
+                self.produced += 1
+                if self.stopping:
+                    break
+        self.moved = time.perf_counter()
+
+
+class _Reader(_Worker):
+    """One member of the group."""
+
+    def __init__(self, name: str, topic: str, options: dict[str, Any]) -> None:
+        super().__init__(f"demo-{name}")
+        self.seen = Seen()
+        self._topic = topic
+        self.connector = ConsumerConnector(**options)
+
+    def work(self) -> None:
+        with self.connector as connector:
+            for batch in connector.stream(self._topic).batches(max_records=_BLOCK, timeout=_LOOK):
+                if batch:
+                    self.started = self.started or time.perf_counter()
+                    self.seen.add(batch)
+                    self.moved = time.perf_counter()
+
+
+class _Job:
+    def __init__(self, flights: Flights, settings: Settings, admin: Admin, name: str) -> None:
+        self._flights, self._settings, self._admin, self._name = flights, settings, admin, name
+        own = {"compression_type": "zstd", "client_id": "demo-source"}
+        self._source = _Source(flights, name, settings.options(ProducerConfig, **own))
+        self._readers: list[_Reader] = []
+        self._partitions = [TopicPartition(name, number) for number in range(_PARTITIONS)]
+
+    def run(self, watch: Callable[[Progress], None]) -> Outcome:
+        """Produce, read, and wait until the group has committed everything."""
+        self._join()
+        self._join()
+        self._source.thread.start()
+        moved, before = time.monotonic(), Progress(0, ())
+        while not self._all_read():
+            time.sleep(_LOOK)
+            now = self._progress()
+            watch(now)
+            if len(self._readers) == 2 and sum(now.read) >= self._flights.count / 2:
+                self._join()
+            if now != before:
+                moved, before = time.monotonic(), now
+            elif time.monotonic() - moved > _STUCK:
+                raise KafkaTimeoutError(
+                    f"nothing moved for {_STUCK:.0f} s: {now.produced:,} produced, {sum(now.read):,} read"
+                )
+        self.end()
+        watch(self._progress())
+        return self._outcome()
+
+    def end(self) -> None:
+        """Stop producing, leave the group, and wait for the threads, within a bound."""
+        self._source.stopping = True
+        for reader in self._readers:
+            reader.connector.shutdown()
+        for worker in (self._source, *self._readers):
+            if worker.thread.ident is not None:
+                worker.thread.join(_END)
+
+    def _join(self) -> None:
+        number = len(self._readers) + 1
+        own = {
+            "group_id": self._name,
+            "client_id": f"demo-reader-{number}",
+            "auto_offset_reset": "earliest",
+            "auto_commit_interval_ms": 500,
+            "heartbeat_interval_ms": 250,
+        }
+        reader = _Reader(f"reader-{number}", self._name, self._settings.options(ConsumerConfig, **own))
+        self._readers.append(reader)
+        reader.thread.start()
+
+    def _progress(self) -> Progress:
+        return Progress(self._source.produced, tuple(reader.seen.handed for reader in self._readers))
+
+    def _all_read(self) -> bool:
+        for worker in (self._source, *self._readers):
+            if worker.error is not None:
+                raise worker.error
+        if self._source.thread.is_alive() or sum(self._progress().read) < self._source.produced:
+            return False
+        lags = self._admin.group_lag(self._name)
+        return sum(lag.committed for lag in lags.values()) == self._source.produced
+
+    def _outcome(self) -> Outcome:
+        read, again, changed = merge(reader.seen for reader in self._readers)
+        readers = [reader for reader in self._readers if reader.started]
+        return Outcome(
+            topic=self._name,
+            sent=self._source.sent,
+            read=read,
+            again=again,
+            changed=changed,
+            by_reader=self._progress().read,
+            lags=self._admin.group_lag(self._name),
+            stored=sum(self._admin.end_offsets(self._partitions).values()),
+            produce_seconds=self._source.seconds,
+            read_seconds=max(r.moved for r in readers) - min(r.started for r in readers) if readers else 0.0,
+        )

@@ -1,0 +1,74 @@
+"""Counts of what went in and what came out, by carrier: nothing lost, doubled or changed goes unseen."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from hashlib import blake2b
+
+from pyklient.protocol.records.kernel import Message
+
+__all__ = ["Seen", "Tally", "fingerprint", "merge"]
+
+_MODULUS = 1 << 128
+
+
+def fingerprint(key: bytes, value: bytes) -> int:
+    """128 bits of a message. The key's length is hashed too, so that no byte can move between the two."""
+    hashed = blake2b(len(key).to_bytes(4, "big"), digest_size=16)
+    hashed.update(key)
+    hashed.update(value)
+    return int.from_bytes(hashed.digest(), "big")
+
+
+class Tally:
+    """Messages by key: how many, and the sum of their fingerprints, which does not depend on their order."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[bytes] = Counter()
+        self.digests: dict[bytes, int] = defaultdict(int)
+
+    def add(self, key: bytes, print_: int) -> None:
+        """Count one message."""
+        self.counts[key] += 1
+        self.digests[key] = (self.digests[key] + print_) % _MODULUS
+
+    def agrees(self, other: "Tally", key: bytes) -> bool:
+        """Whether both counted the same messages of *key*."""
+        return self.counts[key] == other.counts[key] and self.digests[key] == other.digests[key]
+
+
+class Seen:
+    """What one reader was handed. It belongs to that reader's thread until the thread has ended."""
+
+    def __init__(self) -> None:
+        self.handed = 0
+        self.by_key: Counter[bytes] = Counter()
+        self.prints: dict[tuple[int, bytes], dict[int, int]] = defaultdict(dict)
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Note each message under its partition, key and offset; the same offset again is not new."""
+        count = 0
+        for message in messages:
+            key, value = message.key or b"", message.value or b""
+            self.prints[message.partition, key][message.offset] = fingerprint(key, value)
+            self.by_key[key] += 1
+            count += 1
+        self.handed += count
+
+
+def merge(readers: Iterable[Seen]) -> tuple[Tally, Counter[bytes], int]:
+    """The distinct messages of all readers, how many came again by key, and how many came back different."""
+    together: dict[tuple[int, bytes], dict[int, int]] = defaultdict(dict)
+    again: Counter[bytes] = Counter()
+    changed = 0
+    for seen in readers:
+        again.update(seen.by_key)
+        for place, prints in seen.prints.items():
+            known = together[place]
+            changed += sum(1 for offset in prints.keys() & known.keys() if prints[offset] != known[offset])
+            known.update(prints)
+    tally = Tally()
+    for (_, key), prints in together.items():
+        for print_ in prints.values():
+            tally.add(key, print_)
+    again.subtract(tally.counts)
+    return tally, again, changed

@@ -1,0 +1,107 @@
+"""``pyklient groups``: list, describe with lag, delete."""
+
+from dataclasses import asdict
+
+import click
+
+from pyklient.admin import Admin
+from pyklient.cli.connection import Settings, connection_options
+from pyklient.cli.tables import print_json, print_table
+from pyklient.config import AdminConfig
+from pyklient.model import TopicPartition
+
+__all__ = ["groups"]
+
+
+@click.group()
+def groups() -> None:
+    """List, describe and delete consumer groups."""
+
+
+@groups.command("list", epilog="Example: pyklient groups list -b localhost:9092")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@connection_options
+def list_(as_json: bool, settings: Settings) -> None:
+    """The groups of all brokers, with their states."""
+    with _admin(settings) as admin:
+        found = admin.groups()
+    if as_json:
+        print_json([asdict(group) for group in found])
+    else:
+        print_table(
+            ["group", "state", "protocol type"], [(g.group_id, g.state, g.protocol_type) for g in found]
+        )
+
+
+@groups.command(epilog="Example: pyklient groups describe billing --json")
+@click.argument("group")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@connection_options
+def describe(group: str, as_json: bool, settings: Settings) -> None:
+    """State, members and lag of GROUP, partition by partition."""
+    with _admin(settings) as admin:
+        found = admin.describe_group(group)
+        lags = admin.group_lag(group)
+    owners = {tp: member for member in found.members for tp in member.assignment}
+    rows: list[dict[str, object]] = []
+    for tp in sorted({*lags, *owners}):
+        progress, owner = lags.get(tp), owners.get(tp)
+        rows.append(
+            {
+                "topic": tp.topic,
+                "partition": tp.partition,
+                "committed": progress.committed if progress else None,
+                "end": progress.end if progress else None,
+                "lag": progress.lag if progress else None,
+                "client": owner.client_id if owner else None,
+                "host": owner.host if owner else None,
+            }
+        )
+    if as_json:
+        print_json(
+            {
+                "group": found.group_id,
+                "state": found.state,
+                "protocol": found.protocol,
+                "coordinator": found.coordinator,
+                "members": [
+                    _member(each.member_id, each.client_id, each.host, each.assignment)
+                    for each in found.members
+                ],
+                "partitions": rows,
+                "lag": sum(progress.lag for progress in lags.values()),
+            }
+        )
+        return
+    lag = sum(progress.lag for progress in lags.values())
+    print(
+        f"{found.group_id}: {found.state}, {len(found.members)} members, "
+        f"protocol {found.protocol or 'none'}, coordinator {found.coordinator}, lag {lag:,}"
+    )
+    if rows:
+        print_table(list(rows[0]), [list(row.values()) for row in rows])
+
+
+@groups.command(epilog="Example: pyklient groups delete billing")
+@click.argument("names", metavar="GROUP…", nargs=-1, required=True)
+@connection_options
+def delete(names: tuple[str, ...], settings: Settings) -> None:
+    """Delete groups with their offsets. One that has members is refused."""
+    with _admin(settings) as admin:
+        for name in names:
+            admin.delete_group(name)
+
+
+def _admin(settings: Settings) -> Admin:
+    return Admin(**settings.options(AdminConfig))
+
+
+def _member(
+    member_id: str, client_id: str, host: str, assignment: tuple[TopicPartition, ...]
+) -> dict[str, object]:
+    return {
+        "member_id": member_id,
+        "client_id": client_id,
+        "host": host,
+        "assignment": [{"topic": tp.topic, "partition": tp.partition} for tp in assignment],
+    }

@@ -1,0 +1,105 @@
+"""One record as one line: the JSON that ``consume --json`` writes and ``produce --json`` reads.
+
+Bytes that are UTF-8 appear as a string, others as ``{"base64": "…"}``; null is null.
+"""
+
+import base64
+import binascii
+import json
+from typing import Any, NamedTuple
+
+from pyklient.protocol.records.kernel import Message
+
+__all__ = ["NewRecord", "as_json_line", "from_json_line", "header_of"]
+
+_FIELDS = frozenset(
+    {"topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"}
+)
+
+
+class NewRecord(NamedTuple):
+    """What a line of input asks to be produced."""
+
+    value: bytes | None
+    key: bytes | None = None
+    headers: list[tuple[str, bytes | None]] | None = None
+    partition: int | None = None
+    timestamp_ms: int | None = None
+
+
+def as_json_line(message: Message) -> bytes:
+    """The message as one line of JSON, newline included."""
+    fields = {
+        "topic": message.topic,
+        "partition": message.partition,
+        "offset": message.offset,
+        "timestamp_ms": message.timestamp_ms,
+        "key": _shown(message.key),
+        "value": _shown(message.value),
+        "headers": [[name, _shown(value)] for name, value in message.headers],
+    }
+    return json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
+
+
+def from_json_line(line: bytes) -> NewRecord:
+    """The record a line describes. Raises ValueError that says what is wrong with it.
+
+    ``topic``, ``offset`` and ``timestamp_type`` are accepted and ignored, so that the output of ``consume``
+    can be produced again. A key or value that is an object, a list, a number or a bool becomes compact JSON.
+    """
+    fields = json.loads(line)
+    if not isinstance(fields, dict):
+        raise ValueError('a record is an object such as {"key": "a", "value": "b"}')
+    unknown = sorted(set(fields) - _FIELDS)
+    if unknown:
+        raise ValueError(f"unknown field {unknown[0]!r}; a record has {', '.join(sorted(_FIELDS))}")
+    for name in ("partition", "timestamp_ms"):
+        value = fields.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
+            raise ValueError(f"{name} is a whole number, not {value!r}")
+    return NewRecord(
+        value=_bytes(fields.get("value")),
+        key=_bytes(fields.get("key")),
+        headers=_headers(fields.get("headers")),
+        partition=fields.get("partition"),
+        timestamp_ms=fields.get("timestamp_ms"),
+    )
+
+
+def header_of(text: str) -> tuple[str, bytes | None]:
+    """A header given as ``name=value``, or ``name`` alone for a null value."""
+    name, equals, value = text.partition("=")
+    return name, value.encode() if equals else None
+
+
+def _headers(given: Any) -> list[tuple[str, bytes | None]] | None:
+    pairs = list(given.items()) if isinstance(given, dict) else given
+    if pairs is None:
+        return None
+    if not isinstance(pairs, list) or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
+    ):
+        raise ValueError('headers are [["name", "value"], …] or {"name": "value"}')
+    return [(name, _bytes(value)) for name, value in pairs]
+
+
+def _shown(data: Any) -> Any:
+    if not isinstance(data, bytes):
+        return data
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def _bytes(value: Any) -> bytes | None:
+    if value is None or isinstance(value, bytes):
+        return value
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, dict) and value.keys() == {"base64"}:
+        try:
+            return base64.b64decode(value["base64"], validate=True)
+        except (TypeError, binascii.Error) as error:
+            raise ValueError(f"base64 does not decode: {error}") from None
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

@@ -1,0 +1,131 @@
+"""``pyklient topics``: list, create, delete, describe."""
+
+import contextlib
+from collections.abc import Iterator
+
+import click
+
+from pyklient.admin import Admin
+from pyklient.cli.connection import Settings, connection_options
+from pyklient.cli.tables import print_json, print_table
+from pyklient.config import AdminConfig
+from pyklient.errors import BrokerError
+from pyklient.model import TopicPartition
+
+__all__ = ["topics"]
+
+
+@click.group()
+def topics() -> None:
+    """List, create, delete and describe topics."""
+
+
+@topics.command("list", epilog="Example: pyklient topics list -b localhost:9092")
+@click.option("--internal", is_flag=True, help="Also the brokers' own, such as __consumer_offsets.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@connection_options
+def list_(internal: bool, as_json: bool, settings: Settings) -> None:
+    """Names of the topics, one a line."""
+    with _admin(settings) as admin:
+        names = admin.topics(internal=internal)
+    if as_json:
+        print_json(names)
+    else:
+        for name in names:
+            print(name)
+
+
+@topics.command(
+    epilog="""\b
+Example:
+  pyklient topics create clicks --partitions 8 --replication-factor 3 --set retention.ms=86400000
+"""
+)
+@click.argument("topic")
+@click.option("-p", "--partitions", type=int, default=1, show_default=True, help="-1: the cluster's default.")
+@click.option(
+    "-r", "--replication-factor", type=int, default=1, show_default=True, help="-1: the cluster's default."
+)
+@click.option(
+    "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="A setting of the topic; repeatable."
+)
+@click.option("--if-not-exists", is_flag=True, help="Fine if it is there already, whatever its partitions.")
+@connection_options
+def create(
+    topic: str,
+    partitions: int,
+    replication_factor: int,
+    pairs: tuple[str, ...],
+    if_not_exists: bool,
+    settings: Settings,
+) -> None:
+    """Create TOPIC; returns when each partition has a leader."""
+    config = dict(_setting(pair) for pair in pairs)
+    with _admin(settings) as admin, _fine_if(if_not_exists, "TOPIC_ALREADY_EXISTS"):
+        admin.create_topic(topic, partitions, replication_factor, config)
+
+
+@topics.command(epilog="Example: pyklient topics delete clicks views --if-exists")
+@click.argument("names", metavar="TOPIC…", nargs=-1, required=True)
+@click.option("--if-exists", is_flag=True, help="Fine if there is no such topic.")
+@connection_options
+def delete(names: tuple[str, ...], if_exists: bool, settings: Settings) -> None:
+    """Delete topics with all their messages."""
+    with _admin(settings) as admin:
+        for name in names:
+            with _fine_if(if_exists, "UNKNOWN_TOPIC_OR_PARTITION"):
+                admin.delete_topic(name)
+
+
+@topics.command(epilog="Example: pyklient topics describe clicks --json")
+@click.argument("topic")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@connection_options
+def describe(topic: str, as_json: bool, settings: Settings) -> None:
+    """Partitions of TOPIC with leaders, replicas and offsets, and the settings made on it."""
+    with _admin(settings) as admin:
+        found = admin.describe_topic(topic)
+        partitions = [TopicPartition(topic, part.partition) for part in found.partitions]
+        starts, ends = admin.start_offsets(partitions), admin.end_offsets(partitions)
+    rows = [
+        {
+            "partition": part.partition,
+            "leader": part.leader,
+            "replicas": list(part.replicas),
+            "isr": list(part.isr),
+            "start": starts[TopicPartition(topic, part.partition)],
+            "end": ends[TopicPartition(topic, part.partition)],
+        }
+        for part in found.partitions
+    ]
+    if as_json:
+        topic_id = None if found.topic_id is None else str(found.topic_id)
+        print_json({"name": found.name, "id": topic_id, "config": found.config, "partitions": rows})
+        return
+    print_table(list(rows[0]), [[_listed(value) for value in row.values()] for row in rows])
+    if found.config:
+        print_table(["setting", "value"], sorted(found.config.items()))
+
+
+def _admin(settings: Settings) -> Admin:
+    return Admin(**settings.options(AdminConfig))
+
+
+def _setting(pair: str) -> tuple[str, str]:
+    name, equals, value = pair.partition("=")
+    if not equals:
+        raise click.UsageError(f"--set {pair}: a setting is name=value, e.g. retention.ms=86400000")
+    return name, value
+
+
+def _listed(value: object) -> object:
+    return ",".join(map(str, value)) if isinstance(value, list) else value
+
+
+@contextlib.contextmanager
+def _fine_if(accepted: bool, name: str) -> Iterator[None]:
+    try:
+        yield
+    except BrokerError as error:
+        if not accepted or error.name != name:
+            raise

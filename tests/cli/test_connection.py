@@ -1,0 +1,116 @@
+"""Where the options of a connection come from, who wins, and that passwords never stand on a command line."""
+
+from pathlib import Path
+
+import click
+import pytest
+
+from pyklient.cli.connection import Settings, connection_options
+from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
+from pyklient.errors import ConfigurationError
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("BOOTSTRAP_SERVERS", "SASL_PASSWORD", "SSL_KEY_PASSWORD"):
+        monkeypatch.delenv(f"PYKLIENT_{name}", raising=False)
+
+
+def _settings(*arguments: str) -> Settings:
+    found: list[Settings] = []
+
+    @click.command()
+    @connection_options
+    def command(settings: Settings) -> None:
+        found.append(settings)
+
+    command.main(list(arguments), standalone_mode=False)
+    return found[0]
+
+
+def _file(folder: Path, text: str) -> str:
+    path = folder / "client.properties"
+    path.write_text(text)
+    return str(path)
+
+
+def test_without_anything_it_is_the_broker_of_this_machine() -> None:
+    assert _settings().options(AdminConfig) == {"bootstrap_servers": "localhost:9092"}
+    assert not _settings().names_a_cluster
+
+
+def test_the_line_wins_over_the_file_and_the_file_over_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYKLIENT_BOOTSTRAP_SERVERS", "environment:1")
+    assert _settings().servers == "environment:1"
+    file = _file(tmp_path, "bootstrap.servers=file:1\n")
+    assert _settings("--config", file).servers == "file:1"
+    assert _settings("--config", file, "-X", "bootstrap.servers=pair:1").servers == "pair:1"
+    assert _settings("--config", file, "-X", "bootstrap.servers=pair:1", "-b", "flag:1").servers == "flag:1"
+    assert _settings("-b", "flag:1").options(AdminConfig)["bootstrap_servers"] == "flag:1"
+
+
+def test_text_becomes_what_the_option_takes() -> None:
+    settings = _settings(
+        "-X", "acks=1", "-X", "enable.idempotence=false", "-X", "linger_ms=0", "-X", "client.id=7"
+    )
+    options = settings.options(ProducerConfig)
+    assert options | {"bootstrap_servers": "a:1"} == {
+        "bootstrap_servers": "a:1",
+        "acks": "1",
+        "enable_idempotence": False,
+        "linger_ms": 0,
+        "client_id": "7",
+    }
+    assert ProducerConfig.from_options(options).acks_wire == 1
+
+
+def test_a_file_has_comments_and_dots_and_options_of_other_clients(tmp_path: Path) -> None:
+    file = _file(tmp_path, "# ours\n! too\n\nacks = all\ngroup.id=g\nclient.id=me\n")
+    assert _settings("--config", file).options(AdminConfig) == {
+        "bootstrap_servers": "localhost:9092",
+        "client_id": "me",
+    }
+    assert _settings("--config", file).options(ConsumerConfig)["group_id"] == "g"
+
+
+@pytest.mark.parametrize("where", ["line", "file"])
+def test_an_option_that_nobody_has_is_refused_with_the_nearest(where: str, tmp_path: Path) -> None:
+    given = ["-X", "client.idd=1"] if where == "line" else ["--config", _file(tmp_path, "client.idd=1")]
+    with pytest.raises(ConfigurationError, match="did you mean 'client_id'"):
+        AdminConfig.from_options(_settings(*given).options(AdminConfig))
+
+
+def test_an_option_of_another_client_on_the_line_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="unknown option 'linger_ms' of Admin"):
+        AdminConfig.from_options(_settings("-X", "linger.ms=1").options(AdminConfig))
+
+
+def test_what_the_command_says_wins_over_the_options_given() -> None:
+    settings = _settings("-X", "group.id=file")
+    assert settings.options(ConsumerConfig, group_id="flag")["group_id"] == "flag"
+
+
+@pytest.mark.parametrize("name", ["sasl_password", "sasl.password", "ssl.key.password"])
+def test_a_password_on_the_line_is_refused_without_repeating_it(name: str) -> None:
+    with pytest.raises(click.UsageError, match="does not belong on a command line") as caught:
+        _settings("-X", f"{name}=hunter2")
+    assert "hunter2" not in caught.value.format_message()
+
+
+def test_a_password_comes_from_the_environment_or_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert (
+        _settings("--config", _file(tmp_path, "sasl.password=a=b")).options(AdminConfig)["sasl_password"]
+        == "a=b"
+    )
+    monkeypatch.setenv("PYKLIENT_SASL_PASSWORD", "hunter2")
+    assert _settings().options(AdminConfig)["sasl_password"] == "hunter2"
+
+
+def test_a_line_of_the_file_that_is_no_pair_is_not_repeated(tmp_path: Path) -> None:
+    with pytest.raises(click.UsageError, match="name=value") as caught:
+        _settings("--config", _file(tmp_path, "sasl.password hunter2"))
+    assert "hunter2" not in caught.value.format_message()

@@ -1,0 +1,129 @@
+"""The command as a process: signals, closed pipes, no traceback, and life without its extra."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pyklient.broker import Broker
+from tests.docs.markdown import ROOT
+from tests.servers.fixtures import NewName
+
+_PYKLIENT = [sys.executable, "-m", "pyklient"]
+
+
+@pytest.fixture
+def environment(broker: Broker) -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(ROOT), "PYKLIENT_BOOTSTRAP_SERVERS": broker.bootstrap_servers}
+
+
+def _fill(topic: str, count: int, environment: dict[str, str]) -> None:
+    lines = "".join(f"{number}\n" for number in range(count))
+    subprocess.run(
+        [*_PYKLIENT, "produce", topic, "-q"], input=lines.encode(), env=environment, check=True, timeout=30
+    )
+
+
+def test_a_reader_that_goes_away_ends_the_command_without_a_word(
+    new_name: NewName, environment: dict[str, str]
+) -> None:
+    topic = new_name()
+    _fill(topic, 20_000, environment)
+    consume = f"{sys.executable} -m pyklient consume {topic} --from-beginning --json"
+    command = f"{consume} | head -n 3; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment, capture_output=True, timeout=30, check=False
+    )
+    assert done.stdout.count(b"\n") == 3
+    assert done.stderr == b""
+    assert done.returncode == 128 + signal.SIGPIPE
+
+
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 128 + signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)]
+)
+def test_a_signal_ends_a_group_member_cleanly_with_its_offsets_committed(
+    sent: signal.Signals, code: int, new_name: NewName, environment: dict[str, str]
+) -> None:
+    topic, group = new_name(), new_name()
+    _fill(topic, 3, environment)
+    arguments = ["consume", topic, "--group", group, "--from-beginning"]
+    with subprocess.Popen(
+        [*_PYKLIENT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert [process.stdout.readline() for _ in range(3)] == [b"0\n", b"1\n", b"2\n"]
+        process.send_signal(sent)
+        assert process.stderr.read().strip() == b""
+        assert process.wait(timeout=15) == code
+    described = subprocess.run(
+        [*_PYKLIENT, "groups", "describe", group],
+        env=environment,
+        capture_output=True,
+        timeout=30,
+        check=True,
+    )
+    assert b"Empty" in described.stdout
+    assert b"lag 0" in described.stdout
+
+
+def test_a_broker_says_where_it_listens_keeps_its_data_and_ends_with_ctrl_c(tmp_path: Path) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    arguments = ["broker", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    for expected in (b"", b"kept\n"):
+        with subprocess.Popen(
+            [*_PYKLIENT, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+        ) as process:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            address = process.stdout.readline().decode().removeprefix("listening on ").strip()
+            there = environment | {"PYKLIENT_BOOTSTRAP_SERVERS": address}
+            subprocess.run(
+                [*_PYKLIENT, "topics", "create", "clicks", "--if-not-exists"],
+                env=there,
+                check=True,
+                timeout=30,
+            )
+            read = subprocess.run(
+                [*_PYKLIENT, "consume", "clicks", "--from-beginning", "--to-end"],
+                env=there,
+                capture_output=True,
+                timeout=30,
+                check=True,
+            )
+            assert read.stdout == expected
+            subprocess.run(
+                [*_PYKLIENT, "produce", "clicks", "-q"], input=b"kept\n", env=there, check=True, timeout=30
+            )
+            process.send_signal(signal.SIGINT)
+            assert process.wait(timeout=15) == 0
+            assert b"Traceback" not in process.stderr.read()
+
+
+def test_without_its_extra_the_command_says_how_to_get_it(tmp_path: Path) -> None:
+    (tmp_path / "click.py").write_text(
+        "raise ModuleNotFoundError(\"No module named 'click'\", name='click')\n"
+    )
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    done = subprocess.run(
+        [*_PYKLIENT, "topics", "list"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "pip install 'pyklient[cli]'" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker

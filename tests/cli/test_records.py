@@ -1,0 +1,81 @@
+"""Records as lines of JSON: what consume writes, produce reads back to the same bytes."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyklient.protocol.records.kernel import Message
+
+from pyklient.cli.records import as_json_line, from_json_line, header_of
+
+_BYTES = st.one_of(st.none(), st.binary(max_size=40), st.text(max_size=20).map(str.encode))
+
+
+def _message(key: bytes | None, value: bytes | None, headers: Any = ()) -> Message:
+    return Message("clicks", 3, 17, 1_700_000_000_000, 0, key, value, tuple(headers))
+
+
+@given(key=_BYTES, value=_BYTES, headers=st.lists(st.tuples(st.text(max_size=5), _BYTES), max_size=3))
+def test_a_record_survives_the_way_through_json(
+    key: bytes | None, value: bytes | None, headers: list[tuple[str, bytes | None]]
+) -> None:
+    line = as_json_line(_message(key, value, headers))
+    assert line.endswith(b"\n")
+    assert line.count(b"\n") == 1
+    record = from_json_line(line)
+    assert (record.key, record.value, record.headers) == (key, value, headers)
+    assert (record.partition, record.timestamp_ms) == (3, 1_700_000_000_000)
+
+
+def test_text_is_shown_as_text_and_other_bytes_as_base64() -> None:
+    shown = json.loads(as_json_line(_message("Zoë".encode(), b"\xff\x00")))
+    assert shown["key"] == "Zoë"
+    assert shown["value"] == {"base64": "/wA="}
+    assert (shown["topic"], shown["partition"], shown["offset"]) == ("clicks", 3, 17)
+
+
+@pytest.mark.parametrize(
+    ("line", "value"),
+    [
+        (b'{"value": "a"}', b"a"),
+        (b'{"value": null}', None),
+        (b"{}", None),
+        (b'{"value": {"a": [1, true]}}', b'{"a":[1,true]}'),
+        (b'{"value": 7}', b"7"),
+        (b'{"value": {"base64": "AAE="}}', b"\x00\x01"),
+    ],
+)
+def test_a_value_is_text_or_bytes_or_becomes_compact_json(line: bytes, value: bytes | None) -> None:
+    assert from_json_line(line).value == value
+
+
+def test_headers_may_be_an_object() -> None:
+    assert from_json_line(b'{"headers": {"a": "1", "b": null}}').headers == [("a", b"1"), ("b", None)]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        (b"not json", "Expecting value"),
+        (b"[1]", "a record is an object"),
+        (b'{"valeu": 1}', "unknown field 'valeu'"),
+        (b'{"partition": "1"}', "partition is a whole number"),
+        (b'{"timestamp_ms": true}', "timestamp_ms is a whole number"),
+        (b'{"headers": [["a"]]}', "headers are"),
+        (b'{"headers": 3}', "headers are"),
+        (b'{"value": {"base64": "***"}}', "base64 does not decode"),
+        (b'{"value": {"base64": 3}}', "base64 does not decode"),
+        (b'"\xff"', ""),
+    ],
+)
+def test_a_line_that_is_no_record_says_why(line: bytes, complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        from_json_line(line)
+
+
+def test_a_header_on_the_line_is_name_and_value_or_a_name_with_null() -> None:
+    assert header_of("trace=1=2") == ("trace", b"1=2")
+    assert header_of("trace=") == ("trace", b"")
+    assert header_of("trace") == ("trace", None)

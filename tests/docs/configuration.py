@@ -1,0 +1,78 @@
+"""docs/configuration.md, written from the options in ``pyklient.config``.
+
+``python -m tests.docs.configuration`` writes the file; a test compares it.
+"""
+
+import ssl
+from dataclasses import Field, fields
+from typing import Any
+
+from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
+from tests.docs.markdown import ROOT
+
+__all__ = ["TARGET", "page"]
+
+TARGET = ROOT / "docs" / "configuration.md"
+
+_HEAD = """\
+# Configuration
+
+Options are keyword arguments of the clients, by Kafka's own names with underscores. An unknown one, one
+out of range, and two that contradict each other are a ConfigurationError that says what to write instead.
+Options that only pyklient has are marked (ours). On the command line they are `-X name=value` or lines of
+a `--config` file.
+
+This page is written from `pyklient/config.py` by `python -m tests.docs.configuration`; a test compares
+the two.
+"""
+
+_INTRODUCTIONS = {
+    ClientConfig: ("Every client", "`Producer`, `ConsumerConnector`, `SimpleConsumer`, `Admin`, `read`."),
+    ProducerConfig: ("Producer", "All of the above, and:"),
+    ConsumerConfig: ("ConsumerConnector", "All of the first table, and:"),
+}
+
+
+def page() -> str:
+    """The whole page."""
+    parts = [_HEAD]
+    inherited: set[str] = set()
+    for config, (title, introduction) in _INTRODUCTIONS.items():
+        rows = [_row(item) for item in fields(config) if item.name not in inherited]
+        inherited |= {item.name for item in fields(ClientConfig)}
+        parts.append(
+            f"## {title}\n\n{introduction}\n\n"
+            "| option | default | takes | meaning |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n"
+        )
+    return "\n".join(parts)
+
+
+def _row(item: "Field[Any]") -> str:
+    doc = item.metadata["doc"].replace("|", "\\|")
+    return f"| `{item.name}` | {_default(item)} | {_takes(item)} | {doc} |"
+
+
+def _default(item: "Field[Any]") -> str:
+    if item.default is None:
+        return "none"
+    large = type(item.default) is int and item.default >= 10_000
+    return f"`{item.default:_}`" if large else f"`{item.default!r}`"
+
+
+def _takes(item: "Field[Any]") -> str:
+    facts = item.metadata
+    if facts["choices"] is not None:
+        return ", ".join(f"`{choice!r}`" for choice in facts["choices"])
+    if facts["at_least"] is not None:
+        return f"{facts['at_least']:_} and up"
+    if facts["secret"]:
+        return "text, never shown"
+    if "bool" in str(item.type):
+        return "`True`, `False`"
+    if "SSLContext" in str(item.type) or item.type is ssl.SSLContext:
+        return "`ssl.SSLContext`"
+    return "a function or an object" if "partitioner" in item.name or "encoder" in item.name else "text"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page(), encoding="utf-8")

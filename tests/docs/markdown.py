@@ -1,0 +1,32 @@
+"""Fenced blocks of a Markdown file, with the line each starts at."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["DOCUMENTS", "ROOT", "Block", "blocks"]
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+class Block(NamedTuple):
+    """One fenced block: its language, its text, and the line of its first line of text, from 1."""
+
+    language: str
+    text: str
+    line: int
+
+
+def blocks(path: Path) -> Iterator[Block]:
+    """The fenced blocks of *path*, in order."""
+    language, start, lines = None, 0, list[str]()
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), 1):
+        if not line.startswith("```"):
+            lines.append(line)
+        elif language is None:
+            language, start, lines = line[3:].strip(), number + 1, []
+        else:
+            yield Block(language, "".join(lines), start)
+            language = None
+    assert language is None, f"{path.name}: the fence before line {start} does not end"

@@ -1,0 +1,63 @@
+"""Every ``python`` and ``shell`` block of the documents runs, in order, on one broker per document.
+
+A reader's ``localhost:9092`` is the broker's address here; ``console`` and ``text`` blocks are only shown.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyklient.broker import Broker
+from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
+
+_KNOWN = {"python", "shell", "console", "text", "json", "mermaid", "properties"}
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_snippets_of_a_document_run_from_top_to_bottom(
+    document: Path, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    namespace: dict[str, Any] = {"__name__": document.stem}
+    for block in blocks(document):
+        assert block.language in _KNOWN, f"{document.name}:{block.line}: say what {block.language!r} is"
+        if block.language == "python":
+            _run_python(document, block, broker.bootstrap_servers, namespace)
+        elif block.language == "shell":
+            _run_shell(document, block, broker.bootstrap_servers, tmp_path)
+
+
+def _run_python(document: Path, block: Block, address: str, namespace: dict[str, Any]) -> None:
+    # Line numbers of a failure are the document's.
+    source = "\n" * (block.line - 1) + block.text.replace("localhost:9092", address)
+    exec(compile(source, str(document), "exec"), namespace)
+
+
+def _run_shell(document: Path, block: Block, address: str, directory: Path) -> None:
+    script = block.text.replace("localhost:9092", address)
+    environment = os.environ | {
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "PYKLIENT_BOOTSTRAP_SERVERS": address,
+    }
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=directory,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, f"{document.name}:{block.line}: {done.stderr}"
