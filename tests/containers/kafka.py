@@ -1,14 +1,12 @@
 """Kafka in a container, with the interface of the other servers."""
 
-import base64
-import uuid
 from pathlib import Path
 
 from testcontainers.core.config import testcontainers_config
 from testcontainers.core.container import DockerContainer
 
 from tests.containers.image import OFFICIAL, kafka_image
-from tests.servers.kafka import kraft_properties, properties_text
+from tests.servers.kafka import kraft_properties, new_cluster_id, properties_text
 from tests.servers.ports import free_port
 from tests.servers.process import wait_until
 from tests.servers.topics import serves
@@ -58,9 +56,8 @@ class ContainerKafka:
             {"PLAINTEXT": self._address},
             "/tmp/data",
         )
-        cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self._container.copy_into_container(properties_text(properties).encode(), "/tmp/server.properties")
-        self._container.copy_into_container(_START.format(cluster=cluster).encode(), "/tmp/start.sh")
+        self._container.copy_into_container(_START.format(cluster=new_cluster_id()).encode(), "/tmp/start.sh")
         self._wait_ready()
 
     def kill(self) -> None:

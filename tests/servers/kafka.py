@@ -1,8 +1,8 @@
 """Real Kafka brokers as child processes: KRaft clusters of 4.3.1, and 2.8.2 with ZooKeeper."""
 
 import base64
+import os
 import subprocess
-import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tests.servers.reaper import Reaper
 from tests.servers.topics import serves
 from tests.servers.zookeeper import ZooKeeper
 
-__all__ = ["KraftCluster", "ZooKeeperKafka", "kraft_properties", "properties_text"]
+__all__ = ["KraftCluster", "ZooKeeperKafka", "kraft_properties", "new_cluster_id", "properties_text"]
 
 _NEWEST, _ZOOKEEPER_ERA = "4.3.1", "2.8.2"
 _LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
@@ -29,6 +29,11 @@ _QUICK = {
     "transaction.state.log.num.partitions": 4,
 }
 """What makes a broker of tests start fast, stay small and let groups notice a death soon."""
+
+
+def new_cluster_id() -> str:
+    """An id as Kafka's tools take it: 16 bytes in base64, the first letter not a dash."""
+    return base64.urlsafe_b64encode(b"\x00" + os.urandom(15)).decode().rstrip("=")
 
 
 def properties_text(properties: Mapping[str, object]) -> str:
@@ -94,7 +99,7 @@ class KraftCluster:
         self._ports = {
             node: {name: free_port() for name in self._listeners} for node in range(1, brokers + 1)
         }
-        self._cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        self._cluster_id = new_cluster_id()
         self.processes: dict[int, ServerProcess] = {}
         for node in self._ports:
             home = directory / f"node-{node}"

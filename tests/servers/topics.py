@@ -86,7 +86,7 @@ def committed(bootstrap_servers: str, group: str, topic: str) -> dict[int, int]:
 
 def assignments(bootstrap_servers: str, group: str) -> dict[str, set[int]]:
     """Client id → partitions of each member, while the group is stable; empty while it is not."""
-    described = admin(bootstrap_servers).describe_consumer_groups([group])[group]
+    described = admin(bootstrap_servers).describe_consumer_groups([group], request_timeout=10)[group]
     try:
         answer = described.result(timeout=20)
     except KafkaException:
