@@ -69,12 +69,13 @@ def test_a_message_with_four_bytes_replaced_is_read_or_refused(cls: type[Message
                 _decode_or_refuse(cls, encoded[:start] + hostile + encoded[start + 4 :], version)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(st.sampled_from(_PAIRS), st.binary(max_size=300))
 def test_garbage_is_read_or_refused(pair: tuple[type[Message], int], data: bytes) -> None:
     _decode_or_refuse(pair[0], data, pair[1])
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=100))
 def test_a_garbage_group_blob_is_read_or_refused(data: bytes) -> None:
     for cls in (ConsumerProtocolSubscription, ConsumerProtocolAssignment):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyklient.errors import ProtocolError
@@ -69,6 +69,7 @@ def test_the_largest_varlongs_take_ten_bytes(value: int, expected: str) -> None:
     assert Reader(bytes.fromhex(expected)).varlong() == value
 
 
+@settings(deadline=None)
 @given(st.integers(-(1 << 63), (1 << 63) - 1))
 def test_any_long_survives_zigzag_and_varint(value: int) -> None:
     assert Reader(encode_varlong(value)).varlong() == value

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyklient.errors import KafkaError, ProtocolError, UnsupportedVersionError
@@ -200,6 +200,7 @@ def test_a_length_that_is_none_says_what_the_peer_may_be(head: bytes, reason: st
         FrameReader(100_000_000).feed(head + b"whatever follows")
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=300))
 def test_garbage_is_refused_by_the_server_with_an_error_of_our_own(data: bytes) -> None:
     try:
@@ -208,6 +209,7 @@ def test_garbage_is_refused_by_the_server_with_an_error_of_our_own(data: bytes) 
         return
 
 
+@settings(deadline=None)
 @given(st.sampled_from(_ALL_VERSIONS), st.binary(max_size=200))
 def test_garbage_behind_a_good_header_is_refused_with_an_error_of_our_own(
     which: tuple[int, int], data: bytes
@@ -218,6 +220,7 @@ def test_garbage_behind_a_good_header_is_refused_with_an_error_of_our_own(
         return
 
 
+@settings(deadline=None)
 @given(st.sampled_from(sorted(REQUESTS)), st.binary(max_size=200))
 def test_garbage_is_refused_by_the_client_with_an_error_of_our_own(key: int, data: bytes) -> None:
     for version in range(REQUESTS[key].versions[0], REQUESTS[key].versions[1] + 1):
