@@ -1,0 +1,124 @@
+"""Who reads which partition: an assignment, and the port behind which groups are coordinated.
+
+A :class:`Membership` decides (Kafka's group protocol, or nobody at all), an :class:`Owner` obeys: it reads
+what it is given and lets go of it when told.
+"""
+
+import threading
+from collections.abc import Mapping, Sequence, Set
+from concurrent.futures import Future
+from typing import Protocol
+
+from pyklient.model import OffsetAndMetadata, TopicPartition
+
+__all__ = ["Assignment", "ConsumerRebalanceListener", "Membership", "Owner"]
+
+
+class Assignment:
+    """The partitions that are ours, until the whole of it is replaced.
+
+    ``starts`` says where to begin: a committed offset, or None for ``auto_offset_reset`` to decide.
+    ``held_since`` is the generation from which a partition has been ours without a gap. Work that comes late
+    asks ``active`` and is dropped.
+
+    Made by a Membership; affects everybody who holds one of its partitions.
+    """
+
+    __slots__ = ("active", "generation", "held_since", "member_id", "starts")
+
+    def __init__(
+        self,
+        starts: Mapping[TopicPartition, OffsetAndMetadata | None],
+        *,
+        generation: int = -1,
+        member_id: str = "",
+        held_since: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        self.starts = starts
+        self.generation = generation
+        self.member_id = member_id
+        self.held_since = dict.fromkeys(starts, generation) if held_since is None else held_since
+        self.active = True
+
+    def holds(self, partition: TopicPartition, generation: int) -> bool:
+        """Whether *partition* is ours, and has been since *generation*."""
+        since = self.held_since.get(partition)
+        return since is not None and since <= generation
+
+    def by_topic(self) -> dict[str, set[int]]:
+        """The partitions, by topic."""
+        found: dict[str, set[int]] = {}
+        for topic, partition in self.starts:
+            found.setdefault(topic, set()).add(partition)
+        return found
+
+
+class ConsumerRebalanceListener(Protocol):
+    """What an application may want to know of a rebalance. Called on the connector's group thread.
+
+    While a method runs, no heartbeat is sent: stay well under ``session_timeout_ms``. What it raises is
+    logged.
+    """
+
+    def before_releasing_partitions(self, owned: dict[str, set[int]]) -> None:
+        """Nothing more is handed out of *owned*; its offsets may still be committed. Empty the first time."""
+
+    def before_starting_fetchers(self, consumer_id: str, assignment: dict[str, dict[int, str]]) -> None:
+        """About to read *assignment*: topic → partition → stream, named ``<consumer id>-<index>``."""
+
+
+class Owner(Protocol):
+    """Reads what it is given. Called by one Membership, on its thread."""
+
+    def release(self, *, lost: bool) -> None:
+        """Hand nothing more out, wait a moment for what is in hand, commit, tell the listener.
+
+        ``lost``: the partitions are others' already, so there is nothing to wait for or to commit.
+        """
+
+    def take(self, assignment: Assignment) -> None:
+        """Read *assignment* from now on; the one before is inactive."""
+
+    def extend(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read *partitions* too, from their start: they are new."""
+
+    def stalled_for(self) -> float:
+        """Seconds for which no message has been taken although one waits; 0.0 while the loops move."""
+
+    def wanted(self) -> bool:
+        """Whether a loop stands waiting for a message."""
+
+    def commit_completed(self) -> None:
+        """Commit what has been handed out and is not in hand any more. Does not wait for the answer."""
+
+    def fail(self, error: Exception) -> None:
+        """Reading cannot go on; every loop raises *error*."""
+
+
+class Membership(Protocol):
+    """Decides what an Owner reads, on a thread of its own."""
+
+    thread: threading.Thread
+
+    @property
+    def assignment(self) -> Assignment | None:
+        """The newest assignment, active or not; None before the first."""
+
+    def start(self, topics: Set[str], owner: Owner, timeout: float) -> None:
+        """Begin, and return once the first assignment is taken. Raises what makes that impossible."""
+
+    def commit(
+        self,
+        assignment: Assignment,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        timeout: float,
+    ) -> dict[TopicPartition, int]:
+        """Store *offsets* as the holder of *assignment*. → error codes of those not stored."""
+
+    def send(
+        self, assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> "Future[dict[TopicPartition, int]] | None":
+        """The same without waiting; None when it cannot be sent right now."""
+
+    def leave(self, timeout: float) -> None:
+        """Release everything and end. Returns within about *timeout* seconds."""

@@ -1,0 +1,144 @@
+"""One partition being read, and the stretches of its bytes on their way to a stream."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeAlias
+
+from pyklient.consumer.group import Assignment
+from pyklient.errors import KafkaError
+from pyklient.model import TopicPartition
+from pyklient.protocol.records.aborted import AbortedTransactions
+
+__all__ = ["Claim", "Failure", "Item", "Piece", "Sink"]
+
+
+class Sink(Protocol):
+    """Where what is fetched goes to: a stream."""
+
+    def put(self, items: "Sequence[Item]") -> None:
+        """Queue *items*, which belong to one claim. Never waits."""
+
+    def fail(self, error: Exception) -> None:
+        """Reading cannot go on: every loop raises *error*."""
+
+
+class Claim:
+    """One partition of an Assignment: who reads it, and how far it has been fetched.
+
+    It belongs to one thread at a time, the fetcher of its leader or the finder of leaders, which alone
+    changes ``position`` and ``fetched``. The thread that reads the stream alone changes ``taken``. So each
+    number has one writer, and their difference needs no lock.
+    """
+
+    __slots__ = (
+        "assignment", "dropped", "end", "fetched", "leader_epoch", "on_room", "partition", "position",
+        "reset", "stream", "taken",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        assignment: Assignment,
+        stream: Sink,
+        *,
+        position: int | None,
+        reset: str,
+        end: int | None = None,
+    ) -> None:
+        self.partition = partition
+        self.assignment = assignment
+        self.stream = stream
+        self.position = position
+        """Offset to fetch next; None until looked up."""
+        self.reset = reset
+        """Where to go from a position that is not in the log: earliest, latest, or none (an error)."""
+        self.end = end
+        """Offset at which reading ends; None for never."""
+        self.leader_epoch = -1
+        self.fetched = 0
+        """Bytes given to the stream so far."""
+        self.taken = 0
+        """Bytes of those that the stream has decoded."""
+        self.on_room: Callable[[], None] | None = None
+        """Set by a fetcher that waits for this partition's bytes to be taken."""
+        self.dropped = False
+
+    def __repr__(self) -> str:
+        return f"<Claim {self.partition} at {self.position}{'' if self.active else ', inactive'}>"
+
+    @property
+    def active(self) -> bool:
+        """Whether what is fetched for it may still be handed out."""
+        return self.assignment.active and not self.dropped
+
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes fetched and not yet taken."""
+        return self.fetched - self.taken
+
+    @property
+    def finished(self) -> bool:
+        """Whether everything up to its end has been fetched."""
+        return self.end is not None and self.position is not None and self.position >= self.end
+
+    def take(self, size: int) -> None:
+        """The reading thread has decoded *size* bytes."""
+        self.taken += size
+        if (on_room := self.on_room) is not None:
+            self.on_room = None
+            on_room()
+
+    def successor(self, position: int | None) -> "Claim":
+        """The same partition read from *position* on, in place of this one, which is dropped."""
+        self.dropped = True
+        return Claim(
+            self.partition, self.assignment, self.stream, position=position, reset=self.reset, end=self.end
+        )
+
+
+class Piece:
+    """Whole batches of one claim, undecoded, as one response brought them.
+
+    ``at`` is the byte and ``start`` the offset from which it is still to be decoded; the reading thread moves
+    both. ``next_offset`` follows the last batch.
+    """
+
+    __slots__ = ("aborted", "at", "buffer", "claim", "next_offset", "start")
+
+    def __init__(
+        self,
+        claim: Claim,
+        buffer: memoryview,
+        start: int,
+        next_offset: int,
+        aborted: AbortedTransactions | None = None,
+    ) -> None:
+        self.claim = claim
+        self.buffer = buffer
+        self.at = 0
+        self.start = start
+        self.next_offset = next_offset
+        self.aborted = aborted
+
+    @property
+    def size(self) -> int:
+        """Bytes still to be decoded."""
+        return len(self.buffer) - self.at
+
+
+class Failure:
+    """Why a claim cannot be read from ``position`` on (None: from where it would begin).
+
+    The stream raises the error when it gets there.
+    """
+
+    __slots__ = ("claim", "error", "position", "size")
+
+    def __init__(self, claim: Claim, error: KafkaError, position: int | None) -> None:
+        self.claim = claim
+        self.error = error
+        self.position = position
+        self.size = 0
+
+
+Item: TypeAlias = Piece | Failure
+"""What a stream queues."""

@@ -1,0 +1,168 @@
+"""What has been handed out, and how much of that is committed."""
+
+import logging
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+
+from pyklient.consumer.group import Assignment, Membership
+from pyklient.consumer.stream import CommitTurn, Handed, KafkaStream
+from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError, broker_error, error_facts
+from pyklient.model import OffsetAndMetadata, TopicPartition
+
+__all__ = ["Commits"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_POLL = 0.05
+_MOVED_ON = ("REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
+_WHY = "another member of the group reads it now"
+
+
+class Commits:
+    """Commits of one connector's streams, one at a time. *timeout* bounds each, in seconds."""
+
+    def __init__(self, membership: Membership, streams: Sequence[KafkaStream], timeout: float) -> None:
+        self._membership = membership
+        self._streams = streams
+        self._timeout = timeout
+        self._turn = CommitTurn()
+        self._committed: dict[TopicPartition, int] = {}
+        self._sent: Future[dict[TopicPartition, int]] | None = None
+
+    def begin(self, assignment: Assignment) -> None:
+        """A new assignment starts from what is committed."""
+        self._committed = {
+            partition: start.offset for partition, start in assignment.starts.items() if start is not None
+        }
+
+    def commit(self, streams: Sequence[KafkaStream]) -> None:
+        """Commit what *streams* have handed out, but for what a loop in another thread has in hand.
+
+        Raises CommitError naming the partitions not committed, after committing the rest.
+        """
+        deadline = time.monotonic() + self._timeout
+        with self._turn.taken(self._timeout):
+            self._store(self._handed(streams, in_hand=True), deadline)
+
+    def commit_these(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
+        """Commit *offsets*, whatever has been handed out. Raises as :meth:`commit`."""
+        deadline = time.monotonic() + self._timeout
+        with self._turn.taken(self._timeout):
+            assignment = self._membership.assignment
+            generation = -1 if assignment is None else assignment.generation
+            self._store(
+                {TopicPartition(*each): (_position(at), generation) for each, at in offsets.items()}, deadline
+            )
+
+    def send_completed(self) -> None:
+        """Commit what has been handed out and is not in hand, without waiting. On the group thread."""
+        assignment = self._membership.assignment
+        if assignment is None or (self._sent is not None and not self._sent.done()):
+            return
+        try:
+            with self._turn.taken(0):
+                handed = self._handed(self._streams, in_hand=False)
+                offsets = {
+                    each: position
+                    for each, (position, generation) in handed.items()
+                    if assignment.holds(each, generation)
+                }
+                self._sent = self._membership.send(assignment, offsets) if offsets else None
+        except KafkaTimeoutError:
+            return  # a commit is under way that covers this one
+        if self._sent is not None:
+            self._sent.add_done_callback(lambda future: self._answered(offsets, future))
+
+    def commit_completed(self, timeout: float, *, in_hand: bool) -> None:
+        """The same, waiting for the answer; failures are logged. On the group thread, before letting go."""
+        deadline = time.monotonic() + timeout
+        try:
+            with self._turn.taken(timeout):
+                self._store(self._handed(self._streams, in_hand=in_hand), deadline)
+        except CommitError as error:
+            log.info("automatic commit: %s", error)
+        except KafkaError as error:
+            log.warning("automatic commit failed, messages will be delivered again: %s", error)
+
+    def _handed(
+        self, streams: Sequence[KafkaStream], *, in_hand: bool
+    ) -> dict[TopicPartition, tuple[OffsetAndMetadata, int]]:
+        """How far each partition has come, where that is not committed yet."""
+        found: dict[TopicPartition, Handed] = {}
+        for stream in streams:
+            counts = in_hand and not stream.is_held_elsewhere()
+            for partition, handed in stream.handed(in_hand=counts).items():
+                # A partition may have moved from one of our streams to another.
+                if partition not in found or handed[::-1] > found[partition][::-1]:
+                    found[partition] = handed
+        return {
+            partition: (OffsetAndMetadata(handed.offset), handed.generation)
+            for partition, handed in found.items()
+            if self._committed.get(partition) != handed.offset
+        }
+
+    def _store(self, wanted: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]], deadline: float) -> None:
+        """Commit as the holder of the current assignment; wait for the next one where the group moves on."""
+        failed: dict[TopicPartition, KafkaError] = {}
+        left = dict(wanted)
+        while left:
+            assignment = self._membership.assignment
+            ours = {
+                each: position
+                for each, (position, generation) in left.items()
+                if assignment is not None and assignment.holds(each, generation)
+            }
+            lost = [each for each in left if each not in ours]
+            failed.update((each, KafkaError(_WHY)) for each in lost)
+            for stream in self._streams:
+                stream.forget(lost)
+            left = {}
+            if assignment is not None and ours:
+                codes = self._membership.commit(assignment, ours, deadline - time.monotonic())
+                self._committed.update((each, at.offset) for each, at in ours.items() if each not in codes)
+                again = self._awaits_next(assignment, codes, deadline)
+                left = {each: wanted[each] for each in again}
+                failed.update((e, broker_error(code)) for e, code in codes.items() if e not in again)
+        if failed:
+            raise CommitError(
+                "not committed: " + "; ".join(f"{each} ({error})" for each, error in failed.items()), failed
+            )
+
+    def _awaits_next(
+        self, assignment: Assignment, codes: Mapping[TopicPartition, int], deadline: float
+    ) -> list[TopicPartition]:
+        """Those refused only because the group moves on, once the assignment after *assignment* is there."""
+        again = [each for each, code in codes.items() if error_facts(code).name in _MOVED_ON]
+        if not again or threading.current_thread() is self._membership.thread:
+            return []
+        while self._membership.assignment is assignment:
+            if time.monotonic() >= deadline or not self._membership.thread.is_alive():
+                return []
+            time.sleep(_POLL)
+        return again
+
+    def _answered(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        future: "Future[dict[TopicPartition, int]]",
+    ) -> None:
+        """An automatic commit has come back. On the connection's reader thread."""
+        error = future.exception()
+        if error is not None:
+            log.info("automatic commit failed, it is tried again: %s", error)
+            return
+        codes = future.result()
+        self._committed.update((each, at.offset) for each, at in offsets.items() if each not in codes)
+        for partition, code in codes.items():
+            log.info("automatic commit of %s: %s", partition, error_facts(code).sentence)
+
+
+def _position(at: int | OffsetAndMetadata) -> OffsetAndMetadata:
+    position = at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at)
+    if position.offset < 0:
+        raise ValueError(
+            f"offset {position.offset} cannot be committed; it is the next one to read, 0 or more"
+        )
+    return position

@@ -1,0 +1,252 @@
+"""ConsumerConnector: where the user gets streams from."""
+
+import atexit
+import logging
+import os
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, NoReturn, Self
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.commits import Commits
+from pyklient.consumer.engine import Engine
+from pyklient.consumer.group import ConsumerRebalanceListener, Membership
+from pyklient.consumer.group.kafka import KafkaMembership
+from pyklient.consumer.group.standalone import Standalone
+from pyklient.consumer.share import Share
+from pyklient.consumer.stream import Decoding, KafkaStream, StreamControl
+from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
+from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.net.client import NetworkClient
+from pyklient.serialization import Decoder, as_decoder
+
+__all__ = ["ConsumerConnector"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_CLOSE_TIMEOUT = 15.0
+_EXIT_TIMEOUT = 5.0
+
+
+class ConsumerConnector:
+    """Reads topics, alone or as a member of a group.
+
+    ::
+
+        with ConsumerConnector("localhost:9092", group_id="billing") as connector:
+            for message in connector.stream("clicks"):
+                handle(message)
+
+    With ``group_id`` the partitions are shared with the group's other members, and offsets are committed to
+    Kafka: by ``commit_offsets()``, and automatically while ``enable_auto_commit`` is on. An automatic commit
+    never covers a message that is still in hand. Leaving the block cleanly commits everything that was
+    handed out; leaving it by an exception does not commit the message in hand.
+
+    Without ``group_id`` all partitions are read from ``auto_offset_reset`` on, and nothing is committed.
+
+    Safe to use from several threads; each stream belongs to one. Options: see ``ConsumerConfig``.
+    """
+
+    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Any) -> None:
+        self._config = ConsumerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+        self._client = NetworkClient(self._config)
+        self._engine = Engine(self._client, self._config)
+        self._membership: Membership = (
+            Standalone(self._client, self._engine.watch)
+            if self._config.group_id is None
+            else KafkaMembership(self._client, self._config, self._engine.watch)
+        )
+        self._listener: ConsumerRebalanceListener | None = None
+        self._streams: list[KafkaStream] = []
+        self._share: Share | None = None
+        self._commits = Commits(self._membership, self._streams, self._config.default_api_timeout_ms / 1000)
+        self._created = False
+        self._closed = False
+        self._forked = False
+        _open.add(self)
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ""
+        return f"<ConsumerConnector of group {self._config.group_id!r}{state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a ConsumerConnector cannot be pickled: it holds connections and threads. Make it where it is "
+            "used, from the same options"
+        )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close(count_in_hand=error is None)
+
+    def set_rebalance_listener(self, listener: ConsumerRebalanceListener) -> None:
+        """Tell *listener* of rebalances. Raises MessageStreamsExistError once streams have been made."""
+        if self._created:
+            raise MessageStreamsExistError("set the rebalance listener before making streams")
+        self._listener = listener
+
+    def create_message_streams(
+        self,
+        topic_streams: Mapping[str, int],
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+    ) -> dict[str, list[KafkaStream]]:
+        """As many streams for each topic as asked for, e.g. ``{"clicks": 2}``. → topic → streams.
+
+        Joins the group first. A topic's partitions are dealt evenly to its streams; those without any just
+        wait. A topic that does not exist is read as soon as it does. Once per connector: a second call, of
+        :meth:`stream` too, raises MessageStreamsExistError.
+        """
+        for topic, count in topic_streams.items():
+            if not topic or count < 1:
+                raise ConfigurationError(f"{topic!r}: {count} streams; name a topic and ask for at least one")
+        decoding = self._decoding(key_decoder, value_decoder)
+        self._claim_creation()
+        streams = {
+            topic: [self._new_stream([topic], decoding) for _ in range(count)]
+            for topic, count in topic_streams.items()
+        }
+        self._begin(streams)
+        return streams
+
+    def stream(
+        self,
+        *topics: str,
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+    ) -> KafkaStream:
+        """One stream of all messages of *topics*. Otherwise as :meth:`create_message_streams`."""
+        if not topics or not all(topics):
+            raise ConfigurationError("name at least one topic to stream")
+        decoding = self._decoding(key_decoder, value_decoder)
+        self._claim_creation()
+        stream = self._new_stream(topics, decoding)
+        self._begin({topic: [stream] for topic in topics})
+        return stream
+
+    def commit_offsets(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+        """Commit what the streams have handed out, or exactly *offsets* (the next to read).
+
+        Without *offsets* the message in hand is included, unless it is another thread's that is in the middle
+        of it. Raises CommitError naming the partitions that were not committed, for instance because they
+        are not ours any more, after committing the rest.
+        """
+        self._refuse()
+        if self._config.group_id is None:
+            raise ConfigurationError("offsets are committed for a group; set group_id")
+        if offsets is None:
+            self._commits.commit(self._streams)
+        else:
+            self._commits.commit_these(offsets)
+
+    def close(self) -> None:
+        """End all streams, commit what was handed out (with ``enable_auto_commit``), leave the group.
+
+        A loop in another thread gets a few seconds to be done with its message; its iteration then ends.
+        Bounded; may be called again.
+        """
+        self._close(count_in_hand=True)
+
+    shutdown = close
+
+    def _decoding(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> Decoding:
+        return Decoding(as_decoder(key_decoder), as_decoder(value_decoder), self._config.check_crcs)
+
+    def _claim_creation(self) -> None:
+        self._refuse()
+        if self._created:
+            raise MessageStreamsExistError(
+                "this connector has made its streams; make another connector for other topics"
+            )
+        self._created = True
+
+    def _new_stream(self, topics: Sequence[str], decoding: Decoding) -> KafkaStream:
+        timeout_ms = self._config.consumer_timeout_ms
+        control = StreamControl(self._restart, self._commit_stream, self._refuse_fork)
+        stream = KafkaStream(topics, decoding, None if timeout_ms < 0 else timeout_ms / 1000, control)
+        self._streams.append(stream)
+        return stream
+
+    def _begin(self, streams: Mapping[str, Sequence[KafkaStream]]) -> None:
+        """Read *streams*; return once the partitions are dealt. A failure closes the connector."""
+        share = Share(self._config, streams, self._engine, self._commits, self._listener)
+        self._share = share
+        timeout = max(self._config.default_api_timeout_ms, self._config.rebalance_timeout_ms) / 1000
+        self._engine.start()
+        try:
+            self._membership.start(frozenset(streams), share, timeout)
+        except BaseException:
+            self._close(count_in_hand=False)
+            raise
+
+    def _restart(self, claim: Any, position: int | None) -> None:
+        claim.stream.drop(claim)
+        self._engine.restart(claim, position)
+
+    def _commit_stream(self, stream: KafkaStream) -> None:
+        self._refuse()
+        if self._config.group_id is None:
+            raise ConfigurationError("offsets are committed for a group; set group_id")
+        self._commits.commit([stream])
+
+    def _refuse(self) -> None:
+        self._refuse_fork()
+        if self._closed:
+            raise ClosedError("this ConsumerConnector has been closed")
+
+    def _refuse_fork(self) -> None:
+        if self._forked:
+            raise ForkError(
+                "this ConsumerConnector was made before a fork and belongs to the parent process; "
+                "make a new one in the child"
+            )
+
+    def _close(self, *, count_in_hand: bool, timeout: float = _CLOSE_TIMEOUT) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        _open.discard(self)
+        if self._forked:
+            return
+        deadline = time.monotonic() + timeout
+        try:
+            if self._share is not None:
+                self._share.close(count_in_hand=count_in_hand)
+                self._membership.leave(max(0.1, deadline - time.monotonic()))
+        finally:
+            self._client.close()
+            self._engine.close(max(0.1, deadline - time.monotonic()))
+            thread = self._membership.thread
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join(max(0.1, deadline - time.monotonic()))
+
+
+_open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()
+
+
+def _close_all() -> None:
+    """At exit: connectors left open are closed, without counting what was in hand."""
+    for connector in list(_open):
+        warnings.warn(f"{connector!r} was left open; use it in a with block", ResourceWarning, stacklevel=1)
+        connector._close(count_in_hand=False, timeout=_EXIT_TIMEOUT)
+
+
+def _mark_forked() -> None:
+    for connector in list(_open):
+        connector._forked = True
+    _open.clear()
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_mark_forked)

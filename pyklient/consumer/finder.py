@@ -1,0 +1,207 @@
+"""Finding the leader of each partition, and the offset to begin at where none is known.
+
+One thread does this for all partitions that have no fetcher: new ones, and those that a fetcher has lost. It
+also looks at the topics from time to time, so that somebody notices when they grow.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Collection, Mapping, Sequence
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.claim import Claim, Failure
+from pyklient.consumer.fetcher import Fetcher
+from pyklient.consumer.room import Room
+from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
+from pyklient.net.backoff import Backoff
+from pyklient.net.client import NetworkClient
+from pyklient.net.conversation import list_offsets
+from pyklient.net.metadata import Metadata
+
+__all__ = ["Finder"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_LOOK_UP_TIMEOUT = 5.0
+_LONGEST_UNWATCHED = 10.0  # growth goes unread until it is noticed, and asking costs a leader little
+_MISSING_UNWATCHED = 1.0
+_ENDS = {"latest": -1, "earliest": -2}
+
+
+class Finder:
+    """Owns the claims without a leader, the fetchers, and the engine's list of claims (``room.claims``)."""
+
+    def __init__(self, client: NetworkClient, config: ConsumerConfig, room: Room) -> None:
+        self._client = client
+        self._config = config
+        self._room = room
+        self._inbox: queue.SimpleQueue[Claim | Sequence[Claim] | None] = queue.SimpleQueue()
+        self._homeless: list[Claim] = []
+        self._fetchers: dict[int, Fetcher] = {}
+        self._watched: frozenset[str] = frozenset()
+        self._looked_at = float("-inf")
+        self._stale = False
+        self._failures = 0
+        self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        self._closing = False
+        self.thread = threading.Thread(target=self._run, name="pyklient-finder", daemon=True)
+
+    def read(self, claims: Sequence[Claim]) -> None:
+        """Read *claims*, and nothing else from now on."""
+        self._inbox.put(list(claims))
+
+    def seek(self, claim: Claim, error: KafkaError | None) -> None:
+        """Find the leader of *claim*, or another one where *error* came from the last. Called by fetchers."""
+        if error is not None:
+            self._stale = True
+        self._inbox.put(claim)
+
+    def watch(self, topics: Collection[str]) -> None:
+        """Look at *topics* from time to time; the client's metadata then tells how they have grown."""
+        self._watched = frozenset(topics)
+        self._inbox.put(None)
+
+    def close(self) -> None:
+        """End this thread and the fetchers. Does not wait for them."""
+        self._closing = True
+        self._inbox.put(None)
+        for fetcher in list(self._fetchers.values()):
+            fetcher.close()
+
+    def join(self, deadline: float) -> None:
+        """Wait for the threads to end."""
+        for thread in [self.thread, *(fetcher.thread for fetcher in self._fetchers.values())]:
+            if thread.is_alive():
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._collect()
+                self._homeless = [claim for claim in self._homeless if claim.active]
+                metadata = self._look()
+                if metadata is not None and self._homeless:
+                    self._place(metadata)
+                self._failures = self._failures + 1 if self._homeless else 0
+        except (ClosedError, ForkError):
+            pass
+        except Exception as error:
+            log.exception("looking for leaders has stopped")
+            for claim in self._room.claims:
+                claim.stream.fail(error)
+
+    def _collect(self) -> None:
+        """Wait for something to do: a claim, the next look at the topics, the next try."""
+        wait = self._look_in()
+        if self._homeless and self._failures:
+            wait = min(wait, self._backoff.pause(self._failures))
+        try:
+            item = self._inbox.get(timeout=max(0.0, wait))
+            while True:
+                if isinstance(item, Claim):
+                    self._adopt(item)
+                elif item is not None:
+                    self._homeless = list(item)
+                    self._room.claims = tuple(item)
+                item = self._inbox.get_nowait()
+        except queue.Empty:
+            pass
+
+    def _adopt(self, claim: Claim) -> None:
+        """Take *claim* in; it may stand in for one that was dropped."""
+        self._homeless.append(claim)
+        if claim not in self._room.claims:
+            others = (each for each in self._room.claims if each.partition != claim.partition)
+            self._room.claims = (*others, claim)
+
+    def _look_in(self) -> float:
+        """Seconds until the topics are to be looked at again."""
+        every = min(_LONGEST_UNWATCHED, self._config.metadata_max_age_ms / 1000)
+        if any(not self._client.metadata.partition_count(topic) for topic in self._watched):
+            every = min(every, _MISSING_UNWATCHED)
+        return self._looked_at + every - time.monotonic()
+
+    def _look(self) -> Metadata | None:
+        """A snapshot that is new enough; None when no broker answers."""
+        metadata = self._client.metadata
+        lost = any(metadata.leader(claim.partition) is None for claim in self._homeless)
+        if not (self._stale or lost or self._look_in() <= 0):
+            return metadata
+        topics = self._watched | {claim.partition.topic for claim in self._homeless}
+        self._looked_at = time.monotonic()
+        if not topics:
+            return metadata
+        self._stale = False
+        try:
+            return self._client.refresh_metadata(topics, self._config.request_timeout_ms / 1000)
+        except (ClosedError, ForkError):
+            raise
+        except KafkaError as error:
+            self._stale = True
+            log.warning("cannot look for leaders: %s", error)
+            return None
+
+    def _place(self, metadata: Metadata) -> None:
+        """Give each claim that has a leader, and a position, to that leader's fetcher."""
+        by_leader: dict[int, list[Claim]] = {}
+        for claim in self._homeless:
+            leader = metadata.leader(claim.partition)
+            if leader is not None:
+                claim.leader_epoch = (
+                    metadata.topics[claim.partition.topic].partitions[claim.partition.partition].leader_epoch
+                )
+                by_leader.setdefault(leader.id, []).append(claim)
+        for node_id, claims in by_leader.items():
+            if self._find_starts([claim for claim in claims if claim.position is None]):
+                for claim in claims:
+                    self._homeless.remove(claim)
+                    if claim.position is not None:
+                        self._fetcher(node_id).take(claim)
+
+    def _find_starts(self, claims: Sequence[Claim]) -> bool:
+        """Look up where to begin. → whether each of *claims* has a position now, or its reader an error."""
+        times: dict[Claim, int] = {}
+        for claim in claims:
+            if claim.reset == "none":
+                error = OffsetOutOfRangeError(
+                    f"{claim.partition}: no committed offset to begin at, and auto_offset_reset is none; "
+                    "commit one, or set it to earliest or latest"
+                )
+                claim.stream.put([Failure(claim, error, None)])
+            else:
+                times[claim] = _ENDS[claim.reset]
+        if not times:
+            return True
+        return self._list_offsets(times)
+
+    def _list_offsets(self, times: Mapping[Claim, int]) -> bool:
+        level = int(self._config.isolation_level == "read_committed")
+        wanted = {claim.partition: at for claim, at in times.items()}
+        try:
+            found = self._client.play(list_offsets(wanted, level), _LOOK_UP_TIMEOUT)
+        except (ClosedError, ForkError):
+            raise
+        except KafkaError as error:
+            log.info("cannot look up where to begin in %s: %s", ", ".join(map(str, wanted)), error)
+            self._stale = True
+            if error.retriable:
+                return False
+            for claim in times:
+                claim.stream.put([Failure(claim, error, None)])
+            return True
+        for claim in times:
+            claim.position = found[claim.partition].offset
+        return True
+
+    def _fetcher(self, node_id: int) -> Fetcher:
+        fetcher = self._fetchers.get(node_id)
+        if fetcher is None or not fetcher.thread.is_alive():
+            fetcher = Fetcher(node_id, self._client, self._config, self._room, self.seek)
+            self._fetchers[node_id] = fetcher
+            self._room.fetchers = tuple(self._fetchers.values())
+            if self._closing:
+                return fetcher
+            fetcher.thread.start()
+        return fetcher

@@ -1,0 +1,310 @@
+"""Membership of a group that Kafka's brokers coordinate (the classic protocol, eager).
+
+One thread holds the membership: it joins, sends heartbeats, releases partitions and takes new ones, as the
+table of states says. Heartbeats are nobody else's business, so a slow handler costs nothing but its own
+time; what bounds it is ``max_poll_interval_ms``.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Set
+from concurrent.futures import Future
+from contextlib import suppress
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group import Assignment, Owner
+from pyklient.consumer.group.dialogues import Member, heartbeat, join, leave
+from pyklient.consumer.group.states import Event, State
+from pyklient.consumer.offsets import (
+    COMMIT_VERSION,
+    commit_offsets,
+    commit_request,
+    fetch_offsets,
+    refused,
+)
+from pyklient.errors import ClosedError, KafkaError, KafkaTimeoutError
+from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.net.client import NetworkClient
+from pyklient.net.pool import Purpose
+from pyklient.protocol.messages import OffsetCommitResponse
+
+__all__ = ["KafkaMembership"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_TICK = 0.1
+_LEAVE_TIMEOUT = 3.0
+_JOIN_MARGIN = 10.0
+
+
+class KafkaMembership:
+    """A member of ``config.group_id``. *watch* keeps the client's metadata of some topics fresh."""
+
+    def __init__(
+        self, client: NetworkClient, config: ConsumerConfig, watch: Callable[[Collection[str]], None]
+    ) -> None:
+        self._client = client
+        self._watch = watch
+        self._member = Member(
+            group_id=config.group_id or "",
+            instance_id=config.group_instance_id,
+            strategy=config.partition_assignment_strategy,
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.rebalance_timeout_ms,
+        )
+        self._stable_reads = config.isolation_level == "read_committed"
+        self._heartbeat_interval = config.heartbeat_interval_ms / 1000
+        self._heartbeat_timeout = min(config.session_timeout_ms, config.request_timeout_ms) / 1000
+        self._commit_interval = (
+            config.auto_commit_interval_ms / 1000 if config.enable_auto_commit else float("inf")
+        )
+        self._max_poll_interval = config.max_poll_interval_ms / 1000
+        self._owner: Owner
+        self._assignment: Assignment | None = None
+        self._pending: list[TopicPartition] | None = None
+        self._taken: Future[None] = Future()
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._closing = False
+        self._stalled = False
+        self._lost = False
+        self._cause = "the member is new"
+        self._began = self._beat_at = self._commit_at = time.monotonic()
+        self.thread = threading.Thread(
+            target=self._run, name=f"pyklient-group-{config.group_id}", daemon=True
+        )
+
+    @property
+    def assignment(self) -> Assignment | None:
+        """The newest assignment, active or not; None before the first."""
+        return self._assignment
+
+    def start(self, topics: Set[str], owner: Owner, timeout: float) -> None:
+        """Join, and return once the first assignment is taken. Raises what makes that impossible."""
+        self._member.topics = topics
+        self._owner = owner
+        self._watch(topics)
+        self.thread.start()
+        try:
+            self._taken.result(timeout)
+        except KafkaError:
+            raise
+        except TimeoutError:
+            raise KafkaTimeoutError(
+                f"group {self._member.group_id}: not joined within {timeout:.3g} s, {self._member.state}; "
+                "is another member slow to give its partitions back?"
+            ) from None
+
+    def commit(
+        self,
+        assignment: Assignment,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        timeout: float,
+    ) -> dict[TopicPartition, int]:
+        """Store *offsets* as the holder of *assignment*. → error codes of those not stored."""
+        return self._client.play(commit_offsets(self._member, assignment, offsets), timeout)
+
+    def send(
+        self, assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> "Future[dict[TopicPartition, int]] | None":
+        """The same without waiting; None when it cannot be sent right now."""
+        node_id = self._member.coordinator
+        if node_id is None:
+            return None
+        codes: Future[dict[TopicPartition, int]] = Future()
+
+        def answered(future: "Future[OffsetCommitResponse]") -> None:
+            error = future.exception()
+            if error is None:
+                codes.set_result(refused(future.result()))
+            else:
+                codes.set_exception(error)
+
+        try:
+            connection = self._client.connection(node_id, Purpose.OTHER, _TICK)
+            request = commit_request(self._member, assignment, offsets)
+            connection.send(request, max_version=COMMIT_VERSION).add_done_callback(answered)
+        except KafkaError as error:
+            log.info("group %s: cannot commit right now: %s", self._member.group_id, error)
+            return None
+        return codes
+
+    def leave(self, timeout: float) -> None:
+        """Release everything, leave the group and end the thread, all in about *timeout* seconds."""
+        self._closing = True
+        self._bell.put(None)
+        deadline = time.monotonic() + timeout
+        while self.thread.is_alive() and time.monotonic() < deadline:
+            self.thread.join(_TICK)
+            node_id = self._member.coordinator
+            if self._member.state in (State.JOINING, State.SYNCING) and node_id is not None:
+                # It may wait there until all other members have joined: cut that short.
+                with suppress(KafkaError):
+                    self._client.connection(node_id, Purpose.GROUP, _TICK).close()
+
+    def _run(self) -> None:
+        steps = {
+            State.OUTSIDE: self._stay_outside,
+            State.JOINING: self._join,
+            State.SYNCING: self._give_up_sync,
+            State.STABLE: self._stay,
+            State.RELEASING: self._release,
+            State.LEAVING: self._leave,
+        }
+        try:
+            self._owner.release(lost=False)
+            while self._member.state is not State.CLOSED:
+                try:
+                    steps[self._member.state]()
+                except ClosedError:
+                    # A connection was closed under us, by leave() or for being idle; or the whole client was.
+                    self._client.pause(0)
+                if self._closing and self._member.state in (State.JOINING, State.SYNCING):
+                    self._member.on(Event.CLOSE)
+        except Exception as error:
+            self._fail(error)
+
+    def _stay_outside(self) -> None:
+        if self._closing:
+            self._member.on(Event.CLOSE)
+        elif self._stalled and not self._owner.wanted():
+            self._wait(self._heartbeat_interval)
+        else:
+            if self._stalled:
+                self._begin_rebalance("its loop goes on")
+                self._stalled = False
+            self._member.on(Event.START)
+
+    def _join(self) -> None:
+        timeout = self._member.rebalance_timeout_ms / 1000 + _JOIN_MARGIN
+        try:
+            self._pending = self._client.play(join(self._member, self._cause), timeout)
+        except KafkaTimeoutError as error:
+            log.warning("group %s: %s; trying again", self._member.group_id, error)
+            return
+        self._watch(self._member.topics | (self._member.watched or {}).keys())
+        self._beat_at = time.monotonic() + self._heartbeat_interval
+
+    def _give_up_sync(self) -> None:
+        self._member.on(Event.REJOIN)
+
+    def _stay(self) -> None:
+        """One round: take what is new, wait, commit, send a heartbeat."""
+        if self._pending is not None:
+            self._take(self._pending)
+        else:
+            self._wait(min(self._beat_at, self._commit_at) - time.monotonic())
+        now = time.monotonic()
+        if self._closing:
+            self._cause = "the client closes"
+            self._member.on(Event.CLOSE)
+            return
+        if now >= self._commit_at:
+            self._commit_at = now + self._commit_interval
+            self._owner.commit_completed()
+        if now >= self._beat_at:
+            self._beat_at = now + self._heartbeat_interval
+            self._beat()
+
+    def _take(self, partitions: list[TopicPartition]) -> None:
+        """Look up where to begin, and hand the assignment to the owner."""
+        fetching = fetch_offsets(self._member, partitions, stable=self._stable_reads)
+        try:
+            starts = self._client.play(fetching, self._heartbeat_interval)
+        except KafkaTimeoutError as error:
+            log.info("group %s: committed offsets are not there yet: %s", self._member.group_id, error)
+            return
+        generation, before = self._member.generation, self._assignment
+        follows = before is not None and before.generation == generation - 1
+        held = before.held_since if before is not None and follows else {}
+        self._assignment = Assignment(
+            starts,
+            generation=generation,
+            member_id=self._member.member_id,
+            held_since={partition: held.get(partition, generation) for partition in partitions},
+        )
+        self._pending = None
+        self._commit_at = time.monotonic() + self._commit_interval
+        self._owner.take(self._assignment)
+        log.info(
+            "group %s: generation %d, %d partitions for %s, after %.2f s; rebalanced because %s",
+            self._member.group_id,
+            generation,
+            len(partitions),
+            self._member.member_id,
+            time.monotonic() - self._began,
+            self._cause,
+        )
+        if not self._taken.done():
+            self._taken.set_result(None)
+
+    def _beat(self) -> None:
+        """What happens every heartbeat interval."""
+        stalled = self._owner.stalled_for()
+        if stalled >= self._max_poll_interval:
+            log.warning(
+                "group %s: member %s leaves, because its loop has taken no message for %.0f s although one "
+                "waits (max_poll_interval_ms=%d); it joins again when the loop goes on",
+                self._member.group_id,
+                self._member.member_id,
+                stalled,
+                self._max_poll_interval * 1000,
+            )
+            self._cause, self._stalled = "its loop stood still", True
+            self._member.on(Event.STALLED)
+            return
+        if grown := self._grown():
+            self._begin_rebalance(grown)
+            self._member.on(Event.REJOIN)
+            return
+        try:
+            event = self._client.play(heartbeat(self._member), self._heartbeat_timeout)
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            log.info("group %s: heartbeat not answered: %s", self._member.group_id, error)
+            return
+        if event is not None:
+            self._lost = event is Event.LOST
+            self._begin_rebalance("the group had removed it" if self._lost else "a member joined or left")
+            self._member.on(event)
+
+    def _grown(self) -> str:
+        """As the leader: what has changed about the topics since they were dealt; empty for nothing."""
+        metadata = self._client.metadata
+        changes = [
+            f"topic {topic} has {count} partitions now, {dealt} before"
+            for topic, dealt in (self._member.watched or {}).items()
+            if (count := metadata.partition_count(topic)) and count != dealt
+        ]
+        return ", ".join(changes)
+
+    def _begin_rebalance(self, cause: str) -> None:
+        self._cause, self._began = cause, time.monotonic()
+
+    def _release(self) -> None:
+        self._pending = None
+        self._owner.release(lost=self._lost)
+        self._lost = False
+        self._member.on(Event.RELEASED)
+
+    def _leave(self) -> None:
+        self._pending = None
+        self._owner.release(lost=False)
+        with suppress(KafkaError):
+            self._client.play(leave(self._member, self._cause), _LEAVE_TIMEOUT)
+        self._member.on(Event.RELEASED)
+
+    def _fail(self, error: Exception) -> None:
+        if self._closing and isinstance(error, ClosedError):
+            return
+        log.error("group %s: reading cannot go on: %s", self._member.group_id, error)
+        self._owner.fail(error)
+        if not self._taken.done():
+            self._taken.set_exception(error)
+
+    def _wait(self, seconds: float) -> None:
+        if seconds > 0 and not self._closing:
+            with suppress(queue.Empty):
+                self._bell.get(timeout=seconds)

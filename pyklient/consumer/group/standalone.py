@@ -1,0 +1,88 @@
+"""No group: everything is ours, nothing is committed."""
+
+import logging
+import threading
+from collections.abc import Callable, Collection, Mapping, Set
+from concurrent.futures import Future
+
+from pyklient.consumer.group import Assignment, Owner
+from pyklient.errors import ConfigurationError
+from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.net.client import NetworkClient
+from pyklient.net.metadata import Metadata
+
+__all__ = ["Standalone"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_TICK = 1.0
+
+
+class Standalone:
+    """All partitions of the topics, from ``auto_offset_reset`` on; partitions that appear later, from their
+    start. *watch* keeps the client's metadata of the topics fresh."""
+
+    def __init__(self, client: NetworkClient, watch: Callable[[Collection[str]], None]) -> None:
+        self._client = client
+        self._watch = watch
+        self._owner: Owner
+        self._topics: Set[str] = frozenset()
+        self._assignment: Assignment | None = None
+        self._known: set[TopicPartition] = set()
+        self._closing = threading.Event()
+        self.thread = threading.Thread(target=self._run, name="pyklient-topics", daemon=True)
+
+    @property
+    def assignment(self) -> Assignment | None:
+        """The one assignment, which only grows."""
+        return self._assignment
+
+    def start(self, topics: Set[str], owner: Owner, timeout: float) -> None:
+        """Take all partitions that there are. Raises what makes that impossible."""
+        self._topics, self._owner = topics, owner
+        self._watch(topics)
+        owner.release(lost=False)
+        self._known = self._partitions(self._client.refresh_metadata(topics, timeout))
+        self._assignment = Assignment(dict.fromkeys(sorted(self._known)))
+        if missing := topics - {partition.topic for partition in self._known}:
+            log.warning("topics that do not exist yet: %s", ", ".join(sorted(missing)))
+        owner.take(self._assignment)
+        self.thread.start()
+
+    def commit(
+        self,
+        assignment: Assignment,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        timeout: float,
+    ) -> dict[TopicPartition, int]:
+        """There is nowhere to commit to."""
+        raise ConfigurationError("offsets are committed for a group; set group_id")
+
+    def send(
+        self, assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata]
+    ) -> "Future[dict[TopicPartition, int]] | None":
+        """There is nowhere to commit to."""
+        return None
+
+    def leave(self, timeout: float) -> None:
+        """End the thread."""
+        self._closing.set()
+        if self.thread.ident is not None:
+            self.thread.join(timeout)
+        self._owner.release(lost=False)
+
+    def _run(self) -> None:
+        while not self._closing.wait(_TICK):
+            grown = sorted(self._partitions(self._client.metadata) - self._known)
+            if grown:
+                log.info("reading new partitions: %s", ", ".join(map(str, grown)))
+                self._known.update(grown)
+                self._owner.extend(grown)
+
+    def _partitions(self, metadata: Metadata) -> set[TopicPartition]:
+        return {
+            TopicPartition(topic, partition)
+            for topic in self._topics
+            if topic in metadata.topics
+            for partition in metadata.topics[topic].partitions
+        }

@@ -1,0 +1,140 @@
+"""A connector's share of its topics: it deals the partitions that it is given to its streams, and takes them
+back."""
+
+import logging
+import time
+from collections.abc import Mapping, Sequence
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.claim import Claim
+from pyklient.consumer.commits import Commits
+from pyklient.consumer.engine import Engine
+from pyklient.consumer.group import Assignment, ConsumerRebalanceListener
+from pyklient.consumer.group.assign import deal
+from pyklient.consumer.stream import KafkaStream
+from pyklient.model import TopicPartition
+
+__all__ = ["Share"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_LONGEST_QUIET = 5.0
+"""A rebalance waits so long for a loop to be done with its message, and then goes on without."""
+
+
+class Share:
+    """What one connector reads. The group thread alone calls it, but for ``close``."""
+
+    def __init__(
+        self,
+        config: ConsumerConfig,
+        streams: Mapping[str, Sequence[KafkaStream]],
+        engine: Engine,
+        commits: Commits,
+        listener: ConsumerRebalanceListener | None,
+    ) -> None:
+        self._streams = streams
+        self._all = list(dict.fromkeys(stream for each in streams.values() for stream in each))
+        self._engine = engine
+        self._commits = commits
+        self._listener = listener
+        self._auto_commit = config.enable_auto_commit and config.group_id is not None
+        self._reset = config.auto_offset_reset
+        self._quiet = min(
+            _LONGEST_QUIET, config.session_timeout_ms / 2000, config.rebalance_timeout_ms / 2000
+        )
+        self._commit_timeout = min(config.default_api_timeout_ms, config.session_timeout_ms) / 1000
+        self._assignment: Assignment | None = None
+        self._count_in_hand = False
+
+    def close(self, *, count_in_hand: bool) -> None:
+        """End the streams. The release that follows commits what is in hand too where that counts."""
+        self._count_in_hand = count_in_hand
+        self._engine.close(timeout=self._quiet)
+        for stream in self._all:
+            stream.end()
+
+    def release(self, *, lost: bool) -> None:
+        """Hand nothing more out, wait a moment for what is in hand, commit, tell the listener."""
+        assignment, self._assignment = self._assignment, None
+        if assignment is not None:
+            assignment.active = False
+            for stream in self._all:
+                stream.revoke()
+            self._engine.read([])
+            if not lost:
+                deadline = time.monotonic() + self._quiet
+                for stream in self._all:
+                    stream.wait_until_asked(deadline)
+                if self._auto_commit:
+                    self._commits.commit_completed(self._commit_timeout, in_hand=self._count_in_hand)
+        if self._listener is not None:
+            owned = assignment.by_topic() if assignment is not None else {}
+            try:
+                self._listener.before_releasing_partitions(owned)
+            except Exception:
+                log.exception("the rebalance listener failed before releasing partitions")
+
+    def take(self, assignment: Assignment) -> None:
+        """Read *assignment* from now on."""
+        self._assignment = assignment
+        self._commits.begin(assignment)
+        claims: list[Claim] = []
+        dealt: dict[str, dict[int, str]] = {}
+        for topic, partitions in assignment.by_topic().items():
+            streams = self._streams.get(topic)
+            if not streams:
+                log.warning("partitions of %s were assigned, which nobody here reads", topic)
+                continue
+            for stream, run in zip(streams, deal(sorted(partitions), len(streams)), strict=True):
+                name = f"{assignment.member_id}-{self._all.index(stream)}"
+                for partition in run:
+                    dealt.setdefault(topic, {})[partition] = name
+                    claims.append(self._claim(TopicPartition(topic, partition), assignment, stream))
+        if self._listener is not None:
+            try:
+                self._listener.before_starting_fetchers(assignment.member_id, dealt)
+            except Exception:
+                log.exception("the rebalance listener failed before starting fetchers")
+        self._engine.read(claims)
+
+    def extend(self, partitions: Sequence[TopicPartition]) -> None:
+        """Read *partitions* too, from their start: they are new."""
+        if self._assignment is None:
+            return
+        for each in partitions:
+            streams = self._streams[each.topic]
+            stream = streams[each.partition % len(streams)]
+            self._engine.add(Claim(each, self._assignment, stream, position=None, reset="earliest"))
+
+    def stalled_for(self) -> float:
+        """Seconds for which no message has been taken although one waits; 0.0 while the loops move."""
+        now = time.monotonic()
+        return max((stream.stalled_for(now) for stream in self._all), default=0.0)
+
+    def wanted(self) -> bool:
+        """Whether a loop stands waiting for a message."""
+        return any(stream.wanted for stream in self._all)
+
+    def commit_completed(self) -> None:
+        """Commit what has been handed out and is not in hand any more. Does not wait for the answer."""
+        if self._auto_commit:
+            self._commits.send_completed()
+
+    def fail(self, error: Exception) -> None:
+        """Reading cannot go on; every loop raises *error*."""
+        if self._assignment is not None:
+            self._assignment.active = False
+        for stream in self._all:
+            stream.revoke()
+            stream.fail(error)
+
+    def _claim(self, partition: TopicPartition, assignment: Assignment, stream: KafkaStream) -> Claim:
+        start = assignment.starts[partition]
+        return Claim(
+            partition,
+            assignment,
+            stream,
+            position=None if start is None else start.offset,
+            reset=self._reset,
+        )

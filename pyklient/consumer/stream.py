@@ -1,0 +1,423 @@
+"""The user's loop: what has been fetched becomes messages here, in the thread that reads them.
+
+Fetchers queue undecoded pieces; a loop decodes one at a time and hands its messages out straight from the
+kernel's chunk, so that no Python frame runs per message. What has been handed out is never written down
+per message either: the chunk knows how far it has come.
+
+A message (or batch) is *in hand* from the moment it is handed out until the next one is asked for.
+
+Locks: each stream's condition guards its queue and its chunk, between the reading thread, the fetchers and
+the group thread; it is never held while decoding. ``CommitTurn`` is held for one commit at a time.
+"""
+
+import copy
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn
+
+from pyklient.consumer.claim import Claim, Failure, Item, Piece
+from pyklient.errors import (
+    ConsumerTimeout,
+    CorruptRecordError,
+    KafkaTimeoutError,
+    MessageTooLargeError,
+    UnsupportedCodecError,
+)
+from pyklient.model import TopicPartition
+from pyklient.protocol.records.kernel import Chunk, Message, decode
+
+__all__ = ["CommitTurn", "Decoding", "Handed", "KafkaStream", "StreamControl"]
+
+_TICK = 1.0
+_NOTHING = memoryview(b"")
+
+
+class Handed(NamedTuple):
+    """How far a partition has been handed out, and under which generation."""
+
+    offset: int
+    generation: int
+
+
+class StreamControl(NamedTuple):
+    """What a stream asks of those who made it."""
+
+    restart: Callable[[Claim, int | None], None]
+    """Read a claim's partition again from an offset, in place of what is queued."""
+    commit: Callable[["KafkaStream"], None]
+    """Commit what this stream has handed out."""
+    refuse: Callable[[], None]
+    """Raise ForkError in a child process."""
+
+
+class Decoding(NamedTuple):
+    """What becomes of record bytes: keys and values through decoders (None: bytes as they are)."""
+
+    key_decoder: Callable[[bytes | None], Any] | None = None
+    value_decoder: Callable[[bytes | None], Any] | None = None
+    check_crcs: bool = True
+
+    def chunk(self, piece: Piece) -> Chunk:
+        """The next messages of *piece*, up to its claim's end. Raises CorruptRecordError and its like, and
+        what a decoder raises."""
+        chunk = self._decode(piece, self.key_decoder, self.value_decoder)
+        end = piece.claim.end
+        if end is None or chunk.next_offset <= end:
+            return chunk
+        messages = [message for message in chunk.take(chunk.remaining) if message.offset < end]
+        return Chunk(chunk.topic, chunk.partition, messages, end, piece.size)
+
+    def next_offset(self, piece: Piece) -> int:
+        """The offset of the message that *piece* goes on with, decoders left aside."""
+        return self._decode(piece, None, None).position
+
+    def _decode(self, piece: Piece, key_decoder: Any, value_decoder: Any) -> Chunk:
+        topic, partition = piece.claim.partition
+        return decode(
+            piece.buffer,
+            topic,
+            partition,
+            piece.start,
+            position=piece.at,
+            check_crcs=self.check_crcs,
+            aborted=piece.aborted,
+            key_decoder=key_decoder,
+            value_decoder=value_decoder,
+        )
+
+
+class KafkaStream:
+    """An endless iterable of Messages from some partitions of some topics. Made by a ConsumerConnector.
+
+    It belongs to one thread at a time. ``for`` and :meth:`batches` share one cursor, and a new ``iter()``
+    goes on where the last one stopped. Iteration ends when the connector is closed, and raises
+
+    - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
+    - CorruptRecordError where record bytes are damaged; a new ``iter()`` fetches them again;
+    - what a decoder raises, with topic, partition and offset in a note; a new ``iter()`` goes on behind it;
+    - OffsetOutOfRangeError where there is no position to read from and ``auto_offset_reset`` is ``none``;
+    - the error that ended the connector's membership of its group.
+    """
+
+    def __init__(
+        self, topics: Sequence[str], decoding: Decoding, timeout: float | None, control: StreamControl
+    ) -> None:
+        self.topics = tuple(topics)
+        self._decoding = decoding
+        self._timeout = timeout
+        self._control = control
+        self._condition = threading.Condition()
+        self._items: deque[Item] = deque()
+        self._chunk: Chunk | None = None
+        self._source: Piece | None = None
+        self._revoked = False
+        self._marks: dict[TopicPartition, Handed] = {}
+        self._batch_starts: dict[TopicPartition, int] = {}
+        self._unfinished: set[TopicPartition] | None = None
+        self._busy = False
+        self._waiting = False
+        self._reader: threading.Thread | None = None
+        self._ended = False
+        self._error: Exception | None = None
+        self._asks = 0
+        self._seen = (0, 0)
+        self._seen_at = time.monotonic()
+
+    def __repr__(self) -> str:
+        return f"<KafkaStream of {', '.join(self.topics)}{', ended' if self._ended else ''}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a KafkaStream cannot be pickled; make a ConsumerConnector where it is used")
+
+    def __iter__(self) -> Iterator[Message]:
+        return chain.from_iterable(self._chunks())
+
+    def batches(self, max_records: int = 10_000, timeout: float = 1.0) -> Iterator[list[Message]]:
+        """Lists of up to *max_records* messages: as many as are there, waiting for the first one.
+
+        After *timeout* seconds without a message the list is empty. A whole list is in hand until the next
+        one is asked for.
+        """
+        if max_records < 1:
+            raise ValueError(f"max_records={max_records} must be at least 1")
+        return self._batches(max_records, timeout)
+
+    def commit_offsets(self) -> None:
+        """Commit what this stream has handed out, the message in hand included.
+
+        Raises CommitError naming the partitions that are not ours any more, after committing the rest.
+        """
+        self._control.refuse()
+        self._control.commit(self)
+
+    def _chunks(self) -> Iterator[Chunk]:
+        with self._reading():
+            while (chunk := self._next(self._timeout)) is not None:
+                yield chunk
+
+    def _batches(self, max_records: int, timeout: float) -> Iterator[list[Message]]:
+        with self._reading():
+            while True:
+                try:
+                    chunk = self._next(timeout)
+                except ConsumerTimeout:
+                    yield []
+                    continue
+                if chunk is None:
+                    return
+                yield self._gather(chunk, max_records)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """While a loop is under way. Leaving it does not settle what is in hand: its body may have raised."""
+        me = threading.current_thread()
+        self._reader = me
+        try:
+            yield
+        finally:
+            if self._reader is me:
+                self._reader = None
+            with self._condition:
+                self._condition.notify_all()
+
+    def _next(self, timeout: float | None) -> Chunk | None:
+        """The chunk to hand out from, None at the end. Raises ConsumerTimeout."""
+        self._control.refuse()
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._settle()
+        while self._chunk is None:
+            item = self._wait(deadline, timeout)
+            if item is None:
+                return None
+            if isinstance(item, Failure):
+                self._control.restart(item.claim, item.position)
+                raise item.error
+            try:
+                self._open(item)
+            except Exception as error:
+                raise self._pass_over(item, error) from None
+        self._busy = True
+        return self._chunk
+
+    def _settle(self) -> None:
+        """The next message is asked for: what was in hand is done with."""
+        with self._condition:
+            self._busy = False
+            self._asks += 1
+            self._batch_starts.clear()
+            chunk = self._chunk
+            if chunk is not None and not chunk.remaining:
+                self._leave_chunk()
+            self._condition.notify_all()
+
+    def _leave_chunk(self) -> None:
+        """With the condition held: the chunk has nothing more to hand out."""
+        chunk, source = self._chunk, self._source
+        if chunk is None or source is None:
+            return
+        offset = chunk.position
+        if not source.size and not self._revoked:
+            # A response read to its end takes what is skipped behind its last message along.
+            offset, self._source = source.next_offset, None
+        self._mark(source.claim, offset)
+        self._chunk = None
+
+    def _mark(self, claim: Claim, offset: int) -> None:
+        self._marks[claim.partition] = Handed(offset, claim.assignment.generation)
+        if self._unfinished is not None and claim.end is not None and offset >= claim.end:
+            self._unfinished.discard(claim.partition)
+
+    def _wait(self, deadline: float | None, timeout: float | None) -> Item | None:
+        """The next item, None at the end. Raises ConsumerTimeout and what has failed."""
+        with self._condition:
+            while True:
+                if (item := self._ready()) is not None:
+                    return item
+                if self._error is not None:
+                    raise copy.copy(self._error)
+                if self._ended or self._unfinished == set():
+                    return None
+                left = _TICK if deadline is None else deadline - time.monotonic()
+                if left <= 0:
+                    raise ConsumerTimeout(f"no message of {', '.join(self.topics)} within {timeout:.3g} s")
+                self._waiting = True
+                self._condition.wait(min(left, _TICK))
+                self._waiting = False
+
+    def _ready(self) -> Item | None:
+        """With the condition held: what is to be opened next, if it is there."""
+        if self._source is not None and self._source.claim.active:
+            return self._source
+        self._source = None
+        while self._items:
+            item = self._items.popleft()
+            if item.claim.active:
+                return item
+        return None
+
+    def _open(self, piece: Piece) -> None:
+        """Decode what comes next in *piece* and make it the chunk to hand out from, unless the partition has
+        been taken away meanwhile."""
+        self._source = piece
+        chunk = self._decoding.chunk(piece)
+        used = chunk.nbytes if chunk.nbytes or chunk.remaining else piece.size
+        piece.claim.take(used)
+        piece.at += used
+        piece.start = chunk.next_offset
+        if not piece.size:
+            piece.buffer, piece.at = _NOTHING, 0
+        with self._condition:
+            if piece.claim.active:
+                self._chunk, self._revoked = chunk, False
+                if not chunk.remaining:
+                    self._leave_chunk()
+
+    def _pass_over(self, piece: Piece, error: Exception) -> Exception:
+        """*piece* cannot be decoded from where it stands: make sure that a new ``iter()`` can go on."""
+        if isinstance(error, CorruptRecordError | UnsupportedCodecError | MessageTooLargeError):
+            self._source = None
+            self._control.restart(piece.claim, piece.start)
+            return type(error)(f"{piece.claim.partition} at offset {piece.start}: {error}")
+        piece.start = self._decoding.next_offset(piece) + 1
+        return error
+
+    def _gather(self, chunk: Chunk | None, max_records: int) -> list[Message]:
+        """Up to *max_records* messages from *chunk* and from what is there behind it."""
+        batch: list[Message] = []
+        while chunk is not None:
+            with self._condition:
+                if self._source is not None and chunk.remaining:
+                    self._batch_starts.setdefault(self._source.claim.partition, chunk.position)
+                batch += chunk.take(max_records - len(batch))
+                if len(batch) >= max_records:
+                    break
+                self._leave_chunk()
+                item = self._ready()
+                if isinstance(item, Failure):
+                    self._items.appendleft(item)
+                if not isinstance(item, Piece):
+                    break
+            try:
+                self._open(item)
+            except Exception:
+                break  # what is in the batch goes first; the next one meets the error again
+            chunk = self._chunk
+        return batch
+
+    # What follows is for the connector and the threads behind it.
+
+    def put(self, items: Sequence[Item]) -> None:
+        """Queue *items* of one claim. Never waits. Called by fetchers and by the finder of leaders."""
+        with self._condition:
+            if items and items[0].claim.active and not self._ended:
+                for item in items:
+                    item.claim.fetched += item.size
+                self._items.extend(items)
+                self._condition.notify_all()
+
+    def drop(self, claim: Claim) -> None:
+        """Forget what is queued of *claim*, which is read again from elsewhere."""
+        with self._condition:
+            self._items = deque(item for item in self._items if item.claim is not claim)
+
+    def revoke(self) -> None:
+        """Hand nothing more out of what is there. What comes from inactive claims is dropped by itself."""
+        with self._condition:
+            self._items.clear()
+            self._revoked = True
+            if self._chunk is not None:
+                self._chunk.stop()
+
+    def end(self) -> None:
+        """End the iteration for good, once what is in hand is done with."""
+        with self._condition:
+            self._ended = True
+            self._condition.notify_all()
+        self.revoke()
+
+    def fail(self, error: Exception) -> None:
+        """Every loop raises *error* from now on, instead of waiting for more."""
+        with self._condition:
+            self._error = error
+            self._condition.notify_all()
+
+    def end_with(self, claims: Sequence[Claim]) -> None:
+        """End the iteration once each of *claims* has been handed out up to its end."""
+        with self._condition:
+            self._unfinished = {claim.partition for claim in claims}
+
+    def is_held_elsewhere(self) -> bool:
+        """Whether a loop in another thread has something in hand right now."""
+        reader = self._reader
+        return (
+            self._busy
+            and reader is not None
+            and reader is not threading.current_thread()
+            and reader.is_alive()
+        )
+
+    def wait_until_asked(self, deadline: float) -> bool:
+        """Wait for a loop in another thread to finish what it has in hand. → whether it has."""
+        with self._condition:
+            while self.is_held_elsewhere():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                self._condition.wait(min(left, _TICK))
+        return True
+
+    def handed(self, *, in_hand: bool) -> dict[TopicPartition, Handed]:
+        """The next offset of each partition after what was handed out; with or without what is in hand."""
+        with self._condition:
+            found = dict(self._marks)
+            chunk, source = self._chunk, self._source
+            if chunk is not None and source is not None and chunk.handed:
+                claim = source.claim
+                offset = chunk.position if in_hand else chunk.last_handed
+                found[claim.partition] = Handed(offset, claim.assignment.generation)
+            if not in_hand:
+                for partition, offset in self._batch_starts.items():
+                    found[partition] = Handed(offset, found[partition].generation)
+        return found
+
+    def forget(self, partitions: Sequence[TopicPartition]) -> None:
+        """Nothing is to be committed of *partitions*, which others read now."""
+        with self._condition:
+            for partition in partitions:
+                self._marks.pop(partition, None)
+
+    def stalled_for(self, now: float) -> float:
+        """Seconds for which no message has been taken although one waits, as far as calls of this tell."""
+        with self._condition:
+            chunk = self._chunk
+            seen = (self._asks, 0 if chunk is None else chunk.handed)
+            waits = bool(self._items) or (chunk is not None and chunk.remaining > 0)
+        if seen != self._seen or not waits:
+            self._seen, self._seen_at = seen, now
+        return now - self._seen_at
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a loop stands waiting for a message."""
+        return self._waiting
+
+
+class CommitTurn:
+    """Commits go one at a time, so that an older position never overtakes a newer one on its way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self, timeout: float) -> Iterator[None]:
+        """Hold the turn. Raises KafkaTimeoutError when another commit takes longer than *timeout* seconds."""
+        if not self._lock.acquire(timeout=max(0.0, timeout)):
+            raise KafkaTimeoutError(f"another commit has been under way for {timeout:.3g} s")
+        try:
+            yield
+        finally:
+            self._lock.release()
