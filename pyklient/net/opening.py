@@ -34,9 +34,11 @@ log = logging.getLogger("pyklient.net")
 _SOFTWARE_NAME, _SOFTWARE_VERSION = "pyklient", "0.1.0"
 _UNSUPPORTED_VERSION = 35
 _PROBE_TIME = 0.5
+_WANTS_TLS = "its listener wants TLS (set security_protocol to SSL or SASL_SSL)"
+_WANTS_CERTIFICATE = "it wants another certificate of this client (see ssl_keystore_location)"
 _WANTS_SASL = (
-    "; a broker does so when its listener wants SASL: set security_protocol to {}, and sasl_mechanism, "
-    "sasl_username and sasl_password"
+    "; if its listener wants SASL, set security_protocol to {}, and sasl_mechanism, sasl_username and "
+    "sasl_password"
 )
 
 
@@ -77,7 +79,8 @@ def open_connection(
     try:
         left = deadline.remaining()
         try:
-            versions = _negotiate(connection, Deadline(left - min(left / 2, _PROBE_TIME), expired, cancelled))
+            patience = Deadline(left - min(left / 2, _PROBE_TIME), expired, cancelled)
+            versions = _negotiate(connection, patience, _WANTS_TLS if context is None else _WANTS_CERTIFICATE)
         except KafkaTimeoutError:
             if context is None:
                 _raise_if_web_server(endpoint, deadline)
@@ -112,9 +115,9 @@ def _connected(
         raise
 
 
-def _negotiate(connection: Connection, deadline: Deadline) -> dict[int, tuple[int, int]]:
+def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[int, tuple[int, int]]:
     """The broker's versions by API key. A broker that does not know our version of the question says
-    which it knows (KIP-511), or answers in version 0."""
+    which it knows (KIP-511), or answers in version 0. *hint* goes into the error if it hangs up."""
     version = ApiVersionsRequest.versions[1]
     request = ApiVersionsRequest(
         client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION
@@ -125,11 +128,10 @@ def _negotiate(connection: Connection, deadline: Deadline) -> dict[int, tuple[in
             known = [api.max_version for api in response.api_keys if api.api_key == request.api_key]
             version = min(version - 1, known[0]) if known else 0
             response = connection.exchange(request, version, deadline)
-    except PeerClosedError as error:
+    except BrokerConnectionError as error:
         raise NoVersionsError(
-            f"{connection.endpoint} closed the connection when asked for its versions: it is just starting "
-            "or stopping, or it is not a Kafka broker, or its listener wants TLS (set security_protocol to "
-            "SSL or SASL_SSL), or it is older than 0.10, which this client does not support"
+            f"{error}, when asked for its versions: it is just starting or stopping, or it is not a Kafka "
+            f"broker, or {hint}, or it is older than 0.10, which this client does not support"
         ) from error
     if response.error_code:
         raise broker_error(response.error_code, f"asking {connection.endpoint} for its versions")

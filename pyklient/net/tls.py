@@ -9,6 +9,7 @@ OpenSSL wants sent because of something read (a key update) stays in the outgoin
 the next writer; TLS 1.3 asks for no more than that (RFC 8446, 4.6.3).
 """
 
+import contextlib
 import ssl
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -64,7 +65,14 @@ class TlsTransport:
                         done += self._tls.write(memoryview(chunk)[done:])
                 except ssl.SSLError as error:
                     raise explain(error, self._peer) from error
-            self._flush(patience)
+            try:
+                self._flush(patience)
+            except BrokerConnectionError:
+                # A peer that refuses a certificate says so and hangs up at once; the alert lies in the
+                # receive buffer while the bytes sent meanwhile already find a closed door.
+                with contextlib.suppress(BrokerConnectionError):
+                    self._decrypt(memoryview(bytearray(1)), patience)
+                raise
 
     def receive(self, size: int, patience: Patience) -> memoryview:
         whole = memoryview(bytearray(size))

