@@ -30,6 +30,8 @@ class Peer(Protocol):
     """Another client of Kafka."""
 
     name: str
+    sends_null_headers: bool
+    """Whether it lets its user send a header whose value is null."""
 
     def produce(self, bootstrap: str, topic: str, records: Sequence[Record], codec: str) -> None:
         """Store *records* in partition 0 and wait until they are."""
@@ -54,6 +56,7 @@ class Confluent:
     """confluent-kafka, which is librdkafka."""
 
     name = "confluent-kafka"
+    sends_null_headers = True
 
     def produce(self, bootstrap: str, topic: str, records: Sequence[Record], codec: str) -> None:
         failures: list[object] = []
@@ -125,6 +128,7 @@ class KafkaPython:
     """kafka-python."""
 
     name = "kafka-python"
+    sends_null_headers = False
 
     def __init__(self) -> None:
         self._library: Any = importlib.import_module("kafka")

@@ -1,5 +1,6 @@
 """Topics and groups as librdkafka sees them, so that set-up does not depend on the client under test."""
 
+import functools
 import logging
 from collections.abc import Mapping
 from typing import Any
@@ -26,12 +27,18 @@ _silent.addHandler(logging.NullHandler())
 _silent.propagate = False
 
 
+@functools.lru_cache(maxsize=16)
 def admin(bootstrap_servers: str) -> AdminClient:
-    """An admin client that keeps its opinions to itself."""
+    """An admin client that keeps its opinions to itself. Kept, for its answers end with it."""
+    return _new_admin(bootstrap_servers)
+
+
+def _new_admin(bootstrap_servers: str) -> AdminClient:
     options: dict[str, Any] = {
         "bootstrap.servers": bootstrap_servers,
         "error_cb": lambda _error: None,
         "log_level": 0,
+        "reconnect.backoff.max.ms": 200,
         "socket.timeout.ms": 5000,
     }
     return AdminClient(options, logger=_silent)
@@ -40,7 +47,7 @@ def admin(bootstrap_servers: str) -> AdminClient:
 def serves(bootstrap_servers: str, brokers: int = 1) -> bool:
     """Whether *bootstrap_servers* answer and name at least *brokers* live brokers and a controller."""
     try:
-        metadata = admin(bootstrap_servers).list_topics(timeout=1)
+        metadata = _new_admin(bootstrap_servers).list_topics(timeout=1)
     except KafkaException:
         return False
     return len(metadata.brokers) >= brokers and metadata.controller_id >= 0
