@@ -44,7 +44,7 @@ from pyklient.protocol.records.layout import (
 )
 from pyklient.protocol.records.message_set import encode_set, entry_facts, parse_entry, verify_entry
 
-__all__ = ["RecordBatch", "batch_header", "encode_batch", "iter_batches"]
+__all__ = ["RecordBatch", "batch_end", "batch_header", "encode_batch", "iter_batches"]
 
 
 class RecordBatch:

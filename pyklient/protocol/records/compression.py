@@ -89,10 +89,9 @@ def decompress(
     return _REGISTRY[codec].decompress(data, magic, limit)
 
 
-def _too_large(limit: int) -> MessageTooLargeError:
+def _too_large() -> MessageTooLargeError:
     return MessageTooLargeError(
-        f"a batch takes more than {limit} bytes decompressed: if it is not hostile, allow more "
-        "(max_decompressed)"
+        "a compressed batch holds more than this reader allows: if it is not hostile, raise max_decompressed"
     )
 
 
@@ -120,25 +119,31 @@ def _gzip(data: Buffer, magic: int) -> bytes:
 
 
 def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
-    rest: Buffer = data
+    stream = zlib.decompressobj(wbits=31)
+
+    def more(rest: Buffer) -> tuple[bytes, Buffer]:
+        return stream.decompress(rest, _PIECE), stream.unconsumed_tail
+
+    result = _in_pieces("gzip", more, data, limit)
+    if not stream.eof or stream.unused_data:
+        raise _corrupt("gzip", "it is not exactly one stream")
+    return result
+
+
+def _in_pieces(codec: str, more: Callable[[Buffer], tuple[bytes, Buffer]], rest: Buffer, limit: int) -> bytes:
+    """What *more* makes of the input: asked for a piece, and the input that is left, until nothing comes."""
     pieces: list[bytes] = []
-    total = 0
-    while rest:
-        stream = zlib.decompressobj(wbits=31)
-        while not stream.eof:
-            try:
-                piece = stream.decompress(rest, _PIECE)
-            except zlib.error as error:
-                raise _corrupt("gzip", error) from None
-            total += len(piece)
-            if total > limit:
-                raise _too_large(limit)
+    try:
+        while True:
+            piece, rest = more(rest)
+            if not piece:
+                break
+            limit -= len(piece)
+            if limit < 0:
+                raise _too_large()
             pieces.append(piece)
-            rest = stream.unconsumed_tail
-            if not piece and not rest and not stream.eof:
-                raise _corrupt("gzip", "it ends too early")
-        # a gzip file may be several, one after another
-        rest = stream.unused_data
+    except (zlib.error, RuntimeError, EOFError, zstandard.ZstdError) as error:
+        raise _corrupt(codec, error) from None
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
@@ -190,7 +195,7 @@ def _unsnappy_block(block: memoryview, limit: int) -> bytes:
     if declared > len(block) * _SNAPPY_MAX_RATIO:
         raise _corrupt("snappy", f"{len(block)} bytes cannot hold the {declared} they declare")
     if declared > limit:
-        raise _too_large(limit)
+        raise _too_large()
     try:
         return snappy.uncompress(block)
     except snappy.UncompressError as error:
@@ -210,25 +215,16 @@ def _lz4(data: Buffer, magic: int) -> bytes:
 
 
 def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
-    rest: Buffer = with_standard_checksum(data) if magic == 0 else data
-    pieces: list[bytes] = []
-    total = 0
-    while rest:
-        stream = lz4.frame.LZ4FrameDecompressor()
-        while not stream.eof:
-            try:
-                piece = stream.decompress(rest, _PIECE)
-            except RuntimeError as error:
-                raise _corrupt("lz4", error) from None
-            total += len(piece)
-            if total > limit:
-                raise _too_large(limit)
-            pieces.append(piece)
-            rest = b""
-            if not piece and not stream.eof and stream.needs_input:
-                raise _corrupt("lz4", "it ends too early")
-        rest = stream.unused_data or b""
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    stream = lz4.frame.LZ4FrameDecompressor()
+
+    def more(rest: Buffer) -> tuple[bytes, Buffer]:
+        # the stream keeps what it has not used, and takes nothing after its end
+        return (b"" if stream.eof else stream.decompress(rest, _PIECE)), b""
+
+    result = _in_pieces("lz4", more, with_standard_checksum(data) if magic == 0 else data, limit)
+    if not stream.eof or stream.unused_data:
+        raise _corrupt("lz4", "it is not exactly one frame")
+    return result
 
 
 # --- zstd
@@ -242,23 +238,15 @@ def _zstd(data: Buffer, magic: int) -> bytes:
 
 
 def _unzstd(data: Buffer, magic: int, limit: int) -> bytes:
-    pieces: list[bytes] = []
-    total = 0
     try:
         declared = zstandard.frame_content_size(data)
-        if declared > limit:
-            raise _too_large(limit)
-        reader = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW).stream_reader(
-            data, read_across_frames=True
-        )
-        while piece := reader.read(_PIECE):
-            total += len(piece)
-            if total > limit:
-                raise _too_large(limit)
-            pieces.append(piece)
     except zstandard.ZstdError as error:
         raise _corrupt("zstd", error) from None
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    if declared > limit:
+        raise _too_large()
+    stream = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
+    reader = stream.stream_reader(data, read_across_frames=True)
+    return _in_pieces("zstd", lambda rest: (reader.read(_PIECE), rest), b"", limit)
 
 
 class _Codec(NamedTuple):
