@@ -49,7 +49,8 @@ class Settings:
     def options(self, config: type[ClientConfig], **own: Any) -> dict[str, Any]:
         """Options for a client with *config*: those here that it knows, under the command's *own* ones.
 
-        A file may serve several clients, so an option of another one is left out; on the line it is an error.
+        A command uses several clients, and a file serves several commands: an option of another client is
+        passed over. One that nobody has is kept, for the client to refuse.
         """
         known = {item.name: item for item in fields(config)}
         others = {item.name for each in _EVERY_CONFIG for item in fields(each)}
@@ -58,11 +59,11 @@ class Settings:
             secret = os.environ.get(f"PYKLIENT_{item.name.upper()}") if item.metadata["secret"] else None
             if secret is not None:
                 texts[item.name] = secret
-        texts |= {name: text for name, text in self.from_file.items() if name in known or name not in others}
-        texts |= self.from_line
+        for given in (self.from_file, self.from_line):
+            texts |= {name: text for name, text in given.items() if name in known or name not in others}
         texts["bootstrap_servers"] = self.servers
-        given = {name: _typed(known[name], text) if name in known else text for name, text in texts.items()}
-        return own | given
+        typed = {name: _typed(known[name], text) if name in known else text for name, text in texts.items()}
+        return typed | own
 
     def _servers(self) -> str | None:
         named = (

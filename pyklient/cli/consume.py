@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import BinaryIO, Final
 
 import click
@@ -12,24 +12,21 @@ from pyklient.cli.connection import Settings, connection_options
 from pyklient.cli.records import as_json_line
 from pyklient.config import AdminConfig, ConsumerConfig
 from pyklient.consumer.connector import ConsumerConnector
-from pyklient.consumer.simple import SimpleConsumer
-from pyklient.errors import CommitError
-from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.consumer.read import read
 from pyklient.protocol.records.kernel import Message
 
 __all__ = ["consume"]
 
 _BATCH: Final = 1_000
 _LOOK: Final = 0.2
-_COMMIT_EVERY: Final = 1.0
 
 
 @click.command(
     epilog="""\b
 Examples:
-  pyklient consume clicks                              what comes from now on, until Ctrl-C
-  pyklient consume clicks --from-beginning --to-end    what there is
-  pyklient consume clicks views --group billing        as a member of a group, offsets committed
+  pyklient consume clicks                          what comes from now on, until Ctrl-C
+  pyklient consume clicks --to-end                 what there is
+  pyklient consume clicks views --group billing    as a member of a group, offsets committed
   pyklient consume clicks --from-beginning -n 10 --json | jq .value
 """
 )
@@ -39,7 +36,7 @@ Examples:
     "--from-beginning", is_flag=True, help="Start with the oldest message, where no offset says else."
 )
 @click.option(
-    "--to-end", is_flag=True, help="Stop at what is the end when the command starts (not with --group)."
+    "--to-end", is_flag=True, help="From the oldest message to what is the end now (not with --group)."
 )
 @click.option("-n", "--max-messages", metavar="N", type=click.IntRange(1), help="Stop after so many.")
 @click.option(
@@ -73,13 +70,10 @@ def consume(
     if as_json and key_separator is not None:
         raise click.UsageError("--json shows keys already; drop --key-separator")
     out = _Output(sys.stdout.buffer, _line_maker(as_json, key_separator), max_messages, timeout)
-    if group is not None:
-        _as_member(topics, group, from_beginning, settings, out)
+    if to_end:
+        _write_what_is_there(topics, settings, out)
     else:
-        for batch in _alone(topics, from_beginning, to_end, settings):
-            out.write(batch)
-            if out.enough():
-                break
+        _follow(topics, group, from_beginning, settings, out)
     if max_messages is not None and timeout is not None and out.written < max_messages:
         raise click.ClickException(f"{out.written} of {max_messages} messages, then none for {timeout:g} s")
 
@@ -94,15 +88,18 @@ class _Output:
         self._file, self._line, self._limit, self._timeout = file, line, limit, timeout
         self._moved = time.monotonic()
 
-    def write(self, batch: Sequence[Message]) -> Sequence[Message]:
-        """Write *batch*, or as much of it as is wanted, and hand it to the system. → what was written"""
-        taken = batch if self._limit is None else batch[: self._limit - self.written]
-        if taken:
-            self._file.write(b"".join(map(self._line, taken)))
+    @property
+    def room(self) -> int:
+        """How many messages the next batch may have."""
+        return _BATCH if self._limit is None else min(_BATCH, self._limit - self.written)
+
+    def write(self, batch: Sequence[Message]) -> None:
+        """Write *batch* and hand it to the system."""
+        if batch:
+            self._file.write(b"".join(map(self._line, batch)))
             self._file.flush()
-            self.written += len(taken)
+            self.written += len(batch)
             self._moved = time.monotonic()
-        return taken
 
     def enough(self) -> bool:
         """Whether to stop: all that were wanted, or too long none."""
@@ -120,68 +117,34 @@ def _line_maker(as_json: bool, key_separator: str | None) -> Callable[[Message],
     return lambda message: (message.key or b"") + separator + (message.value or b"") + b"\n"
 
 
-def _as_member(
-    topics: Sequence[str], group: str, from_beginning: bool, settings: Settings, out: _Output
+def _follow(
+    topics: Sequence[str], group: str | None, from_beginning: bool, settings: Settings, out: _Output
 ) -> None:
-    own = {"group_id": group, "enable_auto_commit": False}
+    """Write what comes, in *group* or alone, until there have been enough or the command is interrupted."""
+    own = {} if group is None else {"group_id": group}
     if from_beginning:
         own["auto_offset_reset"] = "earliest"
+    _mention_missing(topics, settings)
     with ConsumerConnector(**settings.options(ConsumerConfig, **own)) as connector:
         stream = connector.stream(*topics)
-        commits = _Commits(connector)
-        try:
-            for batch in stream.batches(max_records=_BATCH, timeout=_LOOK):
-                commits.note(out.write(batch))
-                if out.enough():
-                    break
-        finally:
-            commits.make()
-
-
-class _Commits:
-    """Offsets of what has been written out, committed at most once a second."""
-
-    def __init__(self, connector: ConsumerConnector) -> None:
-        self._connector = connector
-        self._positions: dict[TopicPartition, OffsetAndMetadata] = {}
-        self._made = time.monotonic()
-
-    def note(self, batch: Sequence[Message]) -> None:
-        for message in batch:
-            position = OffsetAndMetadata(message.offset + 1)
-            self._positions[TopicPartition(message.topic, message.partition)] = position
-        if time.monotonic() - self._made > _COMMIT_EVERY:
-            self.make()
-
-    def make(self) -> None:
-        self._made = time.monotonic()
-        positions, self._positions = self._positions, {}
-        if not positions:
-            return
-        try:
-            self._connector.commit_offsets(positions)
-        except CommitError as error:
-            # The partitions have gone to other members, who will print these messages again.
-            print(f"pyklient: {error}", file=sys.stderr)
-
-
-def _alone(
-    topics: Sequence[str], from_beginning: bool, to_end: bool, settings: Settings
-) -> Iterator[Sequence[Message]]:
-    """Batches of all partitions, read without a group from the oldest message or from the end."""
-    with Admin(**settings.options(AdminConfig)) as admin:
-        partitions = [
-            TopicPartition(topic, part.partition)
-            for topic in topics
-            for part in admin.describe_topic(topic).partitions
-        ]
-        ends = admin.end_offsets(partitions)
-        positions = admin.start_offsets(partitions) if from_beginning else dict(ends)
-    with SimpleConsumer(**settings.options(AdminConfig)) as consumer:
-        while True:
-            wanted = {tp: at for tp, at in positions.items() if not to_end or at < ends[tp]}
-            if not wanted:
+        while not out.enough():
+            # An automatic commit counts a batch once the next one is asked for: by then it has been written.
+            batch = next(stream.batches(max_records=out.room, timeout=_LOOK), None)
+            if batch is None:
                 return
-            for tp, fetched in consumer.multifetch(wanted).items():
-                positions[tp] = fetched.next_offset
-                yield [each for each in fetched.messages if not to_end or each.offset < ends[tp]]
+            out.write(batch)
+
+
+def _mention_missing(topics: Sequence[str], settings: Settings) -> None:
+    with Admin(**settings.options(AdminConfig)) as admin:
+        missing = sorted(set(topics) - set(admin.topics(internal=True)))
+    if missing:
+        print(f"pyklient: waiting for {', '.join(missing)}, which is not there yet", file=sys.stderr)
+
+
+def _write_what_is_there(topics: Sequence[str], settings: Settings, out: _Output) -> None:
+    for topic in topics:
+        for batch in read(topic=topic, **settings.options(ConsumerConfig)).batches(max_records=_BATCH):
+            out.write(batch)
+            if out.enough():
+                return

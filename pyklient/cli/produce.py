@@ -19,7 +19,7 @@ __all__ = ["produce"]
 Examples:
   echo hello | pyklient produce clicks
   pyklient produce clicks --key-separator : --file clicks.txt --compression zstd
-  pyklient consume old --to-end --from-beginning --json | pyklient produce new --json
+  pyklient consume old --to-end --json | pyklient produce new --json
 """
 )
 @click.argument("topic")

@@ -17,7 +17,7 @@ def test_lines_go_in_and_come_out(pyklient: Pyklient, new_name: NewName) -> None
     topic = new_name()
     done = pyklient("produce", topic, stdin=b"one\ntwo\n\nno newline")
     assert (done.code, done.out, done.err) == (0, b"", f"4 messages to {topic}\n")
-    done = pyklient("consume", topic, "--from-beginning", "--to-end")
+    done = pyklient("consume", topic, "--to-end")
     assert (done.code, done.out) == (0, b"one\ntwo\n\nno newline\n")
 
 
@@ -34,12 +34,12 @@ def test_keys_headers_partition_and_compression_arrive(
     arguments = ["-k", ":", "-H", "trace=1", "-H", "empty", "-p", "2", "-z", "zstd", "-q", "-f", str(file)]
     done = pyklient("produce", topic, *arguments)
     assert (done.code, done.err) == (0, "")
-    done = pyklient("consume", topic, "--from-beginning", "--to-end", "--json")
+    done = pyklient("consume", topic, "--to-end", "--json")
     first, second = (json.loads(line) for line in done.text.splitlines())
     assert (first["key"], first["value"], first["partition"], first["offset"]) == ("k1", "v:1", 2, 0)
     assert first["headers"] == [["trace", "1"], ["empty", None]]
     assert second["value"] == {"base64": "/w=="}
-    done = pyklient("consume", topic, "--from-beginning", "--to-end", "-k", "=")
+    done = pyklient("consume", topic, "--to-end", "-k", "=")
     assert done.out == b"k1=v:1\nk2=\xff\n"
 
 
@@ -47,9 +47,9 @@ def test_what_consume_writes_as_json_produce_reads(pyklient: Pyklient, new_name:
     old, new = new_name(), new_name()
     lines = b'{"key":"k","value":null,"headers":{"h":"1"},"timestamp_ms":5}\n{"value":{"a":1}}\n'
     assert pyklient("produce", old, "--json", stdin=lines).code == 0
-    out = pyklient("consume", old, "--from-beginning", "--to-end", "--json").out
+    out = pyklient("consume", old, "--to-end", "--json").out
     assert pyklient("produce", new, "--json", stdin=out).code == 0
-    again = pyklient("consume", new, "--from-beginning", "--to-end", "--json").text
+    again = pyklient("consume", new, "--to-end", "--json").text
     assert again.replace(new, old) == out.decode()
     assert json.loads(again.splitlines()[0])["timestamp_ms"] == 5
 
@@ -75,7 +75,7 @@ def test_several_topics_are_read_together(pyklient: Pyklient, new_name: NewName)
     topics = [new_name(), new_name()]
     for topic in topics:
         pyklient("produce", topic, stdin=topic.encode())
-    done = pyklient("consume", *topics, "--from-beginning", "--to-end")
+    done = pyklient("consume", *topics, "--to-end")
     assert sorted(done.text.split()) == sorted(topics)
 
 

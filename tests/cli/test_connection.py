@@ -82,9 +82,8 @@ def test_an_option_that_nobody_has_is_refused_with_the_nearest(where: str, tmp_p
         AdminConfig.from_options(_settings(*given).options(AdminConfig))
 
 
-def test_an_option_of_another_client_on_the_line_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match="unknown option 'linger_ms' of Admin"):
-        AdminConfig.from_options(_settings("-X", "linger.ms=1").options(AdminConfig))
+def test_an_option_of_another_client_is_passed_over() -> None:
+    assert _settings("-X", "linger.ms=1").options(AdminConfig) == {"bootstrap_servers": "localhost:9092"}
 
 
 def test_what_the_command_says_wins_over_the_options_given() -> None:

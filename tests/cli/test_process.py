@@ -90,7 +90,7 @@ def test_a_broker_says_where_it_listens_keeps_its_data_and_ends_with_ctrl_c(tmp_
                 timeout=30,
             )
             read = subprocess.run(
-                [*_PYKLIENT, "consume", "clicks", "--from-beginning", "--to-end"],
+                [*_PYKLIENT, "consume", "clicks", "--to-end"],
                 env=there,
                 capture_output=True,
                 timeout=30,

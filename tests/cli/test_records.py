@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyklient.protocol.records.kernel import Message
 
 from pyklient.cli.records import as_json_line, from_json_line, header_of
+from pyklient.protocol.records.kernel import Message
 
 _BYTES = st.one_of(st.none(), st.binary(max_size=40), st.text(max_size=20).map(str.encode))
 
@@ -67,7 +67,7 @@ def test_headers_may_be_an_object() -> None:
         (b'{"headers": 3}', "headers are"),
         (b'{"value": {"base64": "***"}}', "base64 does not decode"),
         (b'{"value": {"base64": 3}}', "base64 does not decode"),
-        (b'"\xff"', ""),
+        (b'"\xff"', "invalid start byte"),
     ],
 )
 def test_a_line_that_is_no_record_says_why(line: bytes, complaint: str) -> None:
