@@ -238,17 +238,19 @@ class PartitionLog:
 
     def enforce_retention(self, now_ms: int) -> int:
         """Delete old segments as ``retention.ms`` and ``retention.bytes`` say; returns how many."""
-        before = len(self._segments)
+        deleted = 0
         keep_ms, keep_bytes = self.config.retention_ms, self.config.retention_bytes
         if keep_ms >= 0:
             while self._segments[0].size and now_ms - self._age_stamp(self._segments[0]) > keep_ms:
                 self._drop_first()
+                deleted += 1
         if keep_bytes >= 0:
             excess = self.size - keep_bytes
-            while len(self._segments) > 1 and excess - self._segments[0].size >= 0:
+            while len(self._segments) > 1 and excess >= self._segments[0].size:
                 excess -= self._segments[0].size
                 self._drop_first()
-        return max(0, before - len(self._segments))
+                deleted += 1
+        return deleted
 
     def _age_stamp(self, segment: Segment) -> int:
         return segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms()

@@ -18,6 +18,7 @@ __all__ = ["describe_cluster", "find_coordinator", "metadata"]
 
 _GROUP, _TRANSACTION = 0, 1
 _BROKERS = 1
+_NULLABLE_NAME = 12
 
 
 def metadata(node: Node, request: MetadataRequest, call: Call) -> MetadataResponse:
@@ -28,6 +29,9 @@ def metadata(node: Node, request: MetadataRequest, call: Call) -> MetadataRespon
     else:
         may_create = request.allow_auto_topic_creation and node.settings.auto_create_topics
         topics = [_answer_topic(node, one, may_create) for one in asked]
+        if call.version < _NULLABLE_NAME:
+            for answer in topics:
+                answer.name = answer.name or ""
     return MetadataResponse(
         brokers=[
             MetadataResponse.MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port)

@@ -15,6 +15,7 @@ from pyklient.protocol.messages import (
 __all__ = ["list_offsets", "offset_for_leader_epoch"]
 
 _LATEST, _EARLIEST, _MAX_TIMESTAMP, _EARLIEST_LOCAL, _LATEST_TIERED = -1, -2, -3, -4, -5
+_LEADER_EPOCHS = 4
 _NOWHERE = Stamped(-1, -1)
 
 
@@ -51,7 +52,7 @@ def _answer(
         answer.error_code = ErrorCode.CORRUPT_MESSAGE
     else:
         answer.offset, answer.timestamp = found
-        answer.leader_epoch = 0 if found.offset >= 0 else -1
+        answer.leader_epoch = 0 if found.offset >= 0 and version >= _LEADER_EPOCHS else -1
     return answer
 
 

@@ -1,0 +1,20 @@
+"""A broker of its own for each test that asks for one."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from pyklient.broker import Broker
+from tests.broker.wire_client import WireClient
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture
+def client(broker: Broker) -> Iterator[WireClient]:
+    with WireClient(broker) as connected:
+        yield connected
