@@ -17,6 +17,9 @@ class Sink(Protocol):
     def put(self, items: "Sequence[Item]") -> None:
         """Queue *items*, which belong to one claim. Never waits."""
 
+    def drop(self, claim: "Claim") -> None:
+        """Forget what is queued of *claim*."""
+
     def fail(self, error: Exception) -> None:
         """Reading cannot go on: every loop raises *error*."""
 

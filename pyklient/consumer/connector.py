@@ -173,7 +173,7 @@ class ConsumerConnector:
 
     def _new_stream(self, topics: Sequence[str], decoding: Decoding) -> KafkaStream:
         timeout_ms = self._config.consumer_timeout_ms
-        control = StreamControl(self._restart, self._commit_stream, self._refuse_fork)
+        control = StreamControl(self._engine.restart, self._commit_stream)
         stream = KafkaStream(topics, decoding, None if timeout_ms < 0 else timeout_ms / 1000, control)
         self._streams.append(stream)
         return stream
@@ -190,10 +190,6 @@ class ConsumerConnector:
             self._close(count_in_hand=False)
             raise
 
-    def _restart(self, claim: Any, position: int | None) -> None:
-        claim.stream.drop(claim)
-        self._engine.restart(claim, position)
-
     def _commit_stream(self, stream: KafkaStream) -> None:
         self._refuse()
         if self._config.group_id is None:
@@ -201,16 +197,13 @@ class ConsumerConnector:
         self._commits.commit([stream])
 
     def _refuse(self) -> None:
-        self._refuse_fork()
-        if self._closed:
-            raise ClosedError("this ConsumerConnector has been closed")
-
-    def _refuse_fork(self) -> None:
         if self._forked:
             raise ForkError(
                 "this ConsumerConnector was made before a fork and belongs to the parent process; "
                 "make a new one in the child"
             )
+        if self._closed:
+            raise ClosedError("this ConsumerConnector has been closed")
 
     def _close(self, *, count_in_hand: bool, timeout: float = _CLOSE_TIMEOUT) -> None:
         if self._closed:

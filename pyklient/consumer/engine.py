@@ -33,6 +33,7 @@ class Engine:
 
     def restart(self, claim: Claim, position: int | None) -> None:
         """Read the partition of *claim* again, from *position* on or from where it would begin."""
+        claim.stream.drop(claim)
         if claim.active:
             self._finder.seek(claim.successor(position), None)
 

@@ -11,8 +11,10 @@ the group thread; it is never held while decoding. ``CommitTurn`` is held for on
 """
 
 import copy
+import os
 import threading
 import time
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,6 +25,7 @@ from pyklient.consumer.claim import Claim, Failure, Item, Piece
 from pyklient.errors import (
     ConsumerTimeout,
     CorruptRecordError,
+    ForkError,
     KafkaTimeoutError,
     MessageTooLargeError,
     UnsupportedCodecError,
@@ -50,8 +53,6 @@ class StreamControl(NamedTuple):
     """Read a claim's partition again from an offset, in place of what is queued."""
     commit: Callable[["KafkaStream"], None]
     """Commit what this stream has handed out."""
-    refuse: Callable[[], None]
-    """Raise ForkError in a child process."""
 
 
 class Decoding(NamedTuple):
@@ -126,6 +127,8 @@ class KafkaStream:
         self._asks = 0
         self._seen = (0, 0)
         self._seen_at = time.monotonic()
+        self._forked = False
+        _streams.add(self)
 
     def __repr__(self) -> str:
         return f"<KafkaStream of {', '.join(self.topics)}{', ended' if self._ended else ''}>"
@@ -134,7 +137,7 @@ class KafkaStream:
         raise TypeError("a KafkaStream cannot be pickled; make a ConsumerConnector where it is used")
 
     def __iter__(self) -> Iterator[Message]:
-        return chain.from_iterable(self._chunks())
+        return chain.from_iterable(self.chunks())
 
     def batches(self, max_records: int = 10_000, timeout: float = 1.0) -> Iterator[list[Message]]:
         """Lists of up to *max_records* messages: as many as are there, waiting for the first one.
@@ -151,10 +154,11 @@ class KafkaStream:
 
         Raises CommitError naming the partitions that are not ours any more, after committing the rest.
         """
-        self._control.refuse()
+        self._refuse_fork()
         self._control.commit(self)
 
-    def _chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Iterator[Chunk]:
+        """What iteration hands out from, decoded chunk by decoded chunk."""
         with self._reading():
             while (chunk := self._next(self._timeout)) is not None:
                 yield chunk
@@ -186,7 +190,7 @@ class KafkaStream:
 
     def _next(self, timeout: float | None) -> Chunk | None:
         """The chunk to hand out from, None at the end. Raises ConsumerTimeout."""
-        self._control.refuse()
+        self._refuse_fork()
         deadline = None if timeout is None else time.monotonic() + timeout
         self._settle()
         while self._chunk is None:
@@ -202,6 +206,13 @@ class KafkaStream:
                 raise self._pass_over(item, error) from None
         self._busy = True
         return self._chunk
+
+    def _refuse_fork(self) -> None:
+        if self._forked:
+            raise ForkError(
+                "this stream was made before a fork and is read in the parent process; make a new "
+                "ConsumerConnector in the child"
+            )
 
     def _settle(self) -> None:
         """The next message is asked for: what was in hand is done with."""
@@ -421,3 +432,15 @@ class CommitTurn:
             yield
         finally:
             self._lock.release()
+
+
+_streams: "weakref.WeakSet[KafkaStream]" = weakref.WeakSet()
+
+
+def _mark_forked() -> None:
+    # No lock: one that another thread held at the fork is never released in the child.
+    for stream in list(_streams):
+        stream._forked = True
+
+
+os.register_at_fork(after_in_child=_mark_forked)

@@ -1,0 +1,245 @@
+"""read(): the part of some topics between two points, and then an end."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import Any, NoReturn, Self, TypeAlias, TypeVar
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.claim import Claim
+from pyklient.consumer.engine import Engine
+from pyklient.consumer.group import Assignment
+from pyklient.consumer.stream import Decoding, KafkaStream, StreamControl
+from pyklient.errors import ConfigurationError, broker_error
+from pyklient.model import TopicPartition
+from pyklient.net.client import NetworkClient
+from pyklient.net.conversation import Conversation, Pause, Refresh, list_offsets
+from pyklient.net.metadata import Metadata
+from pyklient.protocol.records.kernel import Message
+from pyklient.serialization import Decoder, as_decoder
+
+__all__ = ["BoundedRead", "read"]
+
+_T = TypeVar("_T")
+Point: TypeAlias = int | datetime
+Bound: TypeAlias = Point | Mapping[TopicPartition, Point] | None
+
+_EARLIEST, _LATEST = -2, -1
+_NOT_READ = frozenset(
+    {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
+)
+_CLOSE_TIMEOUT = 2.0
+_UNKNOWN_TOPIC = 3
+_UNKNOWN_TOPIC_PATIENCE = 4
+
+
+def read(
+    bootstrap_servers: str | Sequence[str],
+    topics: str | Sequence[str],
+    *,
+    start: Bound = None,
+    end: Bound = None,
+    key_decoder: Decoder | None = None,
+    value_decoder: Decoder | None = None,
+    **options: Any,
+) -> "BoundedRead":
+    """All messages of *topics* from *start* up to, and without, *end*.
+
+    Each is an offset, an aware datetime (the first message at or after it), or a mapping from TopicPartition
+    to those; partitions not in a mapping, and None, mean the first offset and the end of the log as it is
+    now: the high watermark, under ``read_committed`` the last stable offset. An *end* beyond that is cut to
+    it. Bounds are settled before this returns.
+
+    Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError where *start*
+    is an offset that the log does not have any more, and ConsumerTimeout when nothing comes for
+    ``consumer_timeout_ms``, ``default_api_timeout_ms`` by default. Options: see ``ConsumerConfig``.
+    """
+    if taken := sorted(_NOT_READ & options.keys()):
+        raise ConfigurationError(f"read() belongs to no group and commits nothing; drop {', '.join(taken)}")
+    config = ConsumerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+    names = (topics,) if isinstance(topics, str) else tuple(topics)
+    if not names or not all(names):
+        raise ConfigurationError("name at least one topic to read")
+    times = _Times(start), _Times(end)
+    decoding = Decoding(as_decoder(key_decoder), as_decoder(value_decoder), config.check_crcs)
+    client = NetworkClient(config)
+    try:
+        level = int(config.isolation_level == "read_committed")
+        bounds = client.play(_bounds(names, *times, level), config.default_api_timeout_ms / 1000)
+    except BaseException:
+        client.close()
+        raise
+    return BoundedRead(client, config, names, decoding, bounds, exact=times[0].is_offset)
+
+
+class BoundedRead:
+    """The messages of a :func:`read`: iterate, or take :meth:`batches`. Both share one cursor.
+
+    Closes itself when it has come to its end, when it is dropped, and at the end of a ``with`` block.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        config: ConsumerConfig,
+        topics: Sequence[str],
+        decoding: Decoding,
+        bounds: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        exact: Callable[[TopicPartition], bool],
+    ) -> None:
+        self.bounds = dict(bounds)
+        """The first offset of each partition, and the one after its last."""
+        self._client = client
+        self._engine = Engine(client, config)
+        timeout_ms = config.consumer_timeout_ms
+        timeout = (config.default_api_timeout_ms if timeout_ms < 0 else timeout_ms) / 1000
+        control = StreamControl(self._engine.restart, _no_commit)
+        self._stream = KafkaStream(topics, decoding, timeout, control)
+        assignment = Assignment({})
+        self._claims = [
+            Claim(
+                each,
+                assignment,
+                self._stream,
+                position=first,
+                reset="none" if exact(each) else "earliest",
+                end=last,
+            )
+            for each, (first, last) in bounds.items()
+            if first < last
+        ]
+        self._stream.end_with(self._claims)
+        self._started = False
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Message]:
+        return chain.from_iterable(self._to_the_end(self._stream.chunks()))
+
+    def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
+        """Lists of up to *max_records* messages, as they come; none is empty."""
+        return filter(None, self._to_the_end(self._stream.batches(max_records)))
+
+    def close(self) -> None:
+        """Stop reading. May be called again."""
+        self._close(_CLOSE_TIMEOUT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self._close(0)
+
+    def __repr__(self) -> str:
+        return f"<read of {', '.join(self._stream.topics)}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a read cannot be pickled; call read() where it is used, with its bounds")
+
+    def _to_the_end(self, parts: Iterator[_T]) -> Iterator[_T]:
+        """*parts*, keeping this object alive as long as somebody iterates, and closing it at the end."""
+        if not self._started:
+            self._started = True
+            self._engine.start()
+            self._engine.read(self._claims)
+        yield from parts
+        self.close()
+
+    def _close(self, timeout: float) -> None:
+        if not self._closed:
+            self._closed = True
+            self._stream.end()
+            self._engine.close(0)
+            self._client.close()
+            self._engine.close(timeout)
+
+
+class _Times:
+    """One bound, as the user gave it."""
+
+    def __init__(self, bound: Bound) -> None:
+        self._points = bound if isinstance(bound, Mapping) else None
+        self._all = None if isinstance(bound, Mapping) else bound
+        for point in [*(self._points or {}).values(), *([] if self._all is None else [self._all])]:
+            _check(point)
+
+    def point(self, partition: TopicPartition) -> Point | None:
+        """Where the bound of *partition* is, None for the end of the log on its side."""
+        return self._all if self._points is None else self._points.get(partition)
+
+    def is_offset(self, partition: TopicPartition) -> bool:
+        """Whether the bound is an offset, which must then be in the log."""
+        return isinstance(self.point(partition), int)
+
+
+def _check(point: object) -> None:
+    if isinstance(point, datetime):
+        if point.tzinfo is None:
+            raise ConfigurationError(f"{point!r} has no time zone; a bound needs one, e.g. timezone.utc")
+    elif isinstance(point, bool) or not isinstance(point, int) or point < 0:
+        raise ConfigurationError(
+            f"{point!r} is no bound: an offset of 0 or more, an aware datetime, or a mapping to those"
+        )
+
+
+def _bounds(
+    topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
+) -> Conversation[dict[TopicPartition, tuple[int, int]]]:
+    """First and last offset (exclusive) of each partition."""
+    partitions = yield from _partitions(topics)
+    ends = yield from list_offsets(dict.fromkeys(partitions, _LATEST), isolation_level)
+    high = {each: ends[each].offset for each in partitions}
+    first = yield from _resolve(partitions, start, dict.fromkeys(partitions, _EARLIEST), high)
+    last = yield from _resolve(partitions, end, {}, high)
+    return {each: (first[each], min(last[each], high[each])) for each in partitions}
+
+
+def _resolve(
+    partitions: Sequence[TopicPartition],
+    bound: _Times,
+    open_ends: Mapping[TopicPartition, int],
+    high: Mapping[TopicPartition, int],
+) -> Conversation[dict[TopicPartition, int]]:
+    """The offset of *bound* in each partition; *high* where there is none, or nothing that late."""
+    found = dict(high)
+    asked = dict(open_ends)
+    for each in partitions:
+        point = bound.point(each)
+        if isinstance(point, datetime):
+            asked[each] = int(point.timestamp() * 1000)
+        elif point is not None:
+            found[each] = point
+            asked.pop(each, None)
+    if asked:
+        listed = yield from list_offsets(asked)
+        found.update((each, at.offset) for each, at in listed.items() if at.offset >= 0)
+    return found
+
+
+def _partitions(topics: Sequence[str]) -> Conversation[list[TopicPartition]]:
+    for _ in range(_UNKNOWN_TOPIC_PATIENCE):
+        metadata: Metadata = yield Refresh(topics)
+        missing = [topic for topic in topics if not metadata.partition_count(topic)]
+        if not missing:
+            break
+        info = metadata.topics.get(missing[0])
+        code = (info.error if info is not None else 0) or _UNKNOWN_TOPIC
+        problem = broker_error(code, f"reading topic {missing[0]}")
+        if not problem.retriable:
+            raise problem
+        yield Pause(because=problem)
+    else:
+        raise problem
+    return [
+        TopicPartition(topic, partition)
+        for topic in topics
+        for partition in metadata.topics[topic].partitions
+    ]
+
+
+def _no_commit(stream: KafkaStream) -> None:
+    raise ConfigurationError("a read commits nothing")

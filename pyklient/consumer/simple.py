@@ -1,0 +1,273 @@
+"""SimpleConsumer: one fetch at a time from partitions of your choice, without groups or threads."""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Final, NoReturn, Self
+
+from pyklient.config import AdminConfig
+from pyklient.errors import (
+    BrokerError,
+    ClosedError,
+    ConfigurationError,
+    ForkError,
+    KafkaError,
+    MessageTooLargeError,
+    OffsetOutOfRangeError,
+    UnsupportedVersionError,
+    broker_error,
+)
+from pyklient.model import TopicPartition
+from pyklient.net.client import NetworkClient
+from pyklient.net.conversation import Ask, Conversation, Pause, Refresh, list_offsets
+from pyklient.net.metadata import Metadata
+from pyklient.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest
+from pyklient.protocol.records.kernel import Message, decode
+
+__all__ = ["Fetched", "SimpleConsumer"]
+
+_FETCH_VERSION = 12
+_TRIES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What one partition gave.
+
+    ``next_offset`` is where to fetch on, past gaps and control records; ``high_watermark`` is the offset
+    after the last message that all replicas have. In the result of ``multifetch`` a partition that failed has
+    its ``error``, and iterating over it raises that.
+    """
+
+    messages: list[Message] = field(default_factory=list)
+    next_offset: int = -1
+    high_watermark: int = -1
+    error: KafkaError | None = None
+
+    def __iter__(self) -> Iterator[Message]:
+        if self.error is not None:
+            raise self.error
+        return iter(self.messages)
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+
+class SimpleConsumer:
+    """Fetches from offsets that the caller keeps. Goes to each partition's leader by itself.
+
+    Safe to use from several threads. Each call takes at most ``default_api_timeout_ms`` and raises
+    KafkaTimeoutError when that runs out. Reads everything (``read_uncommitted``). Options: ``AdminConfig``.
+    """
+
+    EARLIEST: Final = -2
+    """As a time: the first offset in the log."""
+    LATEST: Final = -1
+    """As a time: the offset that the next message will get."""
+
+    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Any) -> None:
+        self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+        self._timeout = self._config.default_api_timeout_ms / 1000
+        self._client = NetworkClient(self._config)
+        self._closed = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a SimpleConsumer cannot be pickled; make it where it is used, from the same options")
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            warnings.warn(
+                "a SimpleConsumer was left open; use it in a with block", ResourceWarning, stacklevel=2
+            )
+            self.close()
+
+    def fetch(self, topic: str, partition: int, offset: int, max_bytes: int = 1_048_576) -> Fetched:
+        """The messages of a partition from *offset* on, up to about *max_bytes*; none at the end of the log.
+
+        Returns at once. Raises OffsetOutOfRangeError, MessageTooLargeError where *max_bytes* does not hold
+        one message (brokers before 0.10.1; later ones then send one), CorruptRecordError, and BrokerError.
+        """
+        where = TopicPartition(topic, partition)
+        fetched = self.multifetch({where: offset}, max_bytes)[where]
+        if fetched.error is not None:
+            raise fetched.error
+        return fetched
+
+    def multifetch(
+        self, positions: Mapping[TopicPartition, int], max_bytes: int = 1_048_576
+    ) -> dict[TopicPartition, Fetched]:
+        """:meth:`fetch` from several partitions, *max_bytes* from each, in the order of *positions*.
+
+        A partition's failure is in its own ``Fetched.error``; only what concerns all of them is raised.
+        """
+        wanted = {TopicPartition(*each): offset for each, offset in positions.items()}
+        if max_bytes < 1:
+            raise ConfigurationError(f"max_bytes={max_bytes} must be at least 1")
+        for each, offset in wanted.items():
+            if offset < 0:
+                raise ConfigurationError(f"{each}: offset {offset} is below 0; see get_offsets_before()")
+        found = self._client.play(_multifetch(wanted, max_bytes), self._timeout)
+        return {each: found[each] for each in wanted}
+
+    def get_offsets_before(
+        self, topic: str, partition: int, timestamp_ms: int = LATEST, max_offsets: int = 1
+    ) -> list[int]:
+        """Up to *max_offsets* offsets at which reading may begin, written before *timestamp_ms*, descending.
+
+        ``EARLIEST`` gives the first offset of the log, ``LATEST`` the end of it and what is before. Brokers
+        up to 3.x answer with the starts of their log segments. Later ones know single offsets only: then it
+        is the offset at that time, and the first one of the log if that is another.
+        """
+        if max_offsets < 1:
+            raise ConfigurationError(f"max_offsets={max_offsets} must be at least 1")
+        where = TopicPartition(topic, partition)
+        return self._client.play(_offsets_before(where, timestamp_ms, max_offsets), self._timeout)
+
+    def close(self) -> None:
+        """Close the connections. May be called again."""
+        self._closed = True
+        self._client.close()
+
+
+def _multifetch(
+    positions: Mapping[TopicPartition, int], max_bytes: int
+) -> Conversation[dict[TopicPartition, Fetched]]:
+    """What the leaders answer; where leadership moves, they are asked again a few times."""
+    found: dict[TopicPartition, Fetched] = {}
+    for attempt in range(_TRIES):
+        left = [each for each in positions if each not in found or _may_pass(found[each].error)]
+        if not left:
+            break
+        if attempt:
+            yield Pause(because=found[left[0]].error)
+        metadata: Metadata = yield Refresh({each.topic for each in left}, known_ok=not attempt)
+        for node_id, partitions in _by_leader(metadata, left, found).items():
+            request = _fetch_request(partitions, positions, max_bytes)
+            try:
+                response: FetchResponse = yield Ask(node_id, request, max_version=_FETCH_VERSION)
+            except (ClosedError, ForkError):
+                raise
+            except KafkaError as error:
+                found.update((each, Fetched(error=error)) for each in partitions)
+            else:
+                found.update(_decoded(response, positions, max_bytes))
+    return found
+
+
+def _may_pass(error: KafkaError | None) -> bool:
+    return error is not None and error.retriable
+
+
+def _by_leader(
+    metadata: Metadata, partitions: Sequence[TopicPartition], found: dict[TopicPartition, Fetched]
+) -> dict[int, list[TopicPartition]]:
+    """*partitions* by their leader's id; for those without one, the error goes to *found*."""
+    leaders: dict[int, list[TopicPartition]] = {}
+    for each in partitions:
+        node = metadata.leader(each)
+        if node is not None:
+            leaders.setdefault(node.id, []).append(each)
+            continue
+        topic = metadata.topics.get(each.topic)
+        known = topic is not None and each.partition in topic.partitions
+        code = (topic.error if topic is not None else 0) or (5 if known else 3)
+        found[each] = Fetched(error=broker_error(code, f"finding the leader of {each}"))
+    return leaders
+
+
+def _fetch_request(
+    partitions: Sequence[TopicPartition], positions: Mapping[TopicPartition, int], max_bytes: int
+) -> FetchRequest:
+    topics: dict[str, FetchRequest.FetchTopic] = {}
+    for each in partitions:
+        topic = topics.setdefault(each.topic, FetchRequest.FetchTopic(topic=each.topic))
+        topic.partitions.append(
+            FetchRequest.FetchTopic.FetchPartition(
+                partition=each.partition, fetch_offset=positions[each], partition_max_bytes=max_bytes
+            )
+        )
+    return FetchRequest(topics=list(topics.values()))
+
+
+def _decoded(
+    response: FetchResponse, positions: Mapping[TopicPartition, int], max_bytes: int
+) -> Iterator[tuple[TopicPartition, Fetched]]:
+    for topic in response.responses:
+        for data in topic.partitions:
+            where = TopicPartition(topic.topic, data.partition_index)
+            try:
+                _raise_for(where, positions[where], data.error_code)
+                messages, next_offset = _messages(where, positions[where], data.records or b"", max_bytes)
+                yield where, Fetched(messages, next_offset, data.high_watermark)
+            except KafkaError as error:
+                yield where, Fetched(high_watermark=data.high_watermark, error=error)
+
+
+def _raise_for(where: TopicPartition, offset: int, code: int) -> None:
+    if code:
+        error: BrokerError = broker_error(code, f"fetching {where} at offset {offset}")
+        raise OffsetOutOfRangeError(str(error)) if error.name == "OFFSET_OUT_OF_RANGE" else error
+
+
+def _messages(
+    where: TopicPartition, offset: int, records: memoryview | bytes, max_bytes: int
+) -> tuple[list[Message], int]:
+    """All messages of *records*, and the offset to go on at."""
+    messages: list[Message] = []
+    position, next_offset = 0, offset
+    while True:
+        chunk = decode(records, *where, next_offset, position=position)
+        if not chunk.nbytes and not chunk.remaining:
+            break
+        messages += chunk
+        position, next_offset = position + chunk.nbytes, chunk.next_offset
+    if records and not position:
+        raise MessageTooLargeError(
+            f"the message at offset {offset} of {where} is larger than max_bytes={max_bytes}; raise that"
+        )
+    return messages, next_offset
+
+
+def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Conversation[list[int]]:
+    """The answer of version 0, or what later versions can tell."""
+    partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
+        partition_index=where.partition, timestamp=timestamp_ms, max_num_offsets=most
+    )
+    topic = ListOffsetsRequest.ListOffsetsTopic(name=where.topic, partitions=[partition])
+    request = ListOffsetsRequest(replica_id=-1, topics=[topic])
+    ends = yield from list_offsets({where: -1})  # finds the leader, waiting for one if need be
+    metadata: Metadata = yield Refresh([where.topic], known_ok=True)
+    leader = metadata.leader(where)
+    try:
+        response = yield Ask(-1 if leader is None else leader.id, request, max_version=0)
+    except UnsupportedVersionError:
+        return (yield from _emulated(where, timestamp_ms, ends[where].offset, most))
+    answer = response.topics[0].partitions[0]
+    if answer.error_code:
+        raise broker_error(answer.error_code, f"offsets of {where}")
+    return list(answer.old_style_offsets)
+
+
+def _emulated(where: TopicPartition, timestamp_ms: int, end: int, most: int) -> Conversation[list[int]]:
+    first = (yield from list_offsets({where: -2}))[where].offset
+    if timestamp_ms == -2:
+        return [first]
+    at = end
+    if timestamp_ms != -1:
+        at = (yield from list_offsets({where: timestamp_ms}))[where].offset
+        if at == first < end:
+            return []  # everything in the log is later
+        at = end if at < 0 else at
+    return [at, first][:most] if first < at else [at]
