@@ -13,7 +13,7 @@ from pyklient.broker.log import PartitionLog
 from pyklient.broker.node import Node
 from pyklient.broker.refusal import ErrorCode, Refusal
 from pyklient.broker.segment import FileSlice
-from pyklient.errors import KafkaError, UnsupportedCodecError
+from pyklient.errors import KafkaError, MessageTooLargeError, UnsupportedCodecError
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records import convert
@@ -121,19 +121,23 @@ def _take(
     log: PartitionLog, wanted: FetchRequest.FetchTopic.FetchPartition, version: int, left: int, *, first: bool
 ) -> FileSlice | Buffer | None:
     old = version < _WHOLE_FIRST_BATCH
-    limit = wanted.partition_max_bytes if old else min(left, wanted.partition_max_bytes)
-    found = log.slice(wanted.fetch_offset, limit, whole_first=first and not old, partial=old)
+    found = log.slice(
+        wanted.fetch_offset, min(left, wanted.partition_max_bytes), whole_first=first and not old, partial=old
+    )
     if found is None or version >= _STORED_FORMAT:
         return found
     return _converted(found, magic=0 if version < 2 else 1, offset=wanted.fetch_offset)
 
 
 def _converted(found: FileSlice, *, magic: int, offset: int) -> Buffer:
-    """For clients from before format 2."""
+    """For clients from before format 2. A batch that was cut stays so, and they see that it is too large."""
+    data = found.read()
     try:
-        return convert(found.read(), magic, from_offset=offset)
+        return convert(data, magic, from_offset=offset) or data
     except UnsupportedCodecError as error:
         raise Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
+    except MessageTooLargeError as error:
+        raise Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
     except KafkaError as error:
         raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 

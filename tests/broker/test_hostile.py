@@ -1,0 +1,236 @@
+"""Bytes that no client would send, against a running broker."""
+
+import resource
+import socket
+import struct
+import zlib
+from random import Random
+
+import pytest
+
+from pyklient.broker import Broker
+from pyklient.broker.refusal import ErrorCode
+from pyklient.protocol.messages import (
+    FetchRequest,
+    FetchResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from pyklient.protocol.records import Compression, NewRecord, encode_batch
+from tests.broker.wire_client import DEADLINE, WireClient
+
+
+def batch(count: int = 1) -> bytes:
+    return encode_batch([NewRecord(1000, b"k", b"v")] * count)
+
+
+def frame(key: int, version: int, body: bytes = b"", client: bytes = b"\x00\x01x") -> bytes:
+    content = struct.pack(">hhi", key, version, 1) + client + body
+    return struct.pack(">i", len(content)) + content
+
+
+def closes(broker: Broker, data: bytes, *, hang_up: bool = False) -> bool:
+    """Whether the broker ends the connection that *data* came by."""
+    with socket.create_connection(("127.0.0.1", broker.port), timeout=DEADLINE) as sock:
+        try:
+            sock.sendall(data)
+            if hang_up:
+                sock.shutdown(socket.SHUT_WR)
+            while sock.recv(65536):
+                pass
+        except OSError as error:
+            return not isinstance(error, TimeoutError)
+        return True
+
+
+HOSTILE = {
+    "a frame of length -1": b"\xff\xff\xff\xff",
+    "a frame of 2 GiB": b"\x7f\xff\xff\xff",
+    "a frame of the smallest length": b"\x80\x00\x00\x00",
+    "an empty frame": b"\x00\x00\x00\x00",
+    "a frame of one byte": b"\x00\x00\x00\x01\x00",
+    "a request in HTTP": b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+    "a TLS hello": bytes.fromhex("16030100c8010000c40303") + bytes(200),
+    "an unknown API key": frame(999, 0),
+    "a negative API key": frame(-1, 0),
+    "a known API key that is not served": frame(24, 0, bytes(30)),
+    "an unknown version": frame(3, 99),
+    "a negative version": frame(3, -1),
+    "a client id of length -2": frame(3, 1, b"", b"\xff\xfe"),
+    "a client id longer than the frame": frame(3, 1, b"", b"\x7f\xff"),
+    "an array of 2**31-1 topics": frame(3, 1, b"\x7f\xff\xff\xff"),
+    "an array of -2 topics": frame(3, 1, b"\xff\xff\xff\xfe"),
+    "a compact array of 2**32-1 topics": frame(3, 12, b"\x00" + b"\xff\xff\xff\xff\x0f"),
+    "a varint without an end": frame(3, 12, b"\x00" + b"\xff" * 20),
+    "2**32-1 tagged fields": frame(3, 12, b"\x00\x01\x00\x00" + b"\xff\xff\xff\xff\x0f"),
+    "a string that is not UTF-8": frame(3, 1, b"\x00\x00\x00\x01\x00\x02\xff\xfe"),
+    "a request that is too long": frame(12, 0, bytes(100)),
+    "arrays in arrays": frame(1, 4, bytes(17) + b"\x00\x00\xff\xff" * 50),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_bytes_end_their_own_connection_only(
+    broker: Broker, client: WireClient, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.create_topic("t")
+    client.produce("t", 0, batch(5))
+    assert closes(broker, HOSTILE[name])
+    assert client.produce("t", 0, batch(5)).base_offset == 5
+    assert len([record for record in caplog.records if record.name == "pyklient.broker"]) == 1
+    assert "Traceback" not in caplog.text
+
+
+def test_frames_cut_anywhere_and_garbage_of_any_kind_leave_the_broker_as_it_was(
+    broker: Broker, client: WireClient
+) -> None:
+    seed = 41
+    random = Random(seed)
+    broker.create_topic("t")
+    data = ProduceRequest.PartitionProduceData(index=0, records=batch(5))
+    topics = [ProduceRequest.TopicProduceData(name="t", partition_data=[data])]
+    body = b"".join(ProduceRequest(acks=1, timeout_ms=1, topic_data=topics).encode(9))
+    whole = frame(0, 9, b"\x00" + body)
+    for _ in range(60):
+        closes(broker, whole[: random.randrange(1, len(whole))], hang_up=True)
+        closes(broker, random.randbytes(random.randrange(1, 400)), hang_up=True)
+        changed = bytearray(whole)
+        for _ in range(random.randrange(1, 4)):
+            changed[random.randrange(4, len(changed))] ^= 1 << random.randrange(8)
+        closes(broker, bytes(changed), hang_up=True)
+    end = client.offset_at("t", 0, -1)[0]
+    assert end % 5 == 0, seed
+    assert client.produce("t", 0, batch(5)).base_offset == end, seed
+
+
+def test_an_announced_gigabyte_costs_no_memory_until_it_comes(broker: Broker) -> None:
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sockets = [socket.create_connection(("127.0.0.1", broker.port), timeout=DEADLINE) for _ in range(50)]
+    for sock in sockets:
+        sock.sendall(struct.pack(">ihh", 100 << 20, 0, 9))
+    with WireClient(broker) as client:
+        broker.create_topic("t")
+        assert client.produce("t", 0, batch()).error_code == 0
+    for sock in sockets:
+        sock.close()
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    assert grown < 50_000
+
+
+def test_only_produce_requests_may_be_large(broker: Broker) -> None:
+    metadata = struct.pack(">ihhi", 50 << 20, 3, 1, 1) + bytes(1 << 20)
+    assert closes(broker, metadata)
+
+
+def test_all_large_requests_together_are_bounded() -> None:
+    with Broker(request_memory_bytes=8 << 20) as broker:
+        broker.create_topic("t")
+        sockets = []
+        for _ in range(4):
+            sock = socket.create_connection(("127.0.0.1", broker.port), timeout=DEADLINE)
+            sock.sendall(struct.pack(">ihh", 4 << 20, 0, 9) + bytes(3 << 20))
+            sockets.append(sock)
+        refused = 0
+        for sock in sockets:
+            sock.settimeout(0.3)
+            try:
+                refused += sock.recv(1) == b""
+            except ConnectionResetError:
+                refused += 1
+            except TimeoutError:
+                pass
+            sock.close()
+        assert 1 <= refused < 4
+        with WireClient(broker) as client:
+            assert client.produce("t", 0, batch()).error_code == 0
+
+
+def test_a_damaged_batch_is_named_and_the_rest_of_the_request_stored(
+    broker: Broker, client: WireClient
+) -> None:
+    broker.create_topic("t", 2)
+    good = batch(3)
+    damaged = good[:-1] + b"?"
+    data = [
+        ProduceRequest.PartitionProduceData(index=0, records=damaged),
+        ProduceRequest.PartitionProduceData(index=1, records=good),
+    ]
+    topics = [ProduceRequest.TopicProduceData(name="t", partition_data=data)]
+    answer = client.ask(ProduceRequest(acks=-1, topic_data=topics), ProduceResponse, 12)
+    codes = [one.error_code for one in answer.responses[0].partition_responses]
+    assert codes == [ErrorCode.CORRUPT_MESSAGE, 0]
+
+
+def bomb(magic: int) -> bytes:
+    """A small compressed set that opens to hundreds of megabytes."""
+    if magic == 2:
+        return encode_batch([NewRecord(1, None, bytes(300 << 20))], compression=Compression.GZIP)
+    packer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    piece = bytes(1 << 20)
+    value = b"".join(packer.compress(piece) for _ in range(300)) + packer.flush()
+    content = struct.pack(">bb", magic, 1) + (struct.pack(">q", 1) if magic else b"")
+    content += struct.pack(">ii", -1, len(value)) + value
+    return struct.pack(">qiI", 0, len(content) + 4, zlib.crc32(content)) + content
+
+
+def test_a_compression_bomb_is_refused_where_the_format_makes_the_broker_open_it(
+    broker: Broker, client: WireClient
+) -> None:
+    broker.create_topic("t")
+    answer = client.produce("t", 0, bomb(1), version=2)
+    assert answer.error_code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE)
+    assert client.offset_at("t", 0, -1)[0] == 0
+
+
+def test_a_stored_bomb_hurts_neither_new_readers_nor_old_ones(broker: Broker, client: WireClient) -> None:
+    broker.create_topic("t")
+    assert client.produce("t", 0, bomb(2)).error_code == 0
+    partition = FetchRequest.FetchTopic.FetchPartition(partition=0, partition_max_bytes=1 << 20)
+    request = FetchRequest(topics=[FetchRequest.FetchTopic(topic="t", partitions=[partition])])
+    new = client.ask(request, FetchResponse, 12).responses[0].partitions[0]
+    assert (new.error_code, len(new.records or b"") > 0) == (0, True)
+    old = client.ask(request, FetchResponse, 2).responses[0].partitions[0]
+    assert old.error_code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE)
+
+
+def test_a_client_that_reads_nothing_holds_up_nobody(broker: Broker, client: WireClient) -> None:
+    broker.create_topic("t")
+    large = encode_batch([NewRecord(1, None, bytes(900_000))])
+    for _ in range(30):
+        client.produce("t", 0, large)
+    partition = FetchRequest.FetchTopic.FetchPartition(partition=0, partition_max_bytes=1 << 25)
+    request = FetchRequest(topics=[FetchRequest.FetchTopic(topic="t", partitions=[partition])])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    lazy = [WireClient(broker) for _ in range(20)]
+    for one in lazy:
+        for _ in range(5):
+            one.send(request, 12)
+    assert client.produce("t", 0, batch()).error_code == 0
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    for one in lazy:
+        one.socket.close()
+    assert grown < 50_000
+
+
+def test_a_silent_connection_is_closed_after_a_while() -> None:
+    with Broker(connections_max_idle_ms=100) as broker:
+        assert closes(broker, b"")
+        assert closes(broker, b"\x00\x00\x01\x00half")
+
+
+def test_no_more_connections_than_allowed_are_kept() -> None:
+    with Broker(max_connections=2) as broker, WireClient(broker) as first, WireClient(broker) as second:
+        broker.create_topic("t")
+        assert first.produce("t", 0, batch()).error_code == 0
+        assert second.produce("t", 0, batch()).error_code == 0
+        assert closes(broker, b"")
+        assert first.produce("t", 0, batch()).error_code == 0
+
+
+def test_a_topic_for_every_name_of_a_stranger_is_not_made() -> None:
+    with Broker(max_partitions=5) as broker, WireClient(broker) as client:
+        names = [MetadataRequest.MetadataRequestTopic(name=f"t{at}") for at in range(50)]
+        answer = client.ask(MetadataRequest(topics=names), MetadataResponse)
+        assert [topic.error_code for topic in answer.topics].count(0) == 5
