@@ -87,7 +87,7 @@ class NetworkClient:
         mine: Future[Metadata] = Future()
         while (theirs := self._refreshing.setdefault(key, mine)) is not mine:
             try:
-                return theirs.result(max(0.0, deadline - time.monotonic()))
+                return theirs.result(min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX))
             except TimeoutError as error:
                 # Theirs may have run out of time, and ours not.
                 if time.monotonic() >= deadline:
@@ -202,24 +202,32 @@ class NetworkClient:
         server. All are tried before this fails; those left alone after a failure only if all are."""
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
         random.shuffle(nodes)
-        candidates = [*nodes, *random.sample(self._bootstrap, len(self._bootstrap))]
-        for endpoint in candidates:
+        for endpoint in (*nodes, *self._bootstrap):
             if (connection := self._pool.live(endpoint.node_id, purpose)) is not None:
                 return connection
-        rested = [endpoint for endpoint in candidates if not self._pool.wait_time(endpoint.node_id)]
-        if not rested:
-            rested = sorted(candidates, key=lambda endpoint: self._pool.wait_time(endpoint.node_id))
+        known = {endpoint.address for endpoint in nodes}
+        others = [endpoint for endpoint in self._bootstrap if endpoint.address not in known]
+        candidates = [*nodes, *random.sample(others, len(others))]
+        waits = {endpoint: self._pool.wait_time(endpoint.node_id) for endpoint in candidates}
+        rested = [endpoint for endpoint in candidates if not waits[endpoint]]
+        return self._first_to_open(rested or sorted(candidates, key=waits.__getitem__), purpose, timeout)
+
+    def _first_to_open(self, endpoints: list[Endpoint], purpose: Purpose, timeout: float) -> Connection:
+        """A connection to the first of *endpoints* that can be reached, each given its share of the time."""
         deadline = time.monotonic() + timeout
-        failures: list[KafkaError] = []
-        for index, endpoint in enumerate(rested):
-            share = (deadline - time.monotonic()) / (len(rested) - index)
+        failures: dict[Endpoint, KafkaError] = {}
+        for index, endpoint in enumerate(endpoints):
+            share = (deadline - time.monotonic()) / (len(endpoints) - index)
             try:
                 return self._open(endpoint, purpose, share)
             except (AuthenticationError, ClosedError, ForkError):
                 raise
             except KafkaError as error:
-                failures.append(error)
-        raise _none_reached(failures)
+                failures[endpoint] = error
+        for endpoint in self._bootstrap:
+            if (earlier := self._pool.last_failure(endpoint.node_id)) is not None:
+                failures.setdefault(endpoint, earlier)
+        raise _none_reached(list(failures.values()))
 
     def _open(self, endpoint: Endpoint, purpose: Purpose, timeout: float) -> Connection:
         try:

@@ -176,23 +176,25 @@ class Connection:
         (``request_timeout_ms`` if None), and what ended the connection if that comes first."""
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
-        deadline = self._deadline(_name(type(request)), seconds)
+        name = _name(type(request))
+        deadline = self._deadline(name, seconds)
         self._raise_failure()
         if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
-            raise self._timed_out(_name(type(request)), seconds)
+            raise self._timed_out(name, seconds)
         try:
             if self._reader is None:
                 return self._exchange(request, version, deadline)
         finally:
             self._turn.release()
-        future = self.send(request, max_version=max_version, timeout=deadline.remaining())
+        remaining = deadline.remaining()
+        future = self.send(request, max_version=max_version, timeout=remaining)
         try:
-            return future.result(deadline.remaining() + TICK)
+            return future.result(min(remaining, _LONGEST_LOCK_WAIT))
         except TimeoutError as error:
             if isinstance(error, KafkaError):
                 raise
-            self._fail(self._timed_out(_name(type(request)), seconds))
-            raise self._timed_out(_name(type(request)), seconds) from None
+            self._fail(self._timed_out(name, seconds))
+            raise self._timed_out(name, seconds) from None
 
     def exchange(self, request: Message, version: int, patience: Patience) -> Any:
         """``ask`` before the versions are known: for opening, which nobody else can see yet."""

@@ -95,7 +95,7 @@ class Pool:
             return connection
         deadline = time.monotonic() + timeout
         slot = self._slots.setdefault((endpoint.node_id, purpose), _Slot())
-        if not slot.lock.acquire(timeout=max(timeout, 0)):
+        if not slot.lock.acquire(timeout=min(max(timeout, 0), threading.TIMEOUT_MAX)):
             raise KafkaTimeoutError(f"another thread is still connecting to {endpoint}")
         try:
             return self._replace(slot, endpoint, purpose, deadline)
@@ -107,6 +107,12 @@ class Pool:
         with self._lock:
             trouble = self._trouble.get(node_id)
             return 0.0 if trouble is None else max(0.0, trouble.until - time.monotonic())
+
+    def last_failure(self, node_id: int) -> KafkaError | None:
+        """Why the node could not be reached last, if it has not been since."""
+        with self._lock:
+            trouble = self._trouble.get(node_id)
+            return None if trouble is None else trouble.error
 
     def pause(self, seconds: float) -> None:
         """Sleep, unless the pool closes. Raises ClosedError and ForkError."""
@@ -183,12 +189,9 @@ class Pool:
         if not wait:
             return
         if time.monotonic() + wait >= deadline:
-            with self._lock:
-                trouble = self._trouble.get(endpoint.node_id)
-            if trouble is not None:
-                raise BrokerConnectionError(
-                    f"{trouble.error} (tried again in {wait:.2g} s)"
-                ) from trouble.error
+            error = self.last_failure(endpoint.node_id)
+            if error is not None:
+                raise BrokerConnectionError(f"{error} (tried again in {wait:.2g} s)") from error
         self.pause(wait)
 
     def _failed(self, endpoint: Endpoint, error: KafkaError) -> None:

@@ -25,9 +25,23 @@ from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import Message
 from pyklient.protocol.wire import ReceivedRequest, ServerWire
 
-__all__ = ["HANG_UP", "SILENCE", "RawServer", "ScriptedBroker", "config_for", "metadata_of"]
+__all__ = ["HANG_UP", "SILENCE", "Addressed", "RawServer", "ScriptedBroker", "config_for", "metadata_of"]
 
 HOST: Final = "127.0.0.1"
+
+
+class Addressed:
+    """A place where nothing listens, and a node that is said to be there."""
+
+    def __init__(self, node_id: int) -> None:
+        self.node_id = node_id
+        self.host = HOST
+        with socket.create_server((HOST, 0)) as listener:
+            self.port: int = listener.getsockname()[1]
+
+    @property
+    def address(self) -> str:
+        return f"{self.host}:{self.port}"
 
 
 class _Token:
@@ -58,7 +72,7 @@ def config_for(*brokers: "ScriptedBroker | RawServer", **options: Any) -> AdminC
 
 
 def metadata_of(
-    nodes: "Sequence[ScriptedBroker | RawServer]",
+    nodes: "Sequence[RawServer | Addressed]",
     topics: Sequence[MetadataResponse.MetadataResponseTopic] = (),
     controller_id: int = -1,
 ) -> MetadataResponse:
@@ -73,11 +87,11 @@ def metadata_of(
 class RawServer:
     """Accepts on a free port of the loopback; each connection gets a thread that runs *serve*."""
 
-    def __init__(self, serve: Callable[[socket.socket], None], *, node_id: int = 1) -> None:
+    def __init__(self, serve: Callable[[socket.socket], None], *, node_id: int = 1, port: int = 0) -> None:
         self.node_id = node_id
         self.host = HOST
         self._serve = serve
-        self._listener = socket.create_server((HOST, 0))
+        self._listener = socket.create_server((HOST, port))
         self.port: int = self._listener.getsockname()[1]
         self._sockets: list[socket.socket] = []
         self._threads: list[threading.Thread] = []
@@ -147,6 +161,7 @@ class ScriptedBroker(RawServer):
         node_id: int = 1,
         versions: Mapping[int, tuple[int, int]] | None = None,
         tls: ssl.SSLContext | None = None,
+        port: int = 0,
     ) -> None:
         known = {key: request.versions for key, request in REQUESTS.items()}
         self._versions = known if versions is None else dict(versions)
@@ -157,7 +172,7 @@ class ScriptedBroker(RawServer):
         }
         self.requests: list[Message] = []
         self.received: list[ReceivedRequest] = []
-        super().__init__(self._converse, node_id=node_id)
+        super().__init__(self._converse, node_id=node_id, port=port)
 
     def on(self, request: type[Message], handler: Handler) -> None:
         """Answer *request* with what *handler* returns."""

@@ -1,0 +1,233 @@
+"""Connections by node and purpose: one each, replaced when they end, left alone while a node is down."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from pyklient.errors import BrokerConnectionError, ClosedError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.net.backoff import Backoff
+from pyklient.net.connection import Connection
+from pyklient.net.opening import open_connection
+from pyklient.net.pool import Pool, Purpose
+from pyklient.net.transport import Endpoint
+from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
+from tests.net.scripted import RawServer, ScriptedBroker, config_for
+
+
+def endpoint_of(broker: RawServer) -> Endpoint:
+    return Endpoint(broker.node_id, broker.host, broker.port)
+
+
+def pool_for(broker: RawServer, backoff: Backoff | None = None, **options: object) -> Pool:
+    return Pool(
+        partial(open_connection, config_for(broker, **options), None), backoff or Backoff(0.01, 0.02), 2.0
+    )
+
+
+@pytest.fixture
+def broker() -> Iterator[ScriptedBroker]:
+    with ScriptedBroker() as broker:
+        broker.on(HeartbeatRequest, lambda request: HeartbeatResponse())
+        yield broker
+
+
+@pytest.fixture
+def pool(broker: ScriptedBroker) -> Iterator[Pool]:
+    pool = pool_for(broker)
+    yield pool
+    pool.close()
+
+
+@pytest.fixture
+def nobody() -> Endpoint:
+    """An address where nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return Endpoint(9, "127.0.0.1", listener.getsockname()[1])
+
+
+def test_a_purpose_has_one_connection_and_purposes_do_not_share(broker: ScriptedBroker, pool: Pool) -> None:
+    endpoint = endpoint_of(broker)
+    first = pool.get(endpoint, Purpose.FETCH, 2)
+    assert pool.get(endpoint, Purpose.FETCH, 2) is first
+    assert pool.get(endpoint, Purpose.GROUP, 2) is not first
+    assert broker.accepted == 2
+
+
+def test_threads_that_want_the_same_connection_open_one(broker: ScriptedBroker, pool: Pool) -> None:
+    got: list[Connection] = []
+    start = threading.Barrier(8)
+
+    def get() -> None:
+        start.wait(2)
+        got.append(pool.get(endpoint_of(broker), Purpose.OTHER, 2))
+
+    threads = [threading.Thread(target=get) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(3)
+    assert len(got) == 8
+    assert len(set(map(id, got))) == 1
+    assert broker.accepted == 1
+
+
+def test_a_connection_that_has_ended_is_replaced(broker: ScriptedBroker, pool: Pool) -> None:
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    first.send(HeartbeatRequest()).result(2)
+    broker.drop_connections()
+    with pytest.raises(BrokerConnectionError):
+        first.ask(HeartbeatRequest(), 2)
+    second = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    second.ask(HeartbeatRequest(), 2)
+    assert not first.alive
+
+
+def test_a_node_that_moved_gets_a_connection_to_its_new_address(broker: ScriptedBroker, pool: Pool) -> None:
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    with ScriptedBroker() as elsewhere:
+        second = pool.get(endpoint_of(elsewhere), Purpose.OTHER, 2)
+        assert second.endpoint.port == elsewhere.port
+        assert not first.alive
+
+
+def test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet(
+    broker: ScriptedBroker, pool: Pool
+) -> None:
+    release = threading.Event()
+
+    def answer(request: object) -> HeartbeatResponse:
+        release.wait(2)
+        return HeartbeatResponse(throttle_time_ms=5)
+
+    broker.on(HeartbeatRequest, answer)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    under_way = first.send(HeartbeatRequest())
+    first.settle({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
+    timer = threading.Timer(0.05, release.set)
+    timer.start()
+    second = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    timer.join()
+    assert second is not first
+    assert under_way.result(0).throttle_time_ms == 5
+    assert not first.alive
+
+
+def test_a_connection_idle_for_too_long_is_replaced(broker: ScriptedBroker) -> None:
+    pool = pool_for(broker, connections_max_idle_ms=30)
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    deadline = time.monotonic() + 2
+    while not first.expired and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert pool.get(endpoint_of(broker), Purpose.OTHER, 2) is not first
+    pool.close()
+
+
+def test_a_node_that_failed_is_left_alone_and_says_why(broker: ScriptedBroker, nobody: Endpoint) -> None:
+    pool = pool_for(broker, Backoff(5, 5))
+    with pytest.raises(BrokerConnectionError, match="connection refused"):
+        pool.get(nobody, Purpose.OTHER, 2)
+    assert 4 <= pool.wait_time(nobody.node_id) <= 6
+    started = time.monotonic()
+    with pytest.raises(BrokerConnectionError, match=r"connection refused.*tried again in"):
+        pool.get(nobody, Purpose.FETCH, 0.5)
+    assert time.monotonic() - started < 0.3
+    pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    assert pool.wait_time(broker.node_id) == 0
+    pool.close()
+
+
+def test_a_short_pause_after_a_failure_is_waited_for(broker: ScriptedBroker, nobody: Endpoint) -> None:
+    pool = pool_for(broker, Backoff(0.05, 0.05))
+    with pytest.raises(BrokerConnectionError):
+        pool.get(Endpoint(broker.node_id, nobody.host, nobody.port), Purpose.OTHER, 2)
+    started = time.monotonic()
+    pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    assert time.monotonic() - started > 0.03
+    assert pool.wait_time(broker.node_id) == 0
+    pool.close()
+
+
+def test_pauses_double_up_to_a_limit_and_differ_between_clients() -> None:
+    backoff = Backoff(0.1, 1.0)
+    for failures, expected in ((1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.0), (500, 1.0)):
+        assert 0.8 * expected <= backoff.pause(failures) <= 1.2 * expected
+    assert len({backoff.pause(3) for _ in range(20)}) > 1
+
+
+def test_waiting_for_another_thread_to_connect_is_bounded(nobody: Endpoint) -> None:
+    entered, release = threading.Event(), threading.Event()
+
+    def open_slowly(
+        endpoint: Endpoint, timeout: float, cancelled: Callable[[], KafkaError | None]
+    ) -> Connection:
+        entered.set()
+        release.wait(5)
+        raise BrokerConnectionError("too late")
+
+    slow = Pool(open_slowly, Backoff(0, 0), 5.0)
+
+    def first() -> None:
+        with pytest.raises(BrokerConnectionError):
+            slow.get(nobody, Purpose.OTHER, 5)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert entered.wait(2)
+    with pytest.raises(KafkaTimeoutError, match="another thread is still connecting"):
+        slow.get(nobody, Purpose.OTHER, 0.05)
+    release.set()
+    thread.join(2)
+    slow.close()
+
+
+def test_close_ends_everything_and_refuses_more(broker: ScriptedBroker, pool: Pool) -> None:
+    connections = [pool.get(endpoint_of(broker), purpose, 2) for purpose in Purpose]
+    pool.close()
+    assert not any(connection.alive for connection in connections)
+    with pytest.raises(ClosedError):
+        pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    with pytest.raises(ClosedError):
+        pool.pause(10)
+    pool.close()
+
+
+def test_close_interrupts_a_thread_that_is_connecting() -> None:
+    heard = threading.Event()
+
+    def stay_silent(sock: socket.socket) -> None:
+        while sock.recv(1000):
+            heard.set()
+
+    failures: list[KafkaError] = []
+
+    def connect() -> None:
+        try:
+            pool.get(endpoint_of(server), Purpose.OTHER, 30)
+        except KafkaError as error:
+            failures.append(error)
+
+    with RawServer(stay_silent) as server:
+        pool = pool_for(server, socket_connection_setup_timeout_ms=30_000)
+        thread = threading.Thread(target=connect)
+        thread.start()
+        assert heard.wait(2)
+        started = time.monotonic()
+        pool.close()
+        thread.join(2)
+        assert time.monotonic() - started < 1.5
+    assert [type(error) for error in failures] == [ClosedError]
+
+
+def test_an_abandoned_pool_refuses_and_lets_go_of_its_sockets(broker: ScriptedBroker, pool: Pool) -> None:
+    connection = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    pool.abandon()
+    with pytest.raises(ForkError, match="make a new client in the child"):
+        pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    with pytest.raises(ForkError):
+        connection.ask(HeartbeatRequest())
+    with pytest.raises(ForkError):
+        connection.send(HeartbeatRequest())
