@@ -6,10 +6,11 @@ used, and starts no thread but the readers of shared connections.
 
 import os
 import random
+import threading
 import time
 import weakref
 from collections.abc import Collection
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
@@ -88,15 +89,18 @@ class NetworkClient:
         while (theirs := self._refreshing.setdefault(key, mine)) is not mine:
             try:
                 return theirs.result(min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX))
-            except TimeoutError as error:
-                # Theirs may have run out of time, and ours not.
+            except (TimeoutError, CancelledError) as error:
+                # Theirs may have run out of time, or have been interrupted, while ours has not.
                 if time.monotonic() >= deadline:
                     raise KafkaTimeoutError(f"no metadata within {timeout:.3g} s; {error}") from error
         try:
             metadata = self._fetch_metadata(wanted, allow_auto_create, deadline, timeout)
         except BaseException as error:
             del self._refreshing[key]
-            mine.set_exception(error)
+            if isinstance(error, KafkaError):
+                mine.set_exception(error)
+            else:
+                mine.cancel()
             raise
         del self._refreshing[key]
         mine.set_result(metadata)
