@@ -61,6 +61,7 @@ class KafkaMembership:
             config.auto_commit_interval_ms / 1000 if config.enable_auto_commit else float("inf")
         )
         self._max_poll_interval = config.max_poll_interval_ms / 1000
+        self._first_contact_timeout = config.default_api_timeout_ms / 1000
         self._owner: Owner
         self._assignment: Assignment | None = None
         self._pending: list[TopicPartition] | None = None
@@ -81,9 +82,13 @@ class KafkaMembership:
         return self._assignment
 
     def start(self, topics: Set[str], owner: Owner, timeout: float) -> None:
-        """Join, and return once the first assignment is taken. Raises what makes that impossible."""
+        """Join, and return once the first assignment is taken. Raises what makes that impossible.
+
+        The first contact is made here, in the caller's thread: a wrong address ends in its own error, soon.
+        """
         self._member.topics = topics
         self._owner = owner
+        self._client.refresh_metadata(topics, self._first_contact_timeout)
         self._watch(topics)
         self.thread.start()
         try:
