@@ -198,9 +198,9 @@ def test_transactions_are_refused_and_not_advertised(client: WireClient) -> None
     answer = client.ask(
         InitProducerIdRequest(transactional_id="t", transaction_timeout_ms=1), InitProducerIdResponse, 2
     )
-    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     found = client.ask(FindCoordinatorRequest(coordinator_keys=["t"], key_type=1), FindCoordinatorResponse)
-    assert found.coordinators[0].error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert found.coordinators[0].error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 @pytest.mark.parametrize("version", range(7))

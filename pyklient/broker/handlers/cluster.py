@@ -123,12 +123,15 @@ def _coordinator(node: Node, key: str, key_type: int) -> FindCoordinatorResponse
         return FindCoordinatorResponse.Coordinator(
             key=key, node_id=node.node_id, host=node.host, port=node.port
         )
+    # Clients give up at once on this code, and try again for ever on most others.
     transaction = key_type == _TRANSACTION
     return FindCoordinatorResponse.Coordinator(
         key=key,
         node_id=-1,
         host="",
         port=-1,
-        error_code=ErrorCode.UNSUPPORTED_VERSION if transaction else ErrorCode.INVALID_REQUEST,
+        error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if transaction
+        else ErrorCode.INVALID_REQUEST,
         error_message="this broker has no transactions" if transaction else "unknown kind of coordinator",
     )

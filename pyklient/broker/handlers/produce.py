@@ -106,6 +106,6 @@ def init_producer_id(node: Node, request: InitProducerIdRequest, _: Call) -> Ini
     """
     if request.transactional_id is not None:
         return InitProducerIdResponse(
-            error_code=ErrorCode.UNSUPPORTED_VERSION, producer_id=-1, producer_epoch=-1
+            error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, producer_id=-1, producer_epoch=-1
         )
     return InitProducerIdResponse(producer_id=node.new_producer_id(), producer_epoch=0)
