@@ -1,1 +1,92 @@
-"""pyklient: a fast Python client for Apache Kafka."""
+"""pyklient: a fast Python client for Apache Kafka.
+
+::
+
+    from pyklient import ConsumerConnector, Producer
+
+    with Producer("localhost:9092") as producer:
+        producer.send("clicks", b"home", key=b"user-1")
+
+    with ConsumerConnector("localhost:9092", group_id="billing") as connector:
+        for message in connector.stream("clicks"):
+            print(message.key, message.value)
+
+This module is the whole public interface, beside ``pyklient.broker`` (a broker for tests and first runs)
+and ``pyklient.serialization`` (encoders and decoders).
+"""
+
+from importlib.metadata import version as _version
+
+from pyklient.admin import Admin
+from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.group import ConsumerRebalanceListener
+from pyklient.consumer.read import read
+from pyklient.consumer.simple import Fetched, SimpleConsumer
+from pyklient.consumer.stream import KafkaStream
+from pyklient.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    BrokerError,
+    BufferFullError,
+    ClosedError,
+    CommitError,
+    ConfigurationError,
+    ConsumerTimeout,
+    CorruptRecordError,
+    DeliveryError,
+    ForkError,
+    KafkaError,
+    KafkaTimeoutError,
+    MessageStreamsExistError,
+    MessageTooLargeError,
+    OffsetOutOfRangeError,
+    ProtocolError,
+    UnsupportedCodecError,
+    UnsupportedVersionError,
+)
+from pyklient.model import OffsetAndMetadata, RecordMetadata, TopicPartition
+from pyklient.protocol.records.kernel import Message
+
+__version__ = _version("pyklient")
+
+__all__ = [
+    # clients
+    "Admin",
+    "ConsumerConnector",
+    "SimpleConsumer",
+    "read",
+    # what they hand out
+    "Fetched",
+    "KafkaStream",
+    "Message",
+    "OffsetAndMetadata",
+    "ConsumerRebalanceListener",
+    "RecordMetadata",
+    "TopicPartition",
+    # options
+    "AdminConfig",
+    "ClientConfig",
+    "ConsumerConfig",
+    "ProducerConfig",
+    # errors
+    "AuthenticationError",
+    "BrokerConnectionError",
+    "BrokerError",
+    "BufferFullError",
+    "ClosedError",
+    "CommitError",
+    "ConfigurationError",
+    "ConsumerTimeout",
+    "CorruptRecordError",
+    "DeliveryError",
+    "ForkError",
+    "KafkaError",
+    "KafkaTimeoutError",
+    "MessageStreamsExistError",
+    "MessageTooLargeError",
+    "OffsetOutOfRangeError",
+    "ProtocolError",
+    "UnsupportedCodecError",
+    "UnsupportedVersionError",
+]
