@@ -48,6 +48,7 @@ __all__ = ["Connection", "tls_transport"]
 log = logging.getLogger("pyklient.net")
 
 _CLOSE_TIMEOUT = 5.0
+_LOOK_AFTER = 0.05  # seconds of silence after which a connection is looked at before it is used
 _LONGEST_LOCK_WAIT = threading.TIMEOUT_MAX
 
 
@@ -107,9 +108,13 @@ class Connection:
 
     @property
     def expired(self) -> bool:
-        """Whether it should be replaced: its session ends soon, or it has been idle for too long."""
+        """Whether it should be replaced: its session ends soon, it has been idle for too long, or the broker
+        has hung up meanwhile."""
         now = time.monotonic()
-        return now >= self._expires_at or (not self._waiting and now - self._last_used >= self._max_idle)
+        if now >= self._expires_at:
+            return True
+        idle = 0.0 if self._waiting else now - self._last_used
+        return idle >= self._max_idle or (idle >= _LOOK_AFTER and self._has_been_left())
 
     def settle(self, versions: dict[int, tuple[int, int]], lifetime: float | None, hint: str) -> None:
         """What opening has found out: *versions* by API key, the session's *lifetime* in seconds, and a
@@ -267,6 +272,16 @@ class Connection:
             raise
         self._hint = self._hint if not self._versions else ""
         return response
+
+    def _has_been_left(self) -> bool:
+        """Whether there is something to read though nothing was asked, which is how a hang-up looks. A
+        reader would have noticed; without one, the next request would be lost on a closed connection."""
+        if self._reader is not None or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            return not self.alive or not self._transport.is_quiet()
+        finally:
+            self._turn.release()
 
     def _start_reader(self, seconds: float) -> None:
         if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):

@@ -81,6 +81,9 @@ class TlsTransport:
             have += self._decrypt(whole[have:], patience)
         return whole
 
+    def is_quiet(self) -> bool:
+        return self._below.is_quiet()
+
     def abort(self) -> None:
         self._below.abort()
 

@@ -102,6 +102,9 @@ class Transport(Protocol):
     def receive(self, size: int, patience: Patience) -> memoryview:
         """Exactly *size* bytes, in memory of their own. Raises PeerClosedError at the end of the stream."""
 
+    def is_quiet(self) -> bool:
+        """Whether nothing waits to be read: neither bytes nor the end of the stream."""
+
     def abort(self) -> None:
         """Wake every thread that waits in ``send`` or ``receive``: they see a broken connection."""
 
@@ -171,6 +174,11 @@ class TcpTransport:
             if not data:
                 raise PeerClosedError(f"{self._peer} closed the connection")
             return data
+
+    def is_quiet(self) -> bool:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)
 
     def abort(self) -> None:
         with contextlib.suppress(OSError):

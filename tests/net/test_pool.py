@@ -86,6 +86,42 @@ def test_a_connection_that_has_ended_is_replaced(broker: ScriptedBroker, pool: P
     assert not first.alive
 
 
+def test_a_connection_on_which_the_broker_hung_up_while_idle_is_replaced(
+    broker: ScriptedBroker, pool: Pool
+) -> None:
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    first.ask(HeartbeatRequest(), 2)
+    broker.drop_connections()
+    deadline = time.monotonic() + 2
+    while not first.expired and time.monotonic() < deadline:
+        time.sleep(0.01)
+    pool.get(endpoint_of(broker), Purpose.OTHER, 2).ask(HeartbeatRequest(), 2)
+
+
+def test_a_connection_in_the_middle_of_a_request_is_not_taken_for_idle(
+    broker: ScriptedBroker, pool: Pool
+) -> None:
+    answers: list[HeartbeatResponse] = []
+    arrived, release = threading.Event(), threading.Event()
+
+    def answer(request: object) -> HeartbeatResponse:
+        arrived.set()
+        release.wait(2)
+        return HeartbeatResponse()
+
+    broker.on(HeartbeatRequest, answer)
+    connection = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    asker = threading.Thread(target=lambda: answers.append(connection.ask(HeartbeatRequest(), 5)))
+    asker.start()
+    assert arrived.wait(2)
+    for _ in range(10):
+        assert pool.get(endpoint_of(broker), Purpose.OTHER, 2) is connection
+        time.sleep(0.01)
+    release.set()
+    asker.join(2)
+    assert len(answers) == 1
+
+
 def test_a_node_that_moved_gets_a_connection_to_its_new_address(broker: ScriptedBroker, pool: Pool) -> None:
     first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
     with ScriptedBroker() as elsewhere:
