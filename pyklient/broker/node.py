@@ -3,6 +3,7 @@
 import asyncio
 import time
 from base64 import urlsafe_b64encode
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
@@ -21,12 +22,15 @@ class Node:
     """One broker's state. ``host`` and ``port`` are what clients are told to connect to."""
 
     def __init__(
-        self, settings: BrokerSettings, data: DataDirectory, loop: asyncio.AbstractEventLoop
+        self,
+        settings: BrokerSettings,
+        data: DataDirectory,
+        loop: asyncio.AbstractEventLoop,
+        address: tuple[str, int],
     ) -> None:
         self.settings = settings
         self.loop = loop
-        self.host = ""
-        self.port = 0
+        self.host, self.port = address
         self._data = data
         facts = data.facts
         self.cluster_id: str = facts.get("cluster_id") or urlsafe_b64encode(uuid4().bytes).decode().rstrip(
@@ -43,6 +47,15 @@ class Node:
     @property
     def node_id(self) -> int:
         return self.settings.node_id
+
+    @property
+    def address(self) -> str:
+        """``host:port``, as clients write it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def data_dir(self) -> Path:
+        return self._data.path
 
     def now_ms(self) -> int:
         """Milliseconds since 1970."""

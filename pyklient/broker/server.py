@@ -29,22 +29,21 @@ _logger = logging.getLogger("pyklient.broker")
 
 _FIRST_READ: Final = 64 << 10
 _MOST_PARTS: Final = 512  # buffers in one sendmsg; the system's limit is 1024
-_BACKLOG: Final = 128
 
 
 class Server:
     """Accepts connections on a listening socket and answers them, until ``close``."""
 
     def __init__(self, node: Node, listener: socket.socket) -> None:
-        self._node = node
+        self.node = node
         self._listener = listener
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks: dict[asyncio.Task[None], socket.socket] = {}
         self._accepting: asyncio.Task[None] | None = None
         self.request_memory = 0
 
     def start(self) -> None:
         self._listener.setblocking(False)
-        self._accepting = self._node.loop.create_task(self._accept())
+        self._accepting = self.node.loop.create_task(self._accept())
 
     async def close(self) -> None:
         """Close the listener and all connections, and wait until they are gone."""
@@ -56,8 +55,14 @@ class Server:
         await asyncio.gather(*tasks, return_exceptions=True)
         self._listener.close()
 
+    def close_sockets(self) -> None:
+        """Let go of the sockets without a word to anybody (in a forked child, where they are copies)."""
+        self._listener.close()
+        for accepted in self._tasks.values():
+            accepted.close()
+
     async def _accept(self) -> None:
-        loop = self._node.loop
+        loop = self.node.loop
         while True:
             try:
                 accepted, address = await loop.sock_accept(self._listener)
@@ -65,18 +70,18 @@ class Server:
                 _logger.error("cannot accept a connection: %s", error)
                 await asyncio.sleep(0.1)
                 continue
-            if len(self._tasks) >= self._node.settings.max_connections:
+            if len(self._tasks) >= self.node.settings.max_connections:
                 _logger.warning("connection from %s refused: %d are open", address[0], len(self._tasks))
                 accepted.close()
                 continue
-            task = loop.create_task(_Connection(self, self._node, accepted, address).serve())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            task = loop.create_task(_Connection(self, self.node, accepted, address).serve())
+            self._tasks[task] = accepted
+            task.add_done_callback(self._tasks.pop)
 
     @contextmanager
     def memory(self) -> Iterator["_Claim"]:
         """What one request holds of the memory for large requests."""
-        claim = _Claim(self, self._node.settings.request_memory_bytes)
+        claim = _Claim(self, self.node.settings.request_memory_bytes)
         try:
             yield claim
         finally:

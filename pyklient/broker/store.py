@@ -55,6 +55,8 @@ class DataDirectory:
             shutil.rmtree(self.path, ignore_errors=True)
         else:
             (self.path / _CLEAN).touch()
+        # Unlocked before it is closed: a forked child may still hold a copy of the descriptor.
+        fcntl.flock(self._lock, fcntl.LOCK_UN)
         os.close(self._lock)
 
     def _take(self) -> None:

@@ -9,7 +9,6 @@ import pytest
 from pyklient.broker import Broker
 from pyklient.broker.handlers import HANDLERS
 from pyklient.broker.refusal import ErrorCode
-from pyklient.errors import BrokerError, ClosedError, ConfigurationError
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -412,39 +411,6 @@ def test_committed_positions_go_with_their_topic(broker: Broker, client: WireCli
     client.ask(DeleteTopicsRequest(topic_names=["t"]), DeleteTopicsResponse, 3)
     broker.create_topic("t")
     assert fetch_committed(client, 7, bytes(16))[0] == (-1, "")
-
-
-def test_create_topic_says_what_is_wrong(broker: Broker) -> None:
-    broker.create_topic("t")
-    with pytest.raises(BrokerError, match="already exists") as told:
-        broker.create_topic("t")
-    assert told.value.name == "TOPIC_ALREADY_EXISTS"
-    with pytest.raises(BrokerError, match="unknown topic setting"):
-        broker.create_topic("u", config={"retention": "1"})
-
-
-def test_options_are_checked_and_the_nearest_name_is_given() -> None:
-    with pytest.raises(ConfigurationError, match="did you mean 'segment_bytes'"):
-        Broker(segment_byte=5)
-    with pytest.raises(ConfigurationError, match="between"):
-        Broker(num_partitions=0)
-    with pytest.raises(ConfigurationError, match="must be bool"):
-        Broker(auto_create_topics=1)
-
-
-def test_a_closed_broker_says_so_and_leaves_neither_thread_nor_directory() -> None:
-    broker = Broker()
-    with pytest.raises(ClosedError):
-        broker.bootstrap_servers  # noqa: B018
-    with broker:
-        directory = broker.data_dir
-        assert directory.is_dir()
-        assert not broker.wait(timeout=0.01)
-    assert not directory.exists()
-    assert broker.wait(timeout=5)
-    assert "pyklient-broker" not in {thread.name for thread in threading.enumerate()}
-    with pytest.raises(ClosedError):
-        broker.create_topic("t")
 
 
 def test_a_broker_can_be_started_again_and_remembers(tmp_path: Path) -> None:

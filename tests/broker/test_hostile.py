@@ -4,6 +4,7 @@ import resource
 import socket
 import struct
 import zlib
+from contextlib import ExitStack
 from random import Random
 
 import pytest
@@ -125,23 +126,22 @@ def test_only_produce_requests_may_be_large(broker: Broker) -> None:
 
 
 def test_all_large_requests_together_are_bounded() -> None:
-    with Broker(request_memory_bytes=8 << 20) as broker:
+    with Broker(request_memory_bytes=8 << 20) as broker, ExitStack() as stack:
         broker.create_topic("t")
-        sockets = []
-        for _ in range(4):
-            sock = socket.create_connection(("127.0.0.1", broker.port), timeout=DEADLINE)
-            sock.sendall(struct.pack(">ihh", 4 << 20, 0, 9) + bytes(3 << 20))
-            sockets.append(sock)
+        sockets = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", broker.port), timeout=DEADLINE))
+            for _ in range(4)
+        ]
         refused = 0
         for sock in sockets:
-            sock.settimeout(0.3)
             try:
+                sock.sendall(struct.pack(">ihh", 4 << 20, 0, 9) + bytes(3 << 20))
+                sock.settimeout(0.3)
                 refused += sock.recv(1) == b""
-            except ConnectionResetError:
+            except ConnectionError:
                 refused += 1
             except TimeoutError:
                 pass
-            sock.close()
         assert 1 <= refused < 4
         with WireClient(broker) as client:
             assert client.produce("t", 0, batch()).error_code == 0

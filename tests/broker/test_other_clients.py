@@ -1,5 +1,6 @@
 """Clients that know nothing of pyklient, against the reference broker."""
 
+import asyncio
 import importlib
 import threading
 import time
@@ -19,6 +20,7 @@ with warnings.catch_warnings():
         "ignore", DeprecationWarning
     )  # kafka-python reads its message definitions as it is imported
     kafka: Any = importlib.import_module("kafka")
+aiokafka: Any = importlib.import_module("aiokafka")
 admin_of_confluent: Any = importlib.import_module("confluent_kafka.admin")
 
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
@@ -315,3 +317,30 @@ def test_times_are_found_by_both(broker: Broker) -> None:
         partition = kafka.TopicPartition("t", 0)
         assert other.offsets_for_times({partition: stamp})[partition].offset == 50
         assert other.end_offsets([partition]) == {partition: 250}
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_aiokafka_produces_and_its_group_reads(broker: Broker, codec: str) -> None:
+    broker.create_topic("t", 2)
+
+    async def there_and_back() -> dict[tuple[int, int], tuple[Any, ...]]:
+        compression = None if codec == "none" else codec
+        where = broker.bootstrap_servers
+        async with aiokafka.AIOKafkaProducer(
+            bootstrap_servers=where, compression_type=compression
+        ) as producer:
+            for at in range(COUNT):
+                key, value, stamp, headers = expected(at)
+                await producer.send("t", value, key, partition=at % 2, timestamp_ms=stamp, headers=headers)
+            await producer.flush()
+        found: dict[tuple[int, int], tuple[Any, ...]] = {}
+        consumer = aiokafka.AIOKafkaConsumer(
+            "t", bootstrap_servers=where, group_id="g", auto_offset_reset="earliest"
+        )
+        async with consumer, asyncio.timeout(DEADLINE):
+            while len(found) < COUNT:
+                one = await consumer.getone()
+                found[one.partition, one.offset] = (one.key, one.value, one.timestamp, list(one.headers))
+        return found
+
+    assert asyncio.run(there_and_back()) == ALL

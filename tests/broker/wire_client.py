@@ -2,9 +2,8 @@
 
 import socket
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Protocol, Self, TypeVar
 
-from pyklient.broker import Broker
 from pyklient.protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -20,10 +19,17 @@ _M = TypeVar("_M", bound=Message)
 DEADLINE = 20.0
 
 
+class Listening(Protocol):
+    """A broker of this process or of another."""
+
+    @property
+    def port(self) -> int: ...
+
+
 class WireClient:
     """One connection to *broker*."""
 
-    def __init__(self, broker: Broker, client_id: str = "tests") -> None:
+    def __init__(self, broker: Listening, client_id: str = "tests") -> None:
         self.socket = socket.create_connection(("127.0.0.1", broker.port), timeout=DEADLINE)
         self._wire = ClientWire(client_id)
 

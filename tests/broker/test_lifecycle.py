@@ -1,0 +1,131 @@
+"""Starting, stopping, forking and misusing a Broker object."""
+
+import os
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from pyklient.broker import Broker
+from pyklient.errors import (
+    BrokerConnectionError,
+    BrokerError,
+    ClosedError,
+    ConfigurationError,
+    ForkError,
+)
+from pyklient.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+from tests.broker.wire_client import WireClient
+
+
+def test_create_topic_says_what_is_wrong(broker: Broker) -> None:
+    broker.create_topic("t")
+    with pytest.raises(BrokerError, match="already exists") as told:
+        broker.create_topic("t")
+    assert told.value.name == "TOPIC_ALREADY_EXISTS"
+    with pytest.raises(BrokerError, match="unknown topic setting"):
+        broker.create_topic("u", config={"retention": "1"})
+
+
+def test_options_are_checked_and_the_nearest_name_is_given() -> None:
+    with pytest.raises(ConfigurationError, match="did you mean 'segment_bytes'"):
+        Broker(segment_byte=5)
+    with pytest.raises(ConfigurationError, match="between"):
+        Broker(num_partitions=0)
+    with pytest.raises(ConfigurationError, match="must be bool"):
+        Broker(auto_create_topics=1)
+
+
+def test_a_closed_broker_says_so_and_leaves_neither_thread_nor_directory() -> None:
+    broker = Broker()
+    with pytest.raises(ClosedError):
+        broker.bootstrap_servers  # noqa: B018
+    with broker:
+        directory = broker.data_dir
+        assert directory.is_dir()
+        assert not broker.wait(timeout=0.01)
+    assert not directory.exists()
+    assert broker.wait(timeout=5)
+    assert "pyklient-broker" not in {thread.name for thread in threading.enumerate()}
+    with pytest.raises(ClosedError):
+        broker.create_topic("t")
+
+
+def test_a_broker_started_again_takes_the_same_port() -> None:
+    broker = Broker()
+    with broker:
+        first = broker.port
+    with broker:
+        assert broker.port == first
+
+
+def test_a_port_in_use_is_an_error_that_names_it(broker: Broker) -> None:
+    with pytest.raises(BrokerConnectionError, match=f"cannot listen on 127.0.0.1:{broker.port}"):
+        Broker(port=broker.port).start()
+
+
+def test_a_directory_in_use_is_an_error_and_the_port_is_free_again(tmp_path: Path) -> None:
+    with Broker(data_dir=tmp_path / "data"):
+        second = Broker(data_dir=tmp_path / "data")
+        with pytest.raises(ConfigurationError, match="in use"):
+            second.start()
+    with second:
+        assert second.port
+
+
+def test_damaged_facts_are_an_error_at_the_start_and_leave_no_thread(tmp_path: Path) -> None:
+    (tmp_path / "broker.json").write_text(
+        '{"topics": {"t": {"id": "no hex", "configs": {}, "partitions": 1}}}'
+    )
+    with pytest.raises(ValueError, match="non-hexadecimal"):
+        Broker(data_dir=tmp_path).start()
+    assert "pyklient-broker" not in {thread.name for thread in threading.enumerate()}
+
+
+def test_listening_everywhere_needs_an_address_for_clients() -> None:
+    with pytest.raises(ConfigurationError, match="advertised_host"):
+        Broker(host="0.0.0.0")
+    with Broker(host="0.0.0.0", advertised_host="localhost") as broker:
+        assert broker.bootstrap_servers == f"localhost:{broker.port}"
+        with socket.create_connection(("127.0.0.1", broker.port), timeout=5):
+            pass
+
+
+def test_a_broker_is_not_pickled(broker: Broker) -> None:
+    with pytest.raises(TypeError, match="bootstrap_servers"):
+        pickle.dumps(broker)
+
+
+def test_a_forked_child_is_told_and_leaves_the_broker_alone(broker: Broker, client: WireClient) -> None:
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            broker.create_topic("t")
+        except ForkError:
+            os.write(writer, b"told")
+        finally:
+            os._exit(0)
+    os.close(writer)
+    assert os.read(reader, 10) == b"told"
+    os.close(reader)
+    assert os.waitpid(child, 0)[1] == 0
+    assert client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0).error_code == 0
+
+
+def test_a_broker_left_open_is_closed_at_exit_with_a_warning(tmp_path: Path) -> None:
+    program = "from pyklient.broker import Broker; print(Broker().start().data_dir)"
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert "ResourceWarning" in done.stderr
+    assert "was left open" in done.stderr
+    assert not Path(done.stdout.strip()).exists()
