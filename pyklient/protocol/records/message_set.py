@@ -41,6 +41,7 @@ _AFTER_CRC: Final = (Struct(">bB"), Struct(">bBq"))
 _CRC: Final = Struct(">I")
 _TIMESTAMP: Final = Struct(">q")
 _SIZE: Final = Struct(">i")
+_OFFSET_AND_SIZE: Final = Struct(">qi")
 _NULL: Final = b"\xff\xff\xff\xff"
 
 
@@ -62,7 +63,7 @@ def encode_entry(
         value or b"",
     )
     body = b"".join(parts)
-    return b"".join((offset.to_bytes(8, "big"), _SIZE.pack(len(body) + 4), _CRC.pack(zlib.crc32(body)), body))
+    return b"".join((_OFFSET_AND_SIZE.pack(offset, len(body) + 4), _CRC.pack(zlib.crc32(body)), body))
 
 
 def encode_set(
