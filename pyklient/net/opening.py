@@ -7,6 +7,7 @@ import logging
 import random
 import ssl
 from collections.abc import Callable
+from importlib.metadata import version as package_version
 
 from pyklient.config import ClientConfig
 from pyklient.errors import (
@@ -31,7 +32,8 @@ __all__ = ["NoVersionsError", "open_connection"]
 
 log = logging.getLogger("pyklient.net")
 
-_SOFTWARE_NAME, _SOFTWARE_VERSION = "pyklient", "0.1.0"
+_SOFTWARE_NAME = "pyklient"
+_SOFTWARE_VERSION = package_version("pyklient").replace("+", "-")  # brokers refuse a plus (KIP-511)
 _UNSUPPORTED_VERSION = 35
 _PROBE_TIME = 0.5
 _WANTS_TLS = "its listener wants TLS (set security_protocol to SSL or SASL_SSL)"
@@ -126,7 +128,7 @@ def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[in
         response: ApiVersionsResponse = connection.exchange(request, version, deadline)
         if response.error_code == _UNSUPPORTED_VERSION:
             known = [api.max_version for api in response.api_keys if api.api_key == request.api_key]
-            version = min(version - 1, known[0]) if known else 0
+            version = max(0, min(version - 1, known[0])) if known else 0
             response = connection.exchange(request, version, deadline)
     except BrokerConnectionError as error:
         raise NoVersionsError(

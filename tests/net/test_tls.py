@@ -1,5 +1,6 @@
 """TLS: both directions at once, and what each kind of wrong certificate or port is called."""
 
+import contextlib
 import os
 import socket
 import ssl
@@ -43,6 +44,10 @@ def ask_metadata(broker: ScriptedBroker | RawServer, **options: Any) -> None:
         client.connection(-1, Purpose.OTHER, 2).ask(MetadataRequest(topics=[]), 2)
     finally:
         client.close()
+
+
+def patience(seconds: float = 10.0) -> Deadline:
+    return Deadline(seconds, lambda: KafkaTimeoutError("time is up"))
 
 
 def refusal(broker: ScriptedBroker | RawServer, **options: Any) -> KafkaError:
@@ -148,6 +153,30 @@ def test_files_that_are_not_what_they_should_be_are_named(option: str, tmp_path:
         assert option in str(caught.value)
 
 
+def test_a_refusal_is_read_though_the_broker_has_hung_up_already(certificates: Certificates) -> None:
+    hung_up = threading.Event()
+    context = server_context(certificates.server, certificates.authority)
+
+    def refuse(sock: socket.socket) -> None:
+        with contextlib.suppress(ssl.SSLError):
+            context.wrap_socket(sock, server_side=True)
+        sock.close()
+        hung_up.set()
+
+    def keep_sending(transport: TlsTransport) -> None:
+        for _ in range(100):
+            transport.send([bytes(1000)], patience())
+            time.sleep(0.01)
+
+    trusting = ssl.create_default_context(cafile=str(certificates.authority))
+    with RawServer(refuse) as server, socket.create_connection((server.host, server.port)) as sock:
+        transport = TlsTransport(TcpTransport(sock, "peer"), "peer", trusting, "127.0.0.1", threading.Lock())
+        transport.handshake(patience())
+        assert hung_up.wait(5)
+        with pytest.raises(AuthenticationError, match="ssl_keystore_location"):
+            keep_sending(transport)
+
+
 def test_large_requests_and_answers_cross_each_other(certificates: Certificates) -> None:
     """Each side sends more than all buffers hold before it reads: no lock may be held while waiting."""
     size = 6_000_000
@@ -164,9 +193,6 @@ def test_large_requests_and_answers_cross_each_other(certificates: Certificates)
                 tls.sendall(data)
                 remaining -= len(data)
             echoed.wait(5)
-
-    def patience(seconds: float = 10.0) -> Deadline:
-        return Deadline(seconds, lambda: KafkaTimeoutError("time is up"))
 
     client_context = ssl.create_default_context(cafile=str(certificates.authority))
     with RawServer(echo) as server, socket.create_connection((server.host, server.port)) as sock:
