@@ -98,6 +98,7 @@ class Segment:
     def descriptor(self) -> int:
         if self._fd is None:
             self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self.index.path.touch()
         return self._fd
 
     def modified_ms(self) -> int:

@@ -32,5 +32,6 @@ def test_dump_log_segments_reads_segments_and_finds_indexes_in_step(tmp_path: Pa
     assert offsets == list(range(1000))
     indexes = ",".join(str(log.with_suffix(".index")) for log in logs)
     checked = dumped("--index-sanity-check", "--files", indexes)
-    assert checked.count("passed sanity check") == len(logs)
+    assert checked.count("passed sanity check") + checked.count("is empty") == len(logs)
+    assert checked.count("passed sanity check") > 2
     assert "Mismatches" not in dumped("--files", indexes)
