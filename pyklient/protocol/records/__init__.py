@@ -11,7 +11,7 @@ from pyklient.protocol.records.compression import (
     compress,
     decompress,
 )
-from pyklient.protocol.records.conversion import assign_offsets, convert, validate_produce
+from pyklient.protocol.records.conversion import assign_offsets, convert
 from pyklient.protocol.records.layout import (
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -43,5 +43,4 @@ __all__ = [
     "decompress",
     "encode_batch",
     "iter_batches",
-    "validate_produce",
 ]

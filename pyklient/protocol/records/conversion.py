@@ -1,20 +1,16 @@
-"""What a broker does to record bytes: check what a producer sent, number it, and convert between formats."""
+"""What a broker does to record bytes: number them, and convert them between formats."""
 
 from collections.abc import Sequence
-from typing import Final
 
 from crc32c import crc32c
 
-from pyklient.errors import CorruptRecordError
 from pyklient.protocol.records.batch import RecordBatch, encode_batch, iter_batches
 from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED, Compression
 from pyklient.protocol.records.layout import (
     ATTRIBUTES_AT,
     CRC_AT,
     LEADER_EPOCH_AT,
-    LOG_APPEND_TIME,
     MAX_TIMESTAMP_AT,
-    NO_PRODUCER_ID,
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
     Buffer,
@@ -22,53 +18,7 @@ from pyklient.protocol.records.layout import (
 )
 from pyklient.protocol.records.message_set import encode_set
 
-__all__ = ["assign_offsets", "convert", "validate_produce"]
-
-_FIRST_WITH_FORMAT_2_ONLY: Final = 3
-"""The Produce version from which a partition's records are exactly one batch of format 2."""
-
-
-def validate_produce(
-    buffer: Buffer, api_version: int, *, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
-) -> bytearray:
-    """The records of one partition in a Produce request as one writable batch of format 2, numbered from 0.
-
-    Older formats, which Produce 0 to 2 may carry, are converted. Raises CorruptRecordError for what a broker
-    refuses: a bad checksum, a batch cut off, none or several where one is due, a control batch,
-    LogAppendTime, offsets or counts that are not what the records say. UnsupportedCodecError and
-    MessageTooLargeError as in :meth:`RecordBatch.records`.
-    """
-    batches = list(iter_batches(buffer))
-    if sum(batch.size for batch in batches) != len(buffer) or not batches:
-        raise CorruptRecordError(f"{len(buffer)} bytes from a producer are not whole batches")
-    for batch in batches:
-        batch.verify()
-        if batch.timestamp_type == LOG_APPEND_TIME:
-            raise CorruptRecordError("a producer may not send LogAppendTime: that is the broker's to set")
-    if api_version >= _FIRST_WITH_FORMAT_2_ONLY or batches[0].magic == 2:
-        if len(batches) != 1 or batches[0].magic != 2:
-            raise CorruptRecordError(
-                f"Produce {api_version} carries one batch of format 2 per partition, not {len(batches)} of "
-                f"format {batches[0].magic}"
-            )
-        _check_new_batch(batches[0], max_decompressed)
-        return bytearray(buffer)
-    return bytearray(_lift(batches, max_decompressed))
-
-
-def _check_new_batch(batch: RecordBatch, max_decompressed: int) -> None:
-    """Raises CorruptRecordError unless a producer may send this batch of format 2."""
-    if batch.is_control:
-        raise CorruptRecordError("a producer may not write control batches")
-    if batch.count < 1 or batch.last_offset - batch.base_offset != batch.count - 1:
-        raise CorruptRecordError(
-            f"a producer's batch of {batch.count} records ends at offset delta "
-            f"{batch.last_offset - batch.base_offset}"
-        )
-    if batch.producer_id != NO_PRODUCER_ID and (batch.producer_epoch < 0 or batch.base_sequence < 0):
-        raise CorruptRecordError("a batch with a producer id needs an epoch and a sequence number")
-    # strictly rising within 0 … count - 1, so exactly those
-    batch.records(max_decompressed)
+__all__ = ["assign_offsets", "convert"]
 
 
 def assign_offsets(
@@ -81,7 +31,7 @@ def assign_offsets(
 
     Offset and leader epoch stand outside the checksum; only *log_append_time_ms*, which replaces the
     producer's timestamps, makes it be computed anew. Returns the offset after the last record, and the
-    latest timestamp. Raises ValueError for older formats: a broker stores what ``validate_produce`` returns.
+    latest timestamp. Raises ValueError for older formats, which may have offsets inside a compressed set.
     """
     view = memoryview(buffer)
     next_offset = base_offset
