@@ -69,7 +69,8 @@ def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[tuple[str, in
         host, colon, port = text.rpartition(":")
         if not colon or text.endswith("]"):
             host, port = text, "9092"
-        if not host or "://" in text or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
+        named = host and "://" not in text and not any(map(str.isspace, text))
+        if not named or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
             raise ConfigurationError(f"bootstrap_servers: {text!r} is not host:port, e.g. 'localhost:9092'")
         found.append((host.strip("[]"), int(port)))
     if not found:
