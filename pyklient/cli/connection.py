@@ -21,6 +21,8 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 _SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
+_FASTER = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
+"""A person waits: less patience than the library has, where nothing else is said."""
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
 
 
@@ -63,7 +65,7 @@ class Settings:
             texts |= {name: text for name, text in given.items() if name in known or name not in others}
         texts["bootstrap_servers"] = self.servers
         typed = {name: _typed(known[name], text) if name in known else text for name, text in texts.items()}
-        return typed | own
+        return {name: value for name, value in _FASTER.items() if name in known} | typed | own
 
     def _servers(self) -> str | None:
         named = (

@@ -19,6 +19,14 @@ __all__ = ["consume"]
 
 _BATCH: Final = 1_000
 _LOOK: Final = 0.2
+_OF_MEMBERS: Final = (
+    "auto_commit_interval_ms",
+    "auto_offset_reset",
+    "enable_auto_commit",
+    "group_id",
+    "group_instance_id",
+)
+"""Options that a configuration file may have for members of a group, and that mean nothing to read()."""
 
 
 @click.command(
@@ -143,8 +151,11 @@ def _mention_missing(topics: Sequence[str], settings: Settings) -> None:
 
 
 def _write_what_is_there(topics: Sequence[str], settings: Settings, out: _Output) -> None:
-    for topic in topics:
-        for batch in read(topic=topic, **settings.options(ConsumerConfig)).batches(max_records=_BATCH):
-            out.write(batch)
+    options = settings.options(ConsumerConfig)
+    for name in _OF_MEMBERS:
+        options.pop(name, None)
+    with read(topics=topics, **options) as messages:
+        for batch in messages.batches(max_records=_BATCH):
+            out.write(batch[: out.room])
             if out.enough():
                 return

@@ -25,11 +25,20 @@ from pyklient.errors import KafkaError
 
 __all__ = ["run"]
 
+_log = logging.getLogger("pyklient.cli")
+
 _FAILED: Final = 1
 _CALLED_WRONGLY: Final = 2
 _INTERRUPTED: Final = 128 + signal.SIGINT
 _PIPE_CLOSED: Final = 128 + signal.SIGPIPE
 _TERMINATED: Final = 128 + signal.SIGTERM
+
+
+class _Sentence(logging.Formatter):
+    """A log record as one line, without its traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return f"pyklient: {' '.join(record.getMessage().split())}"
 
 
 class _Command(click.Group):
@@ -57,10 +66,13 @@ class _Command(click.Group):
 def pyklient(context: click.Context, verbose: int) -> None:
     """Apache Kafka from the shell: write, read, look after topics and groups, run a broker for tests."""
     context.obj = verbose
-    level = {0: logging.ERROR, 1: logging.INFO}.get(verbose, logging.DEBUG)
-    logging.basicConfig(
-        stream=sys.stderr, level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    handler = logging.StreamHandler(sys.stderr)
+    if verbose:
+        handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    else:
+        handler.setFormatter(_Sentence())
+    level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
+    logging.basicConfig(handlers=[handler], level=level)
 
 
 for command in (produce, consume, topics, groups, broker, demo, info):
@@ -69,9 +81,19 @@ for command in (produce, consume, topics, groups, broker, demo, info):
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; its exit code. Never a traceback, unless asked for with ``-vv``."""
-    signal.signal(signal.SIGTERM, _terminate)
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        return _run(arguments)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _run(arguments: Sequence[str]) -> int:
     try:
         code = pyklient.main(list(arguments), prog_name="pyklient", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        return _CALLED_WRONGLY
     except click.UsageError as error:
         _complain(f"{error.format_message().rstrip('.')}; see {_path(error)} --help")
         return _CALLED_WRONGLY
@@ -80,10 +102,13 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
-    except (KafkaError, OSError, ValueError) as error:
-        if logging.getLogger().isEnabledFor(logging.DEBUG):
-            logging.getLogger("pyklient.cli").debug("failed", exc_info=True)
+    except (KafkaError, OSError) as error:
+        _log.debug("failed", exc_info=True)
         _complain(str(error) or type(error).__name__)
+        return _FAILED
+    except Exception as error:
+        _log.debug("failed", exc_info=True)
+        _complain(f"unexpected {type(error).__name__}: {error}; run with -vv for where, and please report it")
         return _FAILED
     return code if isinstance(code, int) else 0
 

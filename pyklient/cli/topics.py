@@ -47,7 +47,7 @@ Example:
     "-r", "--replication-factor", type=int, default=1, show_default=True, help="-1: the cluster's default."
 )
 @click.option(
-    "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="A setting of the topic; repeatable."
+    "--set", "given", metavar="NAME=VALUE", multiple=True, help="A setting of the topic; repeatable."
 )
 @click.option("--if-not-exists", is_flag=True, help="Fine if it is there already, whatever its partitions.")
 @connection_options
@@ -55,12 +55,12 @@ def create(
     topic: str,
     partitions: int,
     replication_factor: int,
-    pairs: tuple[str, ...],
+    given: tuple[str, ...],
     if_not_exists: bool,
     settings: Settings,
 ) -> None:
     """Create TOPIC; returns when each partition has a leader."""
-    config = dict(_setting(pair) for pair in pairs)
+    config = dict(_setting(pair) for pair in given)
     with _admin(settings) as admin, _fine_if(if_not_exists, "TOPIC_ALREADY_EXISTS"):
         admin.create_topic(topic, partitions, replication_factor, config)
 

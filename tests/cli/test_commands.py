@@ -160,7 +160,6 @@ def test_info_says_what_runs(pyklient: Pyklient) -> None:
 @pytest.mark.parametrize(
     ("arguments", "complaint"),
     [
-        ([], "Missing command"),
         (["produce"], "Missing argument 'TOPIC'; see pyklient produce --help"),
         (["consume"], "Missing argument 'TOPIC…'"),
         (["no-such"], "No such command 'no-such'"),
@@ -188,7 +187,7 @@ def test_a_wrong_call_is_one_sentence_and_code_two(
     [
         (["topics", "list", "-b", "nowhere"], "nowhere"),
         (["topics", "list", "-b", "127.0.0.1:1", "-X", "default_api_timeout_ms=300"], "127.0.0.1:1"),
-        (["topics", "list", "-b", "not a server"], "is not host:port"),
+        (["topics", "list", "-b", "server:port"], "is not host:port"),
         (["consume", "no-such-topic", "--to-end"], "UNKNOWN_TOPIC_OR_PARTITION"),
         (["produce", "t", "-X", "client.idd=1"], "did you mean 'client_id'"),
         (["groups", "describe", "no-such-group"], "GROUP_ID_NOT_FOUND"),
@@ -203,6 +202,15 @@ def test_a_failure_is_one_sentence_and_code_one(
     assert complaint in done.err
     assert done.err.startswith("pyklient: ")
     assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize("arguments", [[], ["topics"], ["groups"]])
+def test_a_command_that_wants_another_one_shows_which_there_are(
+    pyklient: Pyklient, arguments: list[str]
+) -> None:
+    done = pyklient(*arguments)
+    assert (done.code, done.out) == (2, b"")
+    assert "Commands:" in done.err
 
 
 @pytest.mark.parametrize(

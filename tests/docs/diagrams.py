@@ -6,6 +6,7 @@
 import re
 from collections.abc import Mapping
 from enum import Enum
+from typing import TypeVar
 
 from pyklient.broker import group_states
 from pyklient.consumer.group import states
@@ -13,10 +14,13 @@ from tests.docs.markdown import ROOT
 
 __all__ = ["DIAGRAMS", "PAGE", "drawn"]
 
+_State = TypeVar("_State", bound=Enum)
+_Event = TypeVar("_Event", bound=Enum)
+
 PAGE = ROOT / "docs" / "groups.md"
 
 
-def _diagram(table: Mapping[tuple[Enum, Enum], Enum], first: Enum) -> str:
+def _diagram(table: Mapping[tuple[_State, _Event], _State], first: _State) -> str:
     lines = ["stateDiagram-v2", f"    [*] --> {first.value}"]
     for (state, event), following in table.items():
         label = event.value if isinstance(event, str) else event.name.lower().replace("_", " ")
@@ -35,7 +39,7 @@ def drawn(text: str) -> str:
     """The page *text* with its diagrams as the tables have them now."""
     for name, diagram in DIAGRAMS.items():
         pattern = rf"(<!-- diagram: {name} -->\n```mermaid\n).*?(```\n)"
-        text, count = re.subn(pattern, lambda found, new=diagram: found[1] + new + found[2], text, flags=re.S)
+        text, count = re.subn(pattern, rf"\g<1>{diagram}\g<2>", text, flags=re.DOTALL)
         assert count == 1, f"{PAGE.name} has {count} diagrams called {name}"
     return text
 

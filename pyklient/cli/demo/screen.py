@@ -65,7 +65,7 @@ def _lines(console: Console, total: int) -> Callable[[State], None]:
 def show_outcome(console: Console, outcome: Outcome, airlines: Mapping[str, str]) -> None:
     """The tables by carrier and by partition, the rates, and the one sentence."""
     if not console.is_terminal:
-        console = Console(file=console.file, width=100)
+        console = Console(file=console.file, width=120)
     console.print(_by_carrier(outcome, airlines))
     console.print(_by_partition(outcome))
     sent, read = outcome.sent.counts.total(), outcome.read.counts.total()
