@@ -32,7 +32,17 @@ class Commits:
         self._sent: Future[dict[TopicPartition, int]] | None = None
 
     def begin(self, assignment: Assignment) -> None:
-        """A new assignment starts from what is committed."""
+        """A new assignment starts from what is committed. What concerns older ones is forgotten, unless it is
+        still to be committed."""
+        for stream in self._streams:
+            stream.forget(
+                [
+                    each
+                    for each, (offset, generation) in stream.handed(in_hand=True).items()
+                    if self._committed.get(each) == offset
+                    or (each in assignment.starts and not assignment.holds(each, generation))
+                ]
+            )
         self._committed = {
             partition: start.offset for partition, start in assignment.starts.items() if start is not None
         }
@@ -89,18 +99,28 @@ class Commits:
     def _handed(
         self, streams: Sequence[KafkaStream], *, in_hand: bool
     ) -> dict[TopicPartition, tuple[OffsetAndMetadata, int]]:
-        """How far each partition has come, where that is not committed yet."""
+        """How far each partition has come, where that is not committed yet.
+
+        A partition that somebody committed with its message in hand stays so: leaving that message out
+        would take the commit back.
+        """
         found: dict[TopicPartition, Handed] = {}
+        settled: set[TopicPartition] = set()
         for stream in streams:
             counts = in_hand and not stream.is_held_elsewhere()
             for partition, handed in stream.handed(in_hand=counts).items():
                 # A partition may have moved from one of our streams to another.
                 if partition not in found or handed[::-1] > found[partition][::-1]:
                     found[partition] = handed
+            settled.update(
+                partition
+                for partition, handed in stream.handed(in_hand=True).items()
+                if self._committed.get(partition) == handed.offset
+            )
         return {
             partition: (OffsetAndMetadata(handed.offset), handed.generation)
             for partition, handed in found.items()
-            if self._committed.get(partition) != handed.offset
+            if partition not in settled and self._committed.get(partition) != handed.offset
         }
 
     def _store(self, wanted: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]], deadline: float) -> None:

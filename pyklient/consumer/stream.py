@@ -347,6 +347,8 @@ class KafkaStream:
         """End the iteration for good, once what is in hand is done with."""
         with self._condition:
             self._ended = True
+            if self._reader is threading.current_thread():
+                self._reader = None  # a loop of the thread that ends it asks for nothing meanwhile
             self._condition.notify_all()
         self.revoke()
 

@@ -1,0 +1,31 @@
+"""One reference broker for all tests of the consumer; each makes topics of its own."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from pyklient.broker import Broker
+from tests.consumer.feed import Feed, wait_for
+
+
+@pytest.fixture(scope="package")
+def _broker() -> Iterator[Broker]:
+    with Broker(auto_create_topics=False) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="package")
+def feed(_broker: Broker) -> Iterator[Feed]:
+    with Feed(_broker) as feed:
+        yield feed
+
+
+@pytest.fixture(autouse=True)
+def _no_thread_left() -> Iterator[None]:
+    yield
+    names = ("pyklient-fetcher", "pyklient-finder", "pyklient-group", "pyklient-topics")
+    wait_for(
+        lambda: not [each.name for each in threading.enumerate() if each.name.startswith(names)],
+        f"the end of {[each.name for each in threading.enumerate()]}",
+    )

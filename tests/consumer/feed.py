@@ -1,0 +1,98 @@
+"""Fills topics of a reference broker and looks at what groups have committed, without a producer."""
+
+import itertools
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from pyklient.broker import Broker
+from pyklient.config import ClientConfig
+from pyklient.consumer.group.dialogues import Member
+from pyklient.consumer.offsets import fetch_offsets
+from pyklient.model import TopicPartition
+from pyklient.net.client import NetworkClient
+from pyklient.net.conversation import CONTROLLER, Ask, Conversation, Refresh
+from pyklient.protocol.messages import CreatePartitionsRequest, ProduceRequest
+from pyklient.protocol.records import NewRecord, encode_batch
+
+__all__ = ["Feed", "wait_for"]
+
+_PATIENCE = 10.0
+_numbers = itertools.count(1)
+
+
+def wait_for(condition: Callable[[], Any], what: str) -> None:
+    """Return once *condition* holds; fail after a while."""
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline, f"never came: {what}"
+        time.sleep(0.01)
+
+
+class Feed:
+    """What a test has to do with its broker beside reading from it."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.bootstrap_servers = broker.bootstrap_servers
+        self._broker = broker
+        config = ClientConfig.from_options({"bootstrap_servers": broker.bootstrap_servers})
+        self._client = NetworkClient(config)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._client.close()
+
+    def name(self) -> str:
+        """A name that nobody has used."""
+        return f"n{next(_numbers)}"
+
+    def topic(self, partitions: int = 1, *texts: str, name: str | None = None) -> str:
+        """A new topic, with *texts* in its first partition."""
+        topic = name or self.name()
+        self._broker.create_topic(topic, partitions=partitions)
+        if texts:
+            self.send(topic, texts)
+        return topic
+
+    def grow(self, topic: str, total: int) -> None:
+        """Give *topic* more partitions."""
+        wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=total)
+        request = CreatePartitionsRequest(topics=[wanted], timeout_ms=5000)
+        response = self._client.play(_ask(CONTROLLER, request), _PATIENCE)
+        assert [each.error_code for each in response.results] == [0]
+
+    def send(self, topic: str, texts: Sequence[str | bytes], partition: int = 0, at: int = 0) -> None:
+        """Append one batch of *texts*, with *at* as their timestamp."""
+        values = [text.encode() if isinstance(text, str) else text for text in texts]
+        records = encode_batch([NewRecord(at, None, value, ()) for value in values])
+        data = ProduceRequest.TopicProduceData.PartitionProduceData(index=partition, records=records)
+        request = ProduceRequest(
+            acks=-1,
+            timeout_ms=5000,
+            topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[data])],
+        )
+        response = self._client.play(_produce(topic, partition, request), _PATIENCE)
+        (answer,) = response.responses[0].partition_responses
+        assert answer.error_code == 0
+
+    def committed(self, group: str, topic: str, partitions: int = 1) -> list[int | None]:
+        """What *group* has committed, partition by partition."""
+        member = Member(group, None, "range", 1, 1)
+        wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
+        found = self._client.play(fetch_offsets(member, wanted, stable=False), _PATIENCE)
+        return [None if (at := found[each]) is None else at.offset for each in wanted]
+
+
+def _ask(to: int, request: Any) -> Conversation[Any]:
+    return (yield Ask(to, request))
+
+
+def _produce(topic: str, partition: int, request: ProduceRequest) -> Conversation[Any]:
+    metadata = yield Refresh([topic])
+    leader = metadata.leader(TopicPartition(topic, partition))
+    return (yield Ask(leader.id, request, max_version=12))

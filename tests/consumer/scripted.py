@@ -1,0 +1,37 @@
+"""Plays a dialogue over a list of answers: no socket, no thread, no waiting."""
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pyklient.net.conversation import Ask, Conversation, Pause, Step
+from pyklient.protocol.schema import Message
+
+__all__ = ["names", "play"]
+
+T = TypeVar("T")
+
+
+def play(conversation: Conversation[T], answers: Iterable[Any]) -> tuple[T, list[Any]]:
+    """The result, and the requests that were asked. An exception among *answers* is thrown in."""
+    left = list(answers)
+    asked: list[Any] = []
+    try:
+        step: Step = next(conversation)
+        while True:
+            if isinstance(step, Pause):
+                step = conversation.send(None)
+                continue
+            if isinstance(step, Ask):
+                asked.append(step.request)
+            assert left, f"nothing left to answer {step} with"
+            answer = left.pop(0)
+            step = conversation.throw(answer) if isinstance(answer, Exception) else conversation.send(answer)
+    except StopIteration as end:
+        assert not left, f"never asked for: {left}"
+        result: T = end.value
+        return result, asked
+
+
+def names(asked: list[Message]) -> list[str]:
+    """The names of the requests."""
+    return [type(request).__name__ for request in asked]

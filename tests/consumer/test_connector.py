@@ -1,0 +1,421 @@
+import multiprocessing
+import pickle
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from pyklient.consumer.connector import ConsumerConnector
+from pyklient.errors import (
+    ClosedError,
+    ConfigurationError,
+    ConsumerTimeout,
+    ForkError,
+    KafkaTimeoutError,
+    MessageStreamsExistError,
+    OffsetOutOfRangeError,
+)
+from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.serialization import decode_json, decode_text
+from tests.consumer.feed import Feed
+from tests.consumer.pieces import until_raised, values
+
+QUICK: dict[str, Any] = {
+    "auto_offset_reset": "earliest",
+    "consumer_timeout_ms": 300,
+    "fetch_max_wait_ms": 50,
+}
+
+
+def connect(feed: Feed, group: str | None = None, **options: Any) -> ConsumerConnector:
+    return ConsumerConnector(feed.bootstrap_servers, group_id=group, **{**QUICK, **options})
+
+
+def test_streams_are_made_by_topic_and_each_reads_a_share(feed: Feed) -> None:
+    topic = feed.topic(4)
+    for partition in range(4):
+        feed.send(topic, [f"p{partition}"], partition)
+    with connect(feed, feed.name()) as connector:
+        streams = connector.create_message_streams({topic: 3}, value_decoder=decode_text)
+        assert [type(stream).__name__ for stream in streams[topic]] == ["KafkaStream"] * 3
+        shares = [{message.partition for message in until_raised(stream)} for stream in streams[topic]]
+    assert shares == [{0, 1}, {2}, {3}], "the range rule"
+
+
+def test_more_streams_than_partitions_leave_some_waiting(feed: Feed) -> None:
+    topic = feed.topic(1, "a")
+    with connect(feed, feed.name()) as connector:
+        first, second = connector.create_message_streams({topic: 2})[topic]
+        assert values(until_raised(first)) == ["a"]
+        assert until_raised(second) == []
+
+
+def test_one_stream_reads_several_topics(feed: Feed) -> None:
+    clicks, views = feed.topic(2, "click"), feed.topic(1, "view")
+    with connect(feed, feed.name()) as connector:
+        stream = connector.stream(clicks, views)
+        assert sorted(values(until_raised(stream))) == ["click", "view"]
+
+
+def test_decoders_make_the_keys_and_values(feed: Feed) -> None:
+    topic = feed.topic(1, '{"a": 1}')
+    with connect(feed, feed.name()) as connector:
+        stream = connector.stream(topic, key_decoder=decode_text, value_decoder=decode_json)
+        (message,) = islice(stream, 1)
+        assert (message.key, message.value) == (None, {"a": 1})
+
+
+def test_streams_are_made_once(feed: Feed) -> None:
+    topic = feed.topic()
+    with connect(feed, feed.name()) as connector:
+        connector.create_message_streams({topic: 1})
+        with pytest.raises(MessageStreamsExistError):
+            connector.create_message_streams({topic: 1})
+        with pytest.raises(MessageStreamsExistError):
+            connector.stream(topic)
+        with pytest.raises(MessageStreamsExistError):
+            connector.set_rebalance_listener(None)  # type: ignore[arg-type]  # refused before it is looked at
+
+
+def test_no_topics_at_all_is_allowed_and_owns_nothing(feed: Feed) -> None:
+    with connect(feed, feed.name()) as connector:
+        assert connector.create_message_streams({}) == {}
+
+
+@pytest.mark.parametrize("topics", [{"t": 0}, {"": 1}])
+def test_nonsense_is_refused_before_anything_happens(feed: Feed, topics: dict[str, int]) -> None:
+    with connect(feed, feed.name()) as connector:
+        with pytest.raises(ConfigurationError):
+            connector.create_message_streams(topics)
+        with pytest.raises(ConfigurationError):
+            connector.stream()
+
+
+def test_reading_goes_on_where_the_last_commit_was(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b", "c", "d"), feed.name()
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        stream = connector.stream(topic)
+        assert values(list(islice(stream, 2))) == ["a", "b"]
+        connector.commit_offsets()
+        assert values(list(islice(stream, 1))) == ["c"]
+    assert feed.committed(group, topic) == [2]
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        stream = connector.stream(topic)
+        assert values(list(islice(stream, 1))) == ["c"]
+        stream.commit_offsets()
+    assert feed.committed(group, topic) == [3]
+
+
+def test_a_stream_commits_its_own_partitions_only(feed: Feed) -> None:
+    topic, group = feed.topic(2, "a"), feed.name()
+    feed.send(topic, ["b"], partition=1)
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        first, second = connector.create_message_streams({topic: 2})[topic]
+        list(islice(first, 1)), list(islice(second, 1))
+        second.commit_offsets()
+        assert feed.committed(group, topic, 2) == [None, 1]
+
+
+def test_given_offsets_are_committed_as_they_are(feed: Feed) -> None:
+    topic, group = feed.topic(2, "a", "b", "c"), feed.name()
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        stream = connector.stream(topic)
+        list(islice(stream, 3))
+        connector.commit_offsets(
+            {TopicPartition(topic, 0): 1, TopicPartition(topic, 1): OffsetAndMetadata(7, "note")}
+        )
+        assert feed.committed(group, topic, 2) == [1, 7]
+        with pytest.raises(ValueError, match="offset -1 cannot be committed"):
+            connector.commit_offsets({TopicPartition(topic, 0): -1})
+
+
+def test_leaving_the_block_cleanly_commits_what_was_handed_out(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b", "c"), feed.name()
+    with connect(feed, group) as connector:
+        list(islice(connector.stream(topic), 2))
+    assert feed.committed(group, topic) == [2]
+
+
+def test_leaving_the_block_by_an_exception_does_not_commit_the_message_in_hand(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b", "c"), feed.name()
+
+    def work() -> None:
+        with connect(feed, group) as connector:
+            for message in connector.stream(topic):
+                if message.value == b"b":
+                    raise RuntimeError("cannot handle b")
+
+    with pytest.raises(RuntimeError, match="cannot handle b"):
+        work()
+    assert feed.committed(group, topic) == [1]
+
+
+def test_without_automatic_commit_nothing_is_committed_by_itself(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a"), feed.name()
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        list(islice(connector.stream(topic), 1))
+    assert feed.committed(group, topic) == [None]
+
+
+def test_automatic_commits_follow_the_loop_and_leave_out_what_is_in_hand(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b", "c"), feed.name()
+    with connect(feed, group, auto_commit_interval_ms=20) as connector:
+        loop = iter(connector.stream(topic))
+        next(loop), next(loop)
+        _until(lambda: feed.committed(group, topic) == [1])
+        time.sleep(0.1)
+        assert feed.committed(group, topic) == [1], "message 1 is in hand"
+        next(loop)
+        _until(lambda: feed.committed(group, topic) == [2])
+
+
+def _until(condition: Any) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_new_groups_begin_where_auto_offset_reset_says(feed: Feed) -> None:
+    topic = feed.topic(1, "old")
+    with connect(feed, feed.name(), auto_offset_reset="latest") as connector:
+        stream = connector.stream(topic)
+        assert until_raised(stream) == []
+        feed.send(topic, ["new"])
+        assert values(list(islice(stream, 1))) == ["new"]
+    with connect(feed, feed.name(), auto_offset_reset="none") as connector:
+        stream = connector.stream(topic)
+        with pytest.raises(OffsetOutOfRangeError, match="auto_offset_reset is none"):
+            next(iter(stream))
+
+
+@pytest.mark.parametrize(("reset", "found"), [("earliest", ["a", "b"]), ("latest", [])])
+def test_a_committed_offset_beyond_the_log_is_reset(feed: Feed, reset: str, found: list[str]) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    with connect(feed, group) as connector:
+        connector.stream(topic)
+        connector.commit_offsets({TopicPartition(topic, 0): 100})
+    with connect(feed, group, auto_offset_reset=reset) as connector:
+        assert values(until_raised(connector.stream(topic))) == found
+
+
+def test_an_offset_beyond_the_log_is_an_error_where_nothing_resets_it(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a"), feed.name()
+    with connect(feed, group) as connector:
+        connector.stream(topic)
+        connector.commit_offsets({TopicPartition(topic, 0): 100})
+    with connect(feed, group, auto_offset_reset="none") as connector:
+        stream = connector.stream(topic)
+        for _ in range(2):
+            with pytest.raises(OffsetOutOfRangeError, match=f"{topic}-0 at offset 100"):
+                next(iter(stream))
+
+
+def test_without_a_group_everything_is_read_and_nothing_committed(feed: Feed) -> None:
+    topic = feed.topic(2, "a")
+    feed.send(topic, ["b"], partition=1)
+    with connect(feed) as connector:
+        stream = connector.stream(topic)
+        assert sorted(values(until_raised(stream))) == ["a", "b"]
+        with pytest.raises(ConfigurationError, match="set group_id"):
+            connector.commit_offsets()
+        with pytest.raises(ConfigurationError, match="set group_id"):
+            stream.commit_offsets()
+
+
+def test_without_a_group_new_partitions_and_topics_are_read_from_their_start(feed: Feed) -> None:
+    topic, later = feed.topic(1, "a"), feed.name()
+    options: dict[str, Any] = {
+        "auto_offset_reset": "latest",
+        "metadata_max_age_ms": 50,
+        "consumer_timeout_ms": 5000,
+    }
+    with connect(feed, **options) as connector:
+        loop = iter(connector.stream(topic, later))
+        feed.grow(topic, 2)
+        feed.send(topic, ["b"], partition=1)
+        assert next(loop).value == b"b"
+        feed.topic(1, "c", name=later)
+        assert next(loop).value == b"c"
+
+
+def test_closing_ends_a_loop_in_another_thread_and_commits_what_it_finished(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    seen: list[Any] = []
+    connector = connect(feed, group, consumer_timeout_ms=-1)
+    stream = connector.stream(topic)
+    reader = threading.Thread(target=lambda: seen.extend(stream))
+    reader.start()
+    _until(lambda: len(seen) == 2)
+    connector.shutdown()
+    connector.close()
+    reader.join(5)
+    assert not reader.is_alive()
+    assert feed.committed(group, topic) == [2]
+    with pytest.raises(ClosedError):
+        connector.commit_offsets()
+    assert list(stream) == []
+
+
+def test_closing_does_not_commit_what_another_thread_still_has_in_hand(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    got, go_on = threading.Event(), threading.Event()
+    with connect(feed, group, session_timeout_ms=400, heartbeat_interval_ms=100) as connector:
+        stream = connector.stream(topic)
+
+        def work() -> None:
+            for message in stream:
+                if message.value == b"b":
+                    got.set()
+                    go_on.wait(10)
+
+        reader = threading.Thread(target=work)
+        reader.start()
+        assert got.wait(5)
+    assert feed.committed(group, topic) == [1]
+    go_on.set()
+    reader.join(5)
+
+
+def test_a_commit_from_one_thread_leaves_out_what_another_has_in_hand(feed: Feed) -> None:
+    topic, group = feed.topic(2, "a"), feed.name()
+    feed.send(topic, ["b"], partition=1)
+    got, go_on = threading.Event(), threading.Event()
+    with connect(feed, group, enable_auto_commit=False) as connector:
+        first, second = connector.create_message_streams({topic: 2})[topic]
+
+        def work() -> None:
+            for _ in islice(second, 1):
+                got.set()
+                go_on.wait(10)
+
+        reader = threading.Thread(target=work)
+        reader.start()
+        assert got.wait(5)
+        for _ in islice(first, 1):
+            connector.commit_offsets()
+        assert feed.committed(group, topic, 2) in ([1, None], [1, 0])
+        go_on.set()
+        reader.join(5)
+
+
+def test_a_connector_cannot_be_pickled(feed: Feed) -> None:
+    with connect(feed) as connector, pytest.raises(TypeError, match="Make it where it is used"):
+        pickle.dumps(connector)
+
+
+def test_a_forked_child_gets_an_error_and_the_parent_goes_on(feed: Feed) -> None:
+    topic = feed.topic(1, "a")
+    with connect(feed, feed.name()) as connector:
+        stream = connector.stream(topic)
+        pipe, theirs = multiprocessing.Pipe()
+        child = multiprocessing.get_context("fork").Process(
+            target=_in_child, args=(connector, stream, theirs)
+        )
+        child.start()
+        child.join(10)
+        assert pipe.poll(5)
+        assert pipe.recv() == ["ForkError", "ForkError", "ForkError"]
+        pipe.close()
+        theirs.close()
+        assert values(until_raised(stream)) == ["a"]
+
+
+def _in_child(connector: ConsumerConnector, stream: Any, pipe: Any) -> None:
+    raised = []
+    for use in (lambda: next(iter(stream)), connector.commit_offsets, lambda: connector.stream("t")):
+        try:
+            use()
+        except ForkError as error:
+            raised.append(type(error).__name__)
+    connector.close()
+    pipe.send(raised)
+
+
+def test_a_connector_left_open_is_closed_at_exit_with_a_warning(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a"), feed.name()
+    program = f"""
+from pyklient.consumer.connector import ConsumerConnector
+connector = ConsumerConnector({feed.bootstrap_servers!r}, group_id={group!r}, auto_offset_reset="earliest")
+print(next(iter(connector.stream({topic!r}))).value)
+"""
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.strip() == "b'a'"
+    assert "ResourceWarning" in done.stderr
+    assert time.monotonic() - began < 10
+    assert feed.committed(group, topic) == [0], "the message was in hand"
+
+
+@contextmanager
+def nobody_listens() -> Iterator[str]:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{unused.getsockname()[1]}"
+
+
+@pytest.mark.parametrize("group", ["g", None])
+def test_an_unreachable_cluster_is_an_error_within_the_time_allowed(group: str | None) -> None:
+    with nobody_listens() as address:
+        began = time.monotonic()
+        with (
+            ConsumerConnector(address, group_id=group, default_api_timeout_ms=300) as connector,
+            pytest.raises(KafkaTimeoutError, match=f"{address}.*refused"),
+        ):
+            connector.stream("t")
+        assert time.monotonic() - began < 5
+
+
+def test_a_topic_larger_than_one_fetch_comes_whole_and_in_order(feed: Feed) -> None:
+    topic = feed.topic(2)
+    for number in range(40):
+        feed.send(topic, [f"{number}:{index}" for index in range(50)], partition=number % 2)
+    options: dict[str, Any] = {"max_partition_fetch_bytes": 2000, "fetch_max_bytes": 3000}
+    with connect(feed, feed.name(), prefetch_max_bytes=10_000, **options) as connector:
+        messages = until_raised(connector.stream(topic))
+    assert len(messages) == 2000
+    for partition in range(2):
+        mine = [message.offset for message in messages if message.partition == partition]
+        assert mine == list(range(1000))
+
+
+def test_a_message_larger_than_the_fetch_limit_still_comes(feed: Feed) -> None:
+    topic = feed.topic(1)
+    feed.send(topic, [b"x" * 100_000])
+    with connect(feed, feed.name(), max_partition_fetch_bytes=100, fetch_max_bytes=100) as connector:
+        (message,) = islice(connector.stream(topic), 1)
+        assert len(message.value) == 100_000
+
+
+def test_a_slow_stream_does_not_hold_up_the_others(feed: Feed) -> None:
+    topic = feed.topic(2)
+    for _ in range(20):
+        feed.send(topic, [b"x" * 1000] * 10, partition=0)
+        feed.send(topic, [b"y" * 1000] * 10, partition=1)
+    options: dict[str, Any] = {"prefetch_max_bytes": 40_000, "max_partition_fetch_bytes": 10_500}
+    with connect(feed, feed.name(), **options) as connector:
+        _unread, busy = connector.create_message_streams({topic: 2})[topic]
+        assert len(until_raised(busy)) == 200
+
+
+def test_a_timeout_is_no_end(feed: Feed) -> None:
+    topic = feed.topic(1)
+    with connect(feed, feed.name(), consumer_timeout_ms=50) as connector:
+        stream = connector.stream(topic)
+        with pytest.raises(ConsumerTimeout):
+            next(iter(stream))
+        feed.send(topic, ["a"])
+        assert values(list(islice(stream, 1))) == ["a"]
