@@ -36,13 +36,14 @@ def _resolve(future: "asyncio.Future[_T]", value: _T) -> None:
 
 async def join_group(node: Node, request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
     """Answered when the round of joining ends."""
+    rebalance = request.rebalance_timeout_ms  # -1 in version 0, which has the session time-out for both
     asked = JoinAsked(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
         client_id=call.client_id,
         client_host=f"/{call.client_host}",
         session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=request.rebalance_timeout_ms if call.version else request.session_timeout_ms,
+        rebalance_timeout_ms=rebalance if rebalance > 0 else request.session_timeout_ms,
         protocol_type=request.protocol_type,
         protocols=[(protocol.name, protocol.metadata) for protocol in request.protocols],
         needs_known_id=call.version >= _KNOWN_ID,
