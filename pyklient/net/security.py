@@ -72,32 +72,34 @@ def authentication(config: ClientConfig, peer: str) -> Generator[Message, Any, i
         raise broker_error(offer.error_code, f"SASL handshake with {peer}")
     username, password = config.sasl_username or "", config.sasl_password or ""
     if mechanism == "PLAIN":
-        return (yield from _plain(username, password, peer))
-    return (yield from _scram(ScramClient(mechanism, username, password), username, peer))
+        steps = _plain(username, password)
+    else:
+        steps = _scram(ScramClient(mechanism, username, password))
+    try:
+        return (yield from steps)
+    except AuthenticationError as error:
+        raise AuthenticationError(f"logging {username!r} in to {peer} by {mechanism}: {error}") from error
 
 
-def _plain(username: str, password: str, peer: str) -> Generator[Message, Any, int]:
+def _plain(username: str, password: str) -> Generator[Message, Any, int]:
     """RFC 4616."""
     if "\0" in username or "\0" in password:
         raise ConfigurationError("sasl_username and sasl_password must not hold a NUL character with PLAIN")
     answer = yield SaslAuthenticateRequest(auth_bytes=f"\0{username}\0{password}".encode())
-    return _accepted(answer, username, peer).session_lifetime_ms
+    return _accepted(answer).session_lifetime_ms
 
 
-def _scram(exchange: ScramClient, username: str, peer: str) -> Generator[Message, Any, int]:
+def _scram(exchange: ScramClient) -> Generator[Message, Any, int]:
     answer = yield SaslAuthenticateRequest(auth_bytes=exchange.first())
-    proof = exchange.final(bytes(_accepted(answer, username, peer).auth_bytes))
+    proof = exchange.final(bytes(_accepted(answer).auth_bytes))
     answer = yield SaslAuthenticateRequest(auth_bytes=proof)
-    accepted = _accepted(answer, username, peer)
+    accepted = _accepted(answer)
     exchange.verify(bytes(accepted.auth_bytes))
     return accepted.session_lifetime_ms
 
 
-def _accepted(answer: SaslAuthenticateResponse, username: str, peer: str) -> SaslAuthenticateResponse:
+def _accepted(answer: SaslAuthenticateResponse) -> SaslAuthenticateResponse:
     if answer.error_code:
         said = answer.error_message or "no reason given"
-        raise AuthenticationError(
-            f"{peer} refuses user {username!r} ({said}); "
-            "check sasl_username, sasl_password and sasl_mechanism"
-        )
+        raise AuthenticationError(f"refused ({said}); check sasl_username, sasl_password and sasl_mechanism")
     return answer

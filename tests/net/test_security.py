@@ -115,8 +115,9 @@ def test_a_wrong_password_is_an_error_that_names_the_user_and_not_the_password(
     broker: SaslBroker, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG, "pyklient")
-    with pytest.raises(AuthenticationError, match=f"{broker.address} refuses user 'alice'.*failed") as caught:
+    with pytest.raises(AuthenticationError, match=f"{broker.address} by {mechanism}: refused") as caught:
         connect(broker, mechanism, sasl_password="tr0ub4dor")
+    assert "'alice'" in str(caught.value)
     assert "check sasl_username, sasl_password" in str(caught.value)
     assert "tr0ub4dor" not in str(caught.value) + caplog.text
     assert broker.count(MetadataRequest) == 0
@@ -125,7 +126,9 @@ def test_a_wrong_password_is_an_error_that_names_the_user_and_not_the_password(
 
 def test_a_server_that_does_not_know_the_password_is_not_trusted() -> None:
     with SaslBroker(lies=True) as broker:
-        with pytest.raises(AuthenticationError, match="signature is wrong"):
+        with pytest.raises(
+            AuthenticationError, match=f"{broker.address} by SCRAM-SHA-256: .*signature is wrong"
+        ):
             connect(broker, "SCRAM-SHA-256")
         assert broker.count(MetadataRequest) == 0
 
