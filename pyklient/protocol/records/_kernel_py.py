@@ -39,15 +39,13 @@ from pyklient.protocol.records.layout import (
     batch_end,
 )
 from pyklient.protocol.records.message_set import parse_entry
-from pyklient.protocol.records.varints import SHORT, encode_signed, read_folded, unfold
+from pyklient.protocol.records.varints import SHORT, SHORT_END, encode_signed, read_folded, unfold
 
 __all__ = ["Chunk", "Message", "decode", "encode_record", "encode_records", "murmur2", "parse_records"]
 
 _ENOUGH_MESSAGES: Final = 10_000
 _ENOUGH_BYTES: Final = 4 << 20
 """A chunk is closed after the batch that reaches one of these, so that it stays small beside its frame."""
-
-_SIGNED: Final = tuple(value >> 1 ^ -(value & 1) for value in range(0x80))
 
 _HASH_MULTIPLIER: Final = 0x5BD1E995
 _MASK: Final = 0xFFFFFFFF
@@ -78,17 +76,17 @@ def encode_record(
     body = b"".join(
         (
             b"\x00",
-            short[timestamp_delta] if 0 <= timestamp_delta < 8192 else encode_signed(timestamp_delta),
-            short[offset_delta] if 0 <= offset_delta < 8192 else encode_signed(offset_delta),
-            short[key_size] if 0 <= key_size < 8192 else encode_signed(key_size),
+            short[timestamp_delta] if 0 <= timestamp_delta < SHORT_END else encode_signed(timestamp_delta),
+            short[offset_delta] if 0 <= offset_delta < SHORT_END else encode_signed(offset_delta),
+            short[key_size] if 0 <= key_size < SHORT_END else encode_signed(key_size),
             key or b"",
-            short[value_size] if 0 <= value_size < 8192 else encode_signed(value_size),
+            short[value_size] if 0 <= value_size < SHORT_END else encode_signed(value_size),
             value or b"",
             encode_headers(headers) if headers else b"\x00",
         )
     )
     size = len(body)
-    return (short[size] if size < 8192 else encode_signed(size)) + body
+    return (short[size] if size < SHORT_END else encode_signed(size)) + body
 
 
 def encode_headers(headers: Headers) -> bytes:
@@ -302,6 +300,7 @@ def decode(
             reader.read(view[position:end])
             position = end
     except Exception:
+        # a later call meets it again, first thing
         if not reader.messages:
             raise
     return Chunk(topic, partition, reader.messages, reader.next_offset, position - start)
@@ -372,9 +371,7 @@ class _Reader:
             raise CorruptRecordError(f"the checksum of the batch at offset {base} does not match its bytes")
         if attributes & CONTROL_BIT:
             self._pass_control(batch, producer_id, last)
-        elif count and not (
-            attributes & TRANSACTIONAL_BIT and self.aborted and self.aborted.covers(producer_id, last)
-        ):
+        elif count and not (attributes & TRANSACTIONAL_BIT and self._is_aborted(producer_id, last)):
             payload = batch[BATCH_SIZE:]
             data = decompress(compression_of(attributes, 2), payload, 2, self.max_decompressed)
             columns = parse_records(data, count, base, last_delta, base_timestamp)
@@ -387,8 +384,11 @@ class _Reader:
         self.next_offset = last + 1
 
     def _pass_control(self, batch: memoryview, producer_id: int, offset: int) -> None:
-        if self.aborted and control_type(batch) == ABORT:
+        if self.aborted is not None and control_type(batch) == ABORT:
             self.aborted.end(producer_id, offset)
+
+    def _is_aborted(self, producer_id: int, last_offset: int) -> bool:
+        return self.aborted is not None and self.aborted.covers(producer_id, last_offset)
 
     def _take(self, columns: Columns, kind: int) -> None:
         """Make messages of the records from ``next_offset`` on."""
@@ -398,7 +398,9 @@ class _Reader:
             offsets, timestamps = offsets[first:], timestamps[first:]
             keys, values = keys[first:], values[first:]
         keys, key_failure = _decoded(keys, self.key_decoder)
-        values, value_failure = _decoded(values[: len(keys)], self.value_decoder)
+        if key_failure:
+            values = values[: len(keys)]
+        values, value_failure = _decoded(values, self.value_decoder)
         topic, partition = self.topic, self.partition
         drafts = [
             Draft(topic, partition, offset, timestamp, kind, key, value)

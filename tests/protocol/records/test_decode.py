@@ -207,6 +207,21 @@ class TestTransactions:
         read = offsets(read_all(data, aborted=aborted))
         assert read == [*range(12_000), *range(12_004, 24_004), *range(24_008, 24_011)]
 
+    def test_what_was_passed_can_be_read_again(self) -> None:
+        data = b"".join(
+            (
+                batch(0, producer_id=7, transactional=True),
+                marker(3, 7, commit=False),
+                batch(4, producer_id=7, transactional=True),
+                marker(7, 7, commit=True),
+                batch(8, producer_id=7, transactional=True),
+                marker(11, 7, commit=False),
+            )
+        )
+        aborted = AbortedTransactions([(7, 8), (7, 0)])
+        for _ in range(3):
+            assert offsets(read_all(data, aborted=aborted)) == [4, 5, 6]
+
     def test_a_transaction_that_begins_later_does_not_hide_earlier_ones(self) -> None:
         data = batch(0, producer_id=7, transactional=True) + batch(3, producer_id=7, transactional=True)
         assert offsets(read_all(data, aborted=AbortedTransactions([(7, 3)]))) == [0, 1, 2]
