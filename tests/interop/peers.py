@@ -4,12 +4,18 @@ import contextlib
 import importlib
 import logging
 import time
+import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import confluent_kafka
 
 __all__ = ["PEERS", "Peer", "Record"]
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python's, for how it reads its own files
+    _kafka: Any = importlib.import_module("kafka")
+    _range: Any = importlib.import_module("kafka.coordinator.assignors.range")
 
 _PATIENCE = 30.0
 _silent = logging.getLogger("tests.interop")
@@ -130,12 +136,9 @@ class KafkaPython:
     name = "kafka-python"
     sends_null_headers = False
 
-    def __init__(self) -> None:
-        self._library: Any = importlib.import_module("kafka")
-
     def produce(self, bootstrap: str, topic: str, records: Sequence[Record], codec: str) -> None:
         compression = None if codec == "none" else codec
-        producer = self._library.KafkaProducer(
+        producer = _kafka.KafkaProducer(
             bootstrap_servers=bootstrap, compression_type=compression, linger_ms=5
         )
         try:
@@ -157,9 +160,9 @@ class KafkaPython:
             producer.close(timeout=5)
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Record]:
-        consumer = self._library.KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+        consumer = _kafka.KafkaConsumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
         try:
-            consumer.assign([self._library.TopicPartition(topic, 0)])
+            consumer.assign([_kafka.TopicPartition(topic, 0)])
             found: list[Record] = []
             deadline = time.monotonic() + _PATIENCE
             while len(found) < count and time.monotonic() < deadline:
@@ -171,14 +174,13 @@ class KafkaPython:
 
     @contextlib.contextmanager
     def member(self, bootstrap: str, group: str, topic: str, client_id: str) -> Iterator["KafkaPythonMember"]:
-        assignor: Any = importlib.import_module("kafka.coordinator.assignors.range")
-        consumer = self._library.KafkaConsumer(
+        consumer = _kafka.KafkaConsumer(
             topic,
             bootstrap_servers=bootstrap,
             group_id=group,
             client_id=client_id,
             auto_offset_reset="earliest",
-            partition_assignment_strategy=[assignor.RangePartitionAssignor],
+            partition_assignment_strategy=[_range.RangePartitionAssignor],
             session_timeout_ms=6_000,
             heartbeat_interval_ms=300,
         )

@@ -92,8 +92,11 @@ def test_members_of_three_clients_share_one_group(
 ) -> None:
     topic, group = new_topic(partitions=6), new_name()
     with contextlib.ExitStack() as stack:
+        theirs = []
+        for count, peer in enumerate(PEERS, 1):
+            theirs.append(stack.enter_context(Polling(peer, bootstrap, group, topic, peer.name)))
+            wait_assigned(bootstrap, group, members=count, partitions=6)
         ours = stack.enter_context(Member(bootstrap, group, [topic], client_id="pyklient"))
-        theirs = [stack.enter_context(Polling(peer, bootstrap, group, topic, peer.name)) for peer in PEERS]
         shares = wait_assigned(bootstrap, group, members=3, partitions=6)
         assert {client: len(share) for client, share in shares.items()} == {
             "pyklient": 2,

@@ -109,6 +109,7 @@ def test_aborted_transactions_and_markers_are_not_read(
         producer.begin_transaction()
         for item in range(10):
             producer.produce(topic, b"%d-%d" % (number, item), partition=0)
+        assert producer.flush(30) == 0
         if number % 2:
             producer.abort_transaction(30)
         else:

@@ -100,9 +100,10 @@ def test_each_strategy_deals_out_every_partition_of_two_topics(
         expected = {TopicPartition(topic, number) for topic in topics for number in range(3)}
 
         def dealt() -> bool:
-            described = admin.describe_group(group)
-            shares = [member.assignment for member in described.members]
-            return len(shares) == 2 and {tp for share in shares for tp in share} == expected
+            if len(assignments(bootstrap, group)) != 2:
+                return False
+            shares = [member.assignment for member in admin.describe_group(group).members]
+            return {partition for share in shares for partition in share} == expected
 
         wait_until(dealt, 30, "both topics dealt out to two members", poll=0.1)
         described = admin.describe_group(group)
@@ -260,6 +261,7 @@ def test_partitions_added_while_a_group_reads_are_read_from_their_start(
         stream = reader.stream(topic)
         produce(bootstrap, topic, partitions=1, each=5)
         messages = list(itertools.islice(stream, 5))
+        reader.commit_offsets()
         admin.create_partitions(topic, 3)
         wait_until(lambda: len(admin.describe_topic(topic).partitions) == 3, 10, "three partitions", poll=0.1)
         with Producer(bootstrap) as producer:
