@@ -94,8 +94,10 @@ def encode_headers(headers: Headers) -> bytes:
     parts = [encode_signed(len(headers))]
     for name, value in headers:
         encoded = name.encode()
-        parts += (encode_signed(len(encoded)), encoded)
-        parts += (b"\x01",) if value is None else (encode_signed(len(value)), value)
+        if value is None:
+            parts += (encode_signed(len(encoded)), encoded, b"\x01")
+        else:
+            parts += (encode_signed(len(encoded)), encoded, encode_signed(len(value)), value)
     return b"".join(parts)
 
 
@@ -240,28 +242,36 @@ def _parse(  # noqa: C901 - a call per field would cost as much as the field
 
 
 def _parse_headers(data: bytes, position: int) -> tuple[HeaderTuple, int]:
-    count, position = read_folded(data, position)
-    if count & 1 or count > len(data) - position:
-        raise CorruptRecordError(f"a record has {unfold(count)} headers in {len(data) - position} bytes")
-    headers = []
+    count = data[position]
+    position += 1
+    if count >= 0x80:
+        count, position = read_folded(data, position - 1)
+    if count & 1:
+        raise CorruptRecordError("a record has a negative number of headers")
+    headers: list[tuple[str, bytes | None]] = []
     for _ in range(count >> 1):
-        name, position = _header_bytes(data, position)
-        if name is None:
-            raise CorruptRecordError("a header has no name")
-        value, position = _header_bytes(data, position)
+        size = data[position]
+        position += 1
+        if size >= 0x80:
+            size, position = read_folded(data, position - 1)
+        if size & 1:
+            raise CorruptRecordError("a header's name has a negative length")
         # as the Java client does: a name that is not UTF-8 must not make the record unreadable
-        headers.append((name.decode("utf-8", "replace"), value))
+        name = data[position : position + (size >> 1)].decode("utf-8", "replace")
+        position += size >> 1
+        size = data[position]
+        position += 1
+        if size == 1:
+            headers.append((name, None))
+            continue
+        if size >= 0x80:
+            size, position = read_folded(data, position - 1)
+        if size & 1:
+            raise CorruptRecordError("a header's value has a negative length")
+        headers.append((name, data[position : position + (size >> 1)]))
+        position += size >> 1
+    # past the end, if a length lied: then this is not where the record ends
     return tuple(headers), position
-
-
-def _header_bytes(data: bytes, position: int) -> tuple[bytes | None, int]:
-    size, position = read_folded(data, position)
-    if size == 1:
-        return None, position
-    end = position + (size >> 1)
-    if size & 1 or end > len(data):
-        raise CorruptRecordError(f"a header takes {unfold(size)} bytes where {len(data) - position} remain")
-    return data[position:end], end
 
 
 def decode(

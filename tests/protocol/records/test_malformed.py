@@ -214,6 +214,7 @@ VARINTS: Final = {
     "2⁶³-1": b"\xfe\xff\xff\xff\xff\xff\xff\xff\xff\x01",
     "ten bytes too large": b"\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f",
     "endless": b"\xff" * 5000,
+    "the right one with its sign turned": b"",
 }
 
 
@@ -236,7 +237,7 @@ def test_a_number_that_lies_is_corrupt_wherever_it_stands(field: str, varint: st
         "header data": b"h",
     }
     assert parse_records(b"".join(parts.values()), 1, 0, 0, 0).headers == {0: (("n", b"h"),)}
-    parts[field] = VARINTS[varint]
+    parts[field] = VARINTS[varint] or bytes((parts[field][0] | 1,))
     body = b"".join(list(parts.values())[1:])
     if field != "length":
         size = len(body)
@@ -249,7 +250,16 @@ def test_a_number_that_lies_is_corrupt_wherever_it_stands(field: str, varint: st
         parse_records(b"".join(parts.values()), 1, 0, 0, 0)
 
 
-@pytest.mark.parametrize(("base", "delta"), [((1 << 63) - 1, 1), (-(1 << 63), -1), (1 << 62, 1 << 62)])
+@pytest.mark.parametrize(
+    ("base", "delta"),
+    [
+        ((1 << 63) - 1, 1),
+        (-(1 << 63), -1),
+        (1 << 62, 1 << 62),
+        (5, (1 << 63) - 1),
+        (-5, -(1 << 63)),
+    ],
+)
 def test_a_timestamp_beyond_64_bits_is_corrupt(base: int, delta: int) -> None:
     payload = encode_batch([NewRecord(0, None, b"x"), NewRecord(delta, None, b"x")])[61:]
     with pytest.raises(CorruptRecordError, match="a timestamp does not fit 64 bits"):
