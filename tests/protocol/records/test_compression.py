@@ -50,7 +50,7 @@ def test_zstd_needs_format_2(magic: int) -> None:
 
 
 def test_snappy_is_read_raw_and_in_xerial_blocks_of_any_size() -> None:
-    data = Random(1).randbytes(5000) + bytes(70_000)
+    data = Random(1).randbytes(5000) + bytes(35_000)
     assert decompress(Compression.SNAPPY, snappy.compress(data)) == data
     for size in (1, 1000, 32 << 10, len(data)):
         framed = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01"
@@ -156,7 +156,7 @@ def _xerial_bomb() -> bytes:
 
 
 BOMBS: Final[dict[str, tuple[Compression, Callable[[], bytes]]]] = {
-    "gzip": (Compression.GZIP, lambda: _streamed(lambda: zlib.compressobj(9, wbits=31))),
+    "gzip": (Compression.GZIP, lambda: _streamed(lambda: zlib.compressobj(1, wbits=31))),
     "snappy blocks": (Compression.SNAPPY, _xerial_bomb),
     # one zero, then 64 more a million times
     "snappy raw": (Compression.SNAPPY, lambda: b"\x81\x80\x80\x20\x00\x00" + b"\xfe\x01\x00" * MIB),
@@ -212,11 +212,8 @@ def test_declared_sizes_are_not_believed() -> None:
         decompress(Compression.ZSTD, oversized_window)
 
 
-def test_a_gigabyte_is_refused_where_nothing_else_is_said() -> None:
-    stream = zlib.compressobj(wbits=31, level=9)
-    bomb = (
-        b"".join(stream.compress(bytes(MIB)) for _ in range((DEFAULT_MAX_DECOMPRESSED // MIB) + 1))
-        + stream.flush()
-    )
+def test_there_is_a_limit_where_nothing_is_said() -> None:
+    bomb = _streamed(lambda: zstandard.ZstdCompressor().compressobj())
+    assert 256 * MIB > DEFAULT_MAX_DECOMPRESSED
     with pytest.raises(MessageTooLargeError):
-        decompress(Compression.GZIP, bomb)
+        decompress(Compression.ZSTD, bomb)

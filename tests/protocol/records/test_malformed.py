@@ -275,7 +275,7 @@ def test_a_key_of_negative_length_does_not_lead_backwards() -> None:
 
 
 def many_headers() -> bytes:
-    return encode_batch([NewRecord(1, None, None, [("", None)] * 300_000)])
+    return encode_batch([NewRecord(1, None, None, [("", None)] * 100_000)])
 
 
 def many_empty_batches() -> bytes:
@@ -283,7 +283,7 @@ def many_empty_batches() -> bytes:
 
 
 def many_tiny_snappy_blocks() -> bytes:
-    payload = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01" + b"\x00\x00\x00\x01\x00" * 200_000
+    payload = b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01" + b"\x00\x00\x00\x01\x00" * 60_000
     return (
         batch_header(payload, count=1, base_timestamp=1, max_timestamp=1, compression=Compression.SNAPPY)
         + payload
@@ -291,7 +291,7 @@ def many_tiny_snappy_blocks() -> bytes:
 
 
 def many_tiny_zstd_frames() -> bytes:
-    payload = bytes.fromhex("28b52ffd2000010000") * 100_000
+    payload = bytes.fromhex("28b52ffd2000010000") * 50_000
     return (
         batch_header(payload, count=1, base_timestamp=1, max_timestamp=1, compression=Compression.ZSTD)
         + payload
