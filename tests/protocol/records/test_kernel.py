@@ -25,6 +25,7 @@ def imported(**environment: str) -> subprocess.CompletedProcess[str]:
 
 def test_it_says_which_one_runs() -> None:
     assert kernel.name in ("python", "compiled")
+    assert imported(PYKLIENT_KERNEL="").stdout == imported().stdout == f"{kernel.name}\n"
     assert imported(PYKLIENT_KERNEL=kernel.name).stdout == f"{kernel.name}\n"
 
 
