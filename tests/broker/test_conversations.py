@@ -16,6 +16,8 @@ from pyklient.protocol.messages import (
     CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
     DescribeClusterRequest,
@@ -450,3 +452,20 @@ def test_one_broker_serves_many_clients_at_once(broker: Broker) -> None:
         assert [client.offset_at("t", partition, -1)[0] for partition in range(8)] == [150] * 8
     assert time.monotonic() - started < 20
     assert list(iter_batches(batch()))
+
+
+def test_committed_positions_go_with_their_group(broker: Broker, client: WireClient) -> None:
+    broker.create_topic("t")
+    commit(client, 8, 17, bytes(16))
+    client.ask(DeleteGroupsRequest(groups_names=["g"]), DeleteGroupsResponse)
+    assert fetch_committed(client, 7, bytes(16))[0] == (-1, "")
+
+
+def test_a_directory_that_a_crash_left_behind_does_not_come_back_to_life(
+    broker: Broker, client: WireClient
+) -> None:
+    left = broker.data_dir / "t-0"
+    left.mkdir()
+    (left / f"{0:020d}.log").write_bytes(batch(5))
+    broker.create_topic("t")
+    assert client.offset_at("t", 0, -1)[0] == 0
