@@ -56,7 +56,7 @@ class ConsumerConnector:
         self._client = NetworkClient(self._config)
         self._engine = Engine(self._client, self._config)
         self._membership: Membership = (
-            Standalone(self._client, self._engine.watch)
+            Standalone(self._client, self._config.default_api_timeout_ms / 1000, self._engine.watch)
             if self._config.group_id is None
             else KafkaMembership(self._client, self._config, self._engine.watch)
         )
@@ -182,10 +182,9 @@ class ConsumerConnector:
         """Read *streams*; return once the partitions are dealt. A failure closes the connector."""
         share = Share(self._config, streams, self._engine, self._commits, self._listener)
         self._share = share
-        timeout = max(self._config.default_api_timeout_ms, self._config.rebalance_timeout_ms) / 1000
         self._engine.start()
         try:
-            self._membership.start(frozenset(streams), share, timeout)
+            self._membership.start(frozenset(streams), share)
         except BaseException:
             self._close(count_in_hand=False)
             raise

@@ -402,6 +402,9 @@ class KafkaStream:
         with self._condition:
             for partition in partitions:
                 self._marks.pop(partition, None)
+            source = self._source
+            if source is not None and not source.claim.active and source.claim.partition in partitions:
+                self._chunk = self._source = None
 
     def stalled_for(self, now: float) -> float:
         """Seconds for which no message has been taken although one waits, as far as calls of this tell."""

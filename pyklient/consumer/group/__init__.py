@@ -104,7 +104,7 @@ class Membership(Protocol):
     def assignment(self) -> Assignment | None:
         """The newest assignment, active or not; None before the first."""
 
-    def start(self, topics: Set[str], owner: Owner, timeout: float) -> None:
+    def start(self, topics: Set[str], owner: Owner) -> None:
         """Begin, and return once the first assignment is taken. Raises what makes that impossible."""
 
     def commit(

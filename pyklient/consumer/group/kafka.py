@@ -62,6 +62,7 @@ class KafkaMembership:
         )
         self._max_poll_interval = config.max_poll_interval_ms / 1000
         self._first_contact_timeout = config.default_api_timeout_ms / 1000
+        self._join_timeout = max(config.default_api_timeout_ms, config.rebalance_timeout_ms) / 1000
         self._owner: Owner
         self._assignment: Assignment | None = None
         self._pending: list[TopicPartition] | None = None
@@ -81,7 +82,7 @@ class KafkaMembership:
         """The newest assignment, active or not; None before the first."""
         return self._assignment
 
-    def start(self, topics: Set[str], owner: Owner, timeout: float) -> None:
+    def start(self, topics: Set[str], owner: Owner) -> None:
         """Join, and return once the first assignment is taken. Raises what makes that impossible.
 
         The first contact is made here, in the caller's thread: a wrong address ends in its own error, soon.
@@ -92,12 +93,12 @@ class KafkaMembership:
         self._watch(topics)
         self.thread.start()
         try:
-            self._taken.result(timeout)
+            self._taken.result(self._join_timeout)
         except KafkaError:
             raise
         except TimeoutError:
             raise KafkaTimeoutError(
-                f"group {self._member.group_id}: not joined within {timeout:.3g} s, {self._member.state}; "
+                f"group {self._member.group_id}: not joined within {self._join_timeout:.3g} s; "
                 "is another member slow to give its partitions back?"
             ) from None
 
@@ -169,6 +170,10 @@ class KafkaMembership:
                     self._member.on(Event.CLOSE)
         except Exception as error:
             self._fail(error)
+        if not self._taken.done():
+            self._taken.set_exception(
+                ClosedError("this ConsumerConnector was closed before it had joined its group")
+            )
 
     def _stay_outside(self) -> None:
         if self._closing:

@@ -20,10 +20,13 @@ _TICK = 1.0
 
 class Standalone:
     """All partitions of the topics, from ``auto_offset_reset`` on; partitions that appear later, from their
-    start. *watch* keeps the client's metadata of the topics fresh."""
+    start. The first contact takes *timeout* seconds at most; *watch* keeps the metadata of topics fresh."""
 
-    def __init__(self, client: NetworkClient, watch: Callable[[Collection[str]], None]) -> None:
+    def __init__(
+        self, client: NetworkClient, timeout: float, watch: Callable[[Collection[str]], None]
+    ) -> None:
         self._client = client
+        self._timeout = timeout
         self._watch = watch
         self._owner: Owner
         self._topics: Set[str] = frozenset()
@@ -37,12 +40,12 @@ class Standalone:
         """The one assignment, which only grows."""
         return self._assignment
 
-    def start(self, topics: Set[str], owner: Owner, timeout: float) -> None:
+    def start(self, topics: Set[str], owner: Owner) -> None:
         """Take all partitions that there are. Raises what makes that impossible."""
         self._topics, self._owner = topics, owner
         self._watch(topics)
         owner.release(lost=False)
-        self._known = self._partitions(self._client.refresh_metadata(topics, timeout))
+        self._known = self._partitions(self._client.refresh_metadata(topics, self._timeout))
         self._assignment = Assignment(dict.fromkeys(sorted(self._known)))
         if missing := topics - {partition.topic for partition in self._known}:
             log.warning("topics that do not exist yet: %s", ", ".join(sorted(missing)))
