@@ -180,7 +180,9 @@ class Broker:
 
     async def _create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
         try:
-            self._node().topics.create(name, partitions, config)
+            node = self._node()
+            node.topics.create(name, partitions, config)
+            node.save()
         except Refusal as refusal:
             raise broker_error(refusal.code, refusal.sentence) from None
 

@@ -38,7 +38,8 @@ class Node:
         )
         self._next_producer_id: int = facts.get("next_producer_id", 0)
         self._reserved_producer_id = self._next_producer_id
-        self.topics = Topics(data.path, settings, self.save)
+        self._changed = True
+        self.topics = Topics(data.path, settings, self._change)
         for name, topic in facts.get("topics", {}).items():
             self.topics.load(name, topic, verify=not data.clean)
         self.coordinator = Coordinator(settings, OffsetStore(data.path / "offsets.jsonl"), loop)
@@ -65,13 +66,15 @@ class Node:
         """An id that no producer has had before, also across restarts."""
         if self._next_producer_id >= self._reserved_producer_id:
             self._reserved_producer_id = self._next_producer_id + _PRODUCER_ID_BLOCK
-            self.save()
+            self._change()
         producer_id = self._next_producer_id
         self._next_producer_id += 1
         return producer_id
 
     def save(self) -> None:
-        """Write down what the next start has to know."""
+        """Write down what the next start has to know, if it has changed; before a request is answered."""
+        if not self._changed:
+            return
         self._data.save(
             {
                 "cluster_id": self.cluster_id,
@@ -79,6 +82,10 @@ class Node:
                 "topics": self.topics.facts(),
             }
         )
+        self._changed = False
+
+    def _change(self) -> None:
+        self._changed = True
 
     def close(self) -> None:
         self.coordinator.close()

@@ -159,9 +159,15 @@ class _Connection:
         handler = HANDLERS.get(type(message))
         if handler is None:
             raise ProtocolError(f"{type(message).__name__} is not served by this broker")
-        answer = handler(self._node, message, Call(received.version, received.client_id or "", self._host))
-        if isawaitable(answer):
-            answer = await answer
+        try:
+            answer = handler(
+                self._node, message, Call(received.version, received.client_id or "", self._host)
+            )
+            if isawaitable(answer):
+                answer = await answer
+            self._node.save()
+        except OSError as error:
+            raise Hangup(f"{type(message).__name__} cannot be carried out: {error}") from error
         return answer if isinstance(answer, Reply) else Reply(answer, {})
 
     async def _read_frame(self, claim: _Claim) -> bytearray | None:

@@ -52,7 +52,7 @@ class BrokerSettings:
     retention_bytes: int = -1
     retention_check_interval_ms: int = 300_000
     socket_request_max_bytes: int = 100 << 20
-    control_request_max_bytes: int = 2 << 20  # every request but Produce; nothing else has reason to be large
+    control_request_max_bytes: int = 1 << 20  # every request but Produce; nothing else has reason to be large
     request_memory_bytes: int = 512 << 20  # all large requests being received or handled, of all connections
     max_connections: int = 2_000
     connections_max_idle_ms: int = 600_000

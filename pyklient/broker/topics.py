@@ -37,6 +37,8 @@ class Topics:
         self._on_change = on_change
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
+        self._by_flat_name: dict[str, str] = {}
+        self._partitions = 0
         self._kinds = {kind.name: kind for kind in topic_config_kinds(settings)}
 
     @property
@@ -69,13 +71,12 @@ class Topics:
             )
         if name in self._by_name:
             raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
-        flat = name.replace(".", "_")
-        for other in self._by_name:
-            if other.replace(".", "_") == flat:
-                raise Refusal(
-                    ErrorCode.INVALID_TOPIC_EXCEPTION,
-                    f"topic {name!r} collides with {other!r}: '.' and '_' count as one",
-                )
+        other = self._by_flat_name.get(_flat(name))
+        if other is not None:
+            raise Refusal(
+                ErrorCode.INVALID_TOPIC_EXCEPTION,
+                f"topic {name!r} collides with {other!r}: '.' and '_' count as one",
+            )
         self._check_partitions(partitions)
         checked: dict[str, str] = {}
         for key, value in configs.items():
@@ -123,12 +124,15 @@ class Topics:
             added = range(len(topic.logs), total)
             self._clear(name, added)
             topic.logs.extend(self._log(name, index, topic.config, verify=False) for index in added)
+            self._partitions += len(added)
             self._on_change()
 
     def delete(self, topic: Topic) -> None:
         """Remove a topic and all its records."""
         del self._by_name[topic.name]
         del self._by_id[topic.topic_id]
+        del self._by_flat_name[_flat(topic.name)]
+        self._partitions -= len(topic.logs)
         self._on_change()
         for log in topic.logs:
             log.delete()
@@ -141,7 +145,7 @@ class Topics:
         if count < 1:
             raise Refusal(ErrorCode.INVALID_PARTITIONS, f"{count} partitions: a topic has at least one")
         limit = self._settings.max_partitions
-        if sum(len(topic.logs) for topic in self._by_name.values()) + count > limit:
+        if self._partitions + count > limit:
             raise Refusal(ErrorCode.INVALID_PARTITIONS, f"this broker holds {limit} partitions at most")
 
     def _open(
@@ -151,6 +155,8 @@ class Topics:
         logs = [self._log(name, index, config, verify=verify) for index in range(partitions)]
         topic = Topic(name, topic_id, configs, config, logs)
         self._by_name[name] = self._by_id[topic_id] = topic
+        self._by_flat_name[_flat(name)] = name
+        self._partitions += partitions
         return topic
 
     def _clear(self, name: str, partitions: range) -> None:
@@ -165,3 +171,8 @@ class Topics:
             max_producer_ids=self._settings.max_producer_ids,
             verify=verify,
         )
+
+
+def _flat(name: str) -> str:
+    """Names that differ in '.' and '_' only cannot exist side by side: Kafka's metrics would mix them up."""
+    return name.replace(".", "_")

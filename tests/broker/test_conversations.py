@@ -469,3 +469,15 @@ def test_a_directory_that_a_crash_left_behind_does_not_come_back_to_life(
     (left / f"{0:020d}.log").write_bytes(batch(5))
     broker.create_topic("t")
     assert client.offset_at("t", 0, -1)[0] == 0
+
+
+def test_a_disk_that_cannot_be_written_is_an_error_of_its_own_and_others_go_on(
+    broker: Broker, client: WireClient
+) -> None:
+    broker.create_topic("bad")
+    broker.create_topic("good")
+    (broker.data_dir / "bad-0").rmdir()
+    (broker.data_dir / "bad-0").write_text("in the way")
+    answer = client.produce("bad", 0, batch())
+    assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert client.produce("good", 0, batch()).error_code == 0

@@ -344,3 +344,43 @@ def test_aiokafka_produces_and_its_group_reads(broker: Broker, codec: str) -> No
         return found
 
     assert asyncio.run(there_and_back()) == ALL
+
+
+@pytest.mark.parametrize("version", [(0, 8, 2), (0, 9), (0, 10, 0), (0, 10, 2), (0, 11), (1, 0), (2, 4)])
+def test_kafka_python_is_served_as_it_spoke_to_old_brokers(broker: Broker, version: tuple[int, ...]) -> None:
+    broker.create_topic("t")
+    producer = kafka.KafkaProducer(
+        bootstrap_servers=broker.bootstrap_servers,
+        api_version=version,
+        compression_type="gzip",
+        enable_idempotence=False,
+    )
+    sent = [producer.send("t", b"v%d" % at, b"k") for at in range(COUNT)]
+    assert [future.get(DEADLINE).offset for future in sent] == list(range(COUNT))
+    producer.close()
+    with kafka_python_consumer(broker, "g", "t", api_version=version) as consumer:
+        found = read_with_kafka_python(consumer, COUNT)
+        assert [found[0, at][1] for at in range(COUNT)] == [b"v%d" % at for at in range(COUNT)]
+        consumer.commit()
+    produce_one = kafka.KafkaProducer(bootstrap_servers=broker.bootstrap_servers)
+    produce_one.send("t", b"last").get(DEADLINE)
+    produce_one.close()
+    with kafka_python_consumer(broker, "g", "t", api_version=version) as consumer:
+        assert list(read_with_kafka_python(consumer, 1)) == [(0, COUNT)]
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "0.10.0"])
+def test_confluent_kafka_is_served_as_it_spoke_to_old_brokers(broker: Broker, version: str) -> None:
+    broker.create_topic("t", 2)
+    options = {"api.version.request": False, "broker.version.fallback": version, "log_level": 0}
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": broker.bootstrap_servers, "compression.type": "snappy", **options}
+    )
+    for at in range(COUNT):
+        producer.produce("t", b"v%d" % at, partition=at % 2)
+    assert producer.flush(DEADLINE) == 0
+    with confluent_consumer(broker, "g", "t", **options) as consumer:
+        found = read_with_confluent(consumer, COUNT)
+    assert {place: facts[1] for place, facts in found.items()} == {
+        (at % 2, at // 2): b"v%d" % at for at in range(COUNT)
+    }

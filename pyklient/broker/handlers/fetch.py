@@ -23,7 +23,7 @@ __all__ = ["fetch"]
 _WHOLE_FIRST_BATCH = 3
 _STORED_FORMAT = 4
 _TOPIC_IDS = 13
-_STAND_IN_BYTES = 256 << 20
+_STAND_IN_BYTES = 64 << 20
 
 # Pages that are never touched cost nothing: a slice of this stands for a file's bytes while a response is
 # encoded, so that lengths are right without the bytes having been read.
