@@ -72,6 +72,19 @@ class TestConvert:
         [batch] = iter_batches(convert(data, 1))
         assert [record.offset for record in batch.records()] == [13, 19]
 
+    def test_what_lies_below_the_wanted_offset_is_left_out_where_that_is_easy(self) -> None:
+        plain = encode_batch(SAMPLES, base_offset=10)
+        packed = encode_batch(SAMPLES, base_offset=20, compression=Compression.GZIP)
+        offsets = [
+            record.offset
+            for batch in iter_batches(convert(plain + packed, 1, from_offset=12))
+            for record in batch.records()
+        ]
+        assert offsets == [12, 13, 14, 15, *range(20, 26)]
+        assert convert(plain, 0, from_offset=16) == b""
+        [wrapper] = iter_batches(convert(packed, 0, from_offset=24))
+        assert wrapper.base_offset == 20
+
     def test_control_batches_and_empty_ones_vanish(self) -> None:
         marker = encode_batch([NewRecord(1, bytes(4), bytes(6))], control=True, transactional=True)
         assert convert(marker + encode_batch([], base_offset=1), 1) == b""

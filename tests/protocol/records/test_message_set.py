@@ -13,6 +13,7 @@ from pyklient.protocol.records import (
     Compression,
     DecodedRecord,
     compress,
+    decompress,
     iter_batches,
 )
 from pyklient.protocol.records.kernel import decode
@@ -52,6 +53,13 @@ def test_inner_offsets_are_absolute_in_format_0() -> None:
 def test_inner_offsets_count_from_the_first_record_in_format_1() -> None:
     inner = b"".join(encode_entry(1, relative, 5, None, b"x") for relative in (0, 1, 2))
     assert [record.offset for record in read(wrapper(1, inner, offset=102))] == [100, 101, 102]
+
+
+@pytest.mark.parametrize(("magic", "expected"), [(0, [7, 8, 12]), (1, [0, 1, 5])])
+def test_inner_offsets_are_written_as_the_format_has_them(magic: int, expected: list[int]) -> None:
+    written = encode_set(RECORDS, [7, 8, 12], magic, Compression.GZIP)
+    inner = decompress(Compression.GZIP, written[26 + 8 * magic :], magic)
+    assert [batch.last_offset for batch in iter_batches(inner)] == expected
 
 
 def test_inner_offsets_may_have_gaps_after_compaction() -> None:
