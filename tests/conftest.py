@@ -1,11 +1,11 @@
 """Options of a test run, which brokers it uses, and what a failure shows."""
 
-import importlib
 import os
 from collections.abc import Generator
 
 import pytest
 
+from pyklient.protocol.records import kernel
 from tests.servers.pool import OWN_SERVERS, SERVERS
 
 pytest_plugins = ["tests.servers.fixtures"]
@@ -29,10 +29,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    try:
-        kernel = importlib.import_module("pyklient.protocol.records.kernel")
-    except ModuleNotFoundError:
-        return "pyklient: no kernel yet"
     pinned = os.environ.get("PYKLIENT_KERNEL")
     if pinned and kernel.name != pinned:
         raise pytest.UsageError(f"PYKLIENT_KERNEL={pinned}, but the kernel in use is {kernel.name}")
@@ -50,7 +46,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 
 def _chosen(config: pytest.Config) -> list[str]:
-    """The brokers that tests with the fixture ``kafka`` run on."""
+    """The brokers that tests with the fixture ``any_broker`` run on."""
     if config.getoption("--bootstrap-servers"):
         return ["external"]
     return config.getoption("--broker") or list(_BROKERS)

@@ -15,6 +15,7 @@ from pyklient import (
     Producer,
     SimpleConsumer,
 )
+from pyklient.serialization import decode_json, decode_text
 from tests.servers.fixtures import NewName, NewTopic
 from tests.system.reading import connector
 
@@ -45,7 +46,9 @@ def test_a_decoder_is_used(bootstrap: str, new_topic: NewTopic, new_name: NewNam
     with Producer(bootstrap) as producer:
         producer.send(topic, b"17", key=b"k")
     with connector(bootstrap, new_name()) as reader:
-        streams = reader.create_message_streams({topic: 1}, key_decoder=bytes.decode, value_decoder=int)
+        streams = reader.create_message_streams(
+            {topic: 1}, key_decoder=decode_text, value_decoder=decode_json
+        )
         message = next(iter(streams[topic][0]))
         assert (message.key, message.value) == ("k", 17)
         with pytest.raises(MessageStreamsExistError):

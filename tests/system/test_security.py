@@ -2,6 +2,7 @@
 
 import ssl
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,12 +13,12 @@ from tests.servers.topics import create_topic
 from tests.system.reading import read_group
 
 
-def login(mechanism: str = "SCRAM-SHA-512", password: str = PASSWORD) -> dict[str, object]:
+def login(mechanism: str = "SCRAM-SHA-512", password: str = PASSWORD) -> dict[str, Any]:
     """The options of a user who logs in."""
     return {"sasl_mechanism": mechanism, "sasl_username": USER, "sasl_password": password}
 
 
-def round_trip(secure_kafka: SecureBroker, topic: str, listener: str, **options: object) -> None:
+def round_trip(secure_kafka: SecureBroker, topic: str, listener: str, **options: Any) -> None:
     """Produce, read by a group, read without one, all through *listener*."""
     create_topic(secure_kafka.bootstrap_servers, topic)
     address = secure_kafka.address(listener)
@@ -30,7 +31,7 @@ def round_trip(secure_kafka: SecureBroker, topic: str, listener: str, **options:
     assert [message.value for message in read(address, topic, start=0, **options)] == expected
 
 
-def refusal(address: str, **options: object) -> KafkaError:
+def refusal(address: str, **options: Any) -> KafkaError:
     """The error of a client that must not get in, by all the ways there are to find out."""
     with (
         Admin(address, default_api_timeout_ms=10_000, **options) as admin,
