@@ -3,6 +3,7 @@
 Each thread owns what it counts; the thread that runs the job only looks at the numbers until they have ended.
 """
 
+import logging
 import time
 import uuid
 from collections import Counter
@@ -17,11 +18,13 @@ from pyklient.cli.demo.flights import Flights
 from pyklient.cli.demo.tally import Seen, Tally, fingerprint, merge
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
 from pyklient.consumer.connector import ConsumerConnector
-from pyklient.errors import KafkaTimeoutError
+from pyklient.errors import KafkaError, KafkaTimeoutError
 from pyklient.model import TopicPartition
 from pyklient.producer.producer import Producer
 
 __all__ = ["Outcome", "Progress", "run_job"]
+
+_log = logging.getLogger("pyklient.cli")
 
 _PARTITIONS: Final = 8
 _BLOCK: Final = 2_000
@@ -139,8 +142,16 @@ def run_job(
         finally:
             job.end()
             if not keep:
-                admin.delete_group(name)
-                admin.delete_topic(name)
+                _remove(admin, name)
+
+
+def _remove(admin: Admin, name: str) -> None:
+    for remove in (admin.delete_group, admin.delete_topic):
+        try:
+            remove(name)
+        except KafkaError as error:
+            # What the job itself ran into must not be hidden by what follows from it.
+            _log.warning("left behind: %s", error)
 
 
 class _Worker:
