@@ -11,10 +11,12 @@ from pyklient.errors import (
     BrokerError,
     ClosedError,
     ConfigurationError,
+    CorruptRecordError,
     ForkError,
     KafkaError,
     MessageTooLargeError,
     OffsetOutOfRangeError,
+    UnsupportedCodecError,
     UnsupportedVersionError,
     broker_error,
 )
@@ -228,7 +230,12 @@ def _messages(
     messages: list[Message] = []
     position, next_offset = 0, offset
     while True:
-        chunk = decode(records, *where, next_offset, position=position)
+        try:
+            chunk = decode(records, *where, next_offset, position=position)
+        except (CorruptRecordError, UnsupportedCodecError, MessageTooLargeError) as error:
+            if messages:
+                break  # what comes before goes first; the next fetch meets the error
+            raise type(error)(f"{where} at offset {next_offset}: {error}") from None
         if not chunk.nbytes and not chunk.remaining:
             break
         messages += chunk

@@ -402,6 +402,7 @@ class KafkaStream:
         with self._condition:
             for partition in partitions:
                 self._marks.pop(partition, None)
+                self._batch_starts.pop(partition, None)
             source = self._source
             if source is not None and not source.claim.active and source.claim.partition in partitions:
                 self._chunk = self._source = None

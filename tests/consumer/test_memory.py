@@ -1,0 +1,59 @@
+"""A consumer that is not read stays within its budget, measured from outside."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.consumer.feed import Feed
+
+MIB = 1024 * 1024
+
+PROGRAM = """
+import resource, sys, threading, time
+from pyklient.consumer.connector import ConsumerConnector
+
+def resident():
+    with open("/proc/self/statm") as statm:
+        return int(statm.read().split()[1]) * resource.getpagesize()
+
+address, topic, group, budget, streams = sys.argv[1:]
+options = dict(auto_offset_reset="earliest", prefetch_max_bytes=int(budget), fetch_max_wait_ms=50)
+with ConsumerConnector(address, group_id=group, **options) as connector:
+    before = most = resident()
+    made = connector.create_message_streams({topic: int(streams)})[topic]
+    if len(made) > 1:
+        for batch in made[-1].batches(timeout=0.5):  # one is read to its end, the others are not
+            most = max(most, resident())
+            if not batch:
+                break
+    quiet = time.monotonic() + 1.5
+    while time.monotonic() < quiet:
+        most = max(most, resident())
+        threading.Event().wait(0.02)
+    print(most - before)
+"""
+
+
+@pytest.fixture(scope="module")
+def large_topic(feed: Feed) -> str:
+    """128 MiB in four partitions."""
+    topic = feed.topic(4)
+    values = [bytes([number]) * 10_000 for number in range(100)]
+    for number in range(4 * 32):
+        feed.send(topic, values, partition=number % 4)
+    return topic
+
+
+@pytest.mark.parametrize("streams", [1, 4])
+@pytest.mark.parametrize("budget", [8 * MIB, 32 * MIB])
+def test_a_consumer_that_is_not_read_stays_within_its_budget(
+    feed: Feed, large_topic: str, budget: int, streams: int
+) -> None:
+    arguments = [feed.bootstrap_servers, large_topic, feed.name(), str(budget), str(streams)]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=True
+    )
+    grown = int(done.stdout)
+    assert grown < budget + 64 * MIB
+    assert grown > budget / 4, "it does fetch ahead"
