@@ -46,7 +46,9 @@ from pyklient.errors import (
     UnsupportedVersionError,
 )
 from pyklient.model import OffsetAndMetadata, RecordMetadata, TopicPartition
-from pyklient.protocol.records.kernel import Message
+from pyklient.producer.bulk import BulkDelivery
+from pyklient.producer.producer import Producer
+from pyklient.protocol.records.kernel import Delivery, Message
 
 __version__ = _version("pyklient")
 
@@ -54,9 +56,12 @@ __all__ = [
     # clients
     "Admin",
     "ConsumerConnector",
+    "Producer",
     "SimpleConsumer",
     "read",
     # what they hand out
+    "BulkDelivery",
+    "Delivery",
     "Fetched",
     "KafkaStream",
     "Message",
