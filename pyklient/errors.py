@@ -92,7 +92,18 @@ class ForkError(KafkaError):
 
 
 class DeliveryError(KafkaError):
-    """Records were not delivered, and no callback, ``result`` or ``exception`` had seen it."""
+    """Records were not delivered, and no callback, ``result`` or ``exception`` had seen it.
+
+    ``count`` says how many, ``errors`` maps each topic concerned to the first error there.
+    """
+
+    def __init__(self, message: str, count: int = 0, errors: dict[str, KafkaError] | None = None) -> None:
+        super().__init__(message)
+        self.count = count
+        self.errors = errors or {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.args[0], self.count, self.errors)
 
 
 class CommitError(KafkaError):

@@ -7,6 +7,7 @@ ImportError: a test run or a benchmark never measures another one than it says.
 import os
 from typing import Any, Final
 
+from pyklient.protocol.records._append_py import Appender, Batch, Delivery
 from pyklient.protocol.records._kernel_py import (
     Chunk,
     Message,
@@ -19,7 +20,10 @@ from pyklient.protocol.records._kernel_py import (
 )
 
 __all__ = [
+    "Appender",
+    "Batch",
     "Chunk",
+    "Delivery",
     "Message",
     "control_type",
     "decode",
@@ -33,7 +37,7 @@ __all__ = [
 
 name: Final = "python"
 
-if (_pinned := os.environ.get("PYKLIENT_KERNEL", name)) != name:
+if (_pinned := os.environ.get("PYKLIENT_KERNEL") or name) != name:
     raise ImportError(f"PYKLIENT_KERNEL={_pinned}, but this installation has the kernel {name!r} only")
 
 

@@ -1,0 +1,347 @@
+"""Where users' threads leave records and the sender picks up batches: the border between them.
+
+A plain ``send`` never comes here, it is the kernel's Appender alone. What that declines does: a value for
+an encoder, a topic nobody knows yet, a batch that is full, memory that is used up, and every mistake, which
+gets its error here.
+
+Locks: ``_border`` is held by those who begin batches or wait for memory, and by whoever counts batches; the
+kernel's lock (see ``_append_py``) orders single appends, and is taken under it. Nobody holds either while
+waiting for anything but memory.
+"""
+
+import operator
+import threading
+from collections import Counter, deque
+from collections.abc import Callable, Iterable
+from copy import copy
+from typing import Any, NamedTuple, Protocol
+
+from pyklient.errors import (
+    BufferFullError,
+    ConfigurationError,
+    KafkaError,
+    MessageTooLargeError,
+)
+from pyklient.producer.fields import Fields, Record
+from pyklient.producer.ledger import Ledger
+from pyklient.producer.partitioner import Partitioner, Sticky
+from pyklient.protocol.records.kernel import Appender, Batch, Delivery, murmur2
+from pyklient.protocol.records.layout import BATCH_SIZE
+
+__all__ = ["Accumulator", "Clocks", "Limits", "TopicSource"]
+
+
+class Limits(NamedTuple):
+    """The options that bound it: bytes and seconds."""
+
+    batch_size: int
+    buffer_memory: int
+    max_request_size: int
+    max_block: float
+    linger: float
+
+
+class Clocks(NamedTuple):
+    """What it takes for the time: milliseconds since 1970, and seconds that never go back."""
+
+    wall_ms: Callable[[], int]
+    monotonic: Callable[[], float]
+
+
+class TopicSource(Protocol):
+    """Where it learns about topics."""
+
+    def wait(self, topic: str, deadline: float) -> int:
+        """How many partitions *topic* has, once it can be sent to. Raises KafkaError at *deadline*."""
+
+    def refreshed(self, topic: str, deadline: float) -> int:
+        """How many partitions *topic* has now."""
+
+    def available(self, topic: str) -> list[int]:
+        """The partitions of *topic* that have a leader."""
+
+    def refuse_headers(self) -> None:
+        """Raises UnsupportedVersionError where the brokers' record format has no headers."""
+
+
+class Accumulator:
+    """Safe to use from several threads.
+
+    *start* begins the sender's thread, once; *wake* is told the moment at which it has something to do;
+    *is_own_thread* says whether the caller is that thread, which never waits here.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        clocks: Clocks,
+        fields: Fields,
+        partitioner: Partitioner | None,
+        sticky: Sticky,
+        topics: TopicSource,
+        *,
+        start: Callable[[], None],
+        wake: Callable[[float], None],
+        is_own_thread: Callable[[], bool],
+    ) -> None:
+        self.ledger = Ledger(threading.Lock(), is_own_thread)
+        self.appender = Appender(
+            self.admit,
+            self.ledger,
+            clocks.wall_ms,
+            plain=fields.plain and partitioner is None,
+            batch_size=min(limits.batch_size, limits.max_request_size) - BATCH_SIZE,
+            limit=limits.buffer_memory,
+        )
+        self.begun: deque[Batch] = deque()
+        """Batches that the sender has not seen yet, in the order in which they were begun."""
+        self.filled: deque[Batch] = deque()
+        """Batches that are full while their partition has no newer one."""
+        self._limits = limits
+        self._clocks = clocks
+        self._fields = fields
+        self._partitioner = partitioner
+        self._sticky = sticky
+        self._wake = wake
+        self._start_sender: Callable[[], None] | None = start
+        self._is_own_thread = is_own_thread
+        self._topics = topics
+        self._border = threading.Condition(threading.Lock())
+        self._waiting: deque[object] = deque()
+        self._unfinished: dict[Batch, None] = {}
+        self._depth: Counter[tuple[str, int]] = Counter()
+        self._credit = 0
+        self._refusal: KafkaError | None = None
+
+    def admit(
+        self,
+        topic: str,
+        value: Any,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Any = None,
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> Delivery:
+        """A ``send`` that is no plain append. See Producer.send."""
+        self.raise_refusal()
+        self._start()
+        record = self._fields.record(topic, value, key, timestamp_ms, headers)
+        self._check(topic, record, on_delivery)
+        patience = 0.0 if self._is_own_thread() else self._limits.max_block
+        deadline = self._clocks.monotonic() + patience
+        while True:
+            count = self.appender.partition_count(topic)
+            if not count:
+                count = self._topics.wait(topic, deadline)
+                self.appender.know(topic, count)
+            if record.headers:
+                self._topics.refuse_headers()
+            number = self._partition(topic, record, partition, count, deadline)
+            with self._border:
+                self.raise_refusal()
+                delivery = self._place(topic, number, record, on_delivery, deadline)
+            if delivery is not None:
+                return delivery
+
+    def mark(self) -> list[Batch]:
+        """Close the batches under construction. The batches that hold everything sent so far, without those
+        that are done."""
+        batches = self.unfinished()
+        for batch in batches:
+            if not batch.closed:
+                self.appender.take(batch)
+        return batches
+
+    def unfinished(self) -> list[Batch]:
+        """The batches that are not done."""
+        with self._border:
+            return list(self._unfinished)
+
+    def shrunk(self, batch: Batch, saved: int) -> None:
+        """*batch* takes *saved* bytes less than before: it has been compressed."""
+        batch.charged -= saved
+        self._release(saved)
+
+    def finished(
+        self,
+        batch: Batch,
+        callbacks: Iterable[tuple[Delivery, Callable[[Delivery], object]]],
+        run: Callable[[Delivery, Callable[[Delivery], object]], None],
+    ) -> None:
+        """*batch* is done. Runs its callbacks with its memory at their disposal, so that a callback can send
+        a record again without waiting; then that memory is free for all."""
+        with self._border:
+            self._unfinished.pop(batch, None)
+            self._depth[batch.topic, batch.partition] -= 1
+            if not self._depth[batch.topic, batch.partition]:
+                del self._depth[batch.topic, batch.partition]
+        self._credit = batch.charged
+        for delivery, callback in callbacks:
+            run(delivery, callback)
+        self._credit = 0
+        self._release(batch.charged)
+
+    def refuse(self, error: KafkaError) -> None:
+        """Every ``send`` raises *error* from now on, those that wait for memory too."""
+        with self._border:
+            if self._refusal is None:
+                self._refusal = error
+            self.appender.shut()
+            self._border.notify_all()
+
+    def abandon(self, error: KafkaError) -> None:
+        """In the child of a fork: as ``refuse``, without locks that a thread of the parent may hold."""
+        self._refusal = error
+        self.appender.shut()
+        self.ledger.abandon(error)
+
+    def _start(self) -> None:
+        if self._start_sender is not None:
+            with self._border:
+                self.raise_refusal()
+                if self._start_sender is not None:
+                    self._start_sender()
+                    self._start_sender = None
+
+    def raise_refusal(self) -> None:
+        """Raises what every ``send`` is refused with, if it is."""
+        if self._refusal is not None:
+            raise copy(self._refusal)
+
+    def _check(self, topic: str, record: Record, on_delivery: object) -> None:
+        if on_delivery is not None and not callable(on_delivery):
+            raise TypeError(f"on_delivery must be a function (delivery), not {on_delivery!r}")
+        if record.size > self._limits.max_request_size:
+            raise MessageTooLargeError(
+                f"a record of {record.size:,} bytes for topic {topic!r} is above "
+                f"max_request_size={self._limits.max_request_size:,}; raise that, and the topic's "
+                "max.message.bytes where needed"
+            )
+        if record.size + Appender.OVERHEAD > self._limits.buffer_memory:
+            raise MessageTooLargeError(
+                f"a record of {record.size:,} bytes for topic {topic!r} does not fit into "
+                f"buffer_memory={self._limits.buffer_memory:,}"
+            )
+
+    def _partition(
+        self, topic: str, record: Record, partition: int | None, count: int, deadline: float
+    ) -> int | None:
+        """The partition of *record*; None where it goes with the other records without a key."""
+        if partition is None:
+            if self._partitioner is not None:
+                return self._partitioner(topic, record.key, count)
+            return None if record.key is None else murmur2(record.key) % count
+        try:
+            number = operator.index(partition)
+        except TypeError:
+            raise TypeError(f"partition must be a whole number, not {partition!r}") from None
+        if number >= count:
+            count = self._topics.refreshed(topic, deadline)
+            self.appender.know(topic, count)
+        if not 0 <= number < count:
+            raise ConfigurationError(
+                f"partition {number} of topic {topic!r} does not exist: it has {count}, from 0 on"
+            )
+        return number
+
+    def _place(
+        self,
+        topic: str,
+        number: int | None,
+        record: Record,
+        on_delivery: Callable[[Delivery], object] | None,
+        deadline: float,
+    ) -> Delivery | None:
+        """With the border held: append, after a wait for memory if need be. None where the topic's partitions
+        have changed meanwhile. Raises BufferFullError."""
+        memory = self._limits.buffer_memory
+        if self._is_own_thread():
+            delivery = self._append(topic, number, record, on_delivery, memory + self._credit)
+            if delivery is None and self.appender.partition_count(topic):
+                raise self._full(topic, "a send inside on_delivery does not wait")
+            return delivery
+        if not self._waiting and self._has_room(record, memory):
+            return self._append(topic, number, record, on_delivery, memory)
+        ticket = object()
+        self._waiting.append(ticket)
+        self.appender.limit = 0
+        try:
+            while self._waiting[0] is not ticket or not self._has_room(record, memory):
+                remaining = deadline - self._clocks.monotonic()
+                if remaining <= 0:
+                    raise self._full(
+                        topic, f"nothing was freed within max_block_ms={self._limits.max_block * 1000:.0f}"
+                    )
+                self._border.wait(min(remaining, threading.TIMEOUT_MAX))
+                self.raise_refusal()
+            return self._append(topic, number, record, on_delivery, memory)
+        finally:
+            self._waiting.remove(ticket)
+            if self._waiting:
+                self._border.notify_all()
+            else:
+                self.appender.limit = memory
+
+    def _append(
+        self,
+        topic: str,
+        number: int | None,
+        record: Record,
+        on_delivery: Callable[[Delivery], object] | None,
+        limit: int,
+    ) -> Delivery | None:
+        """With the border held: append, to a new batch where there is none or it is full."""
+        key, value, timestamp_ms, headers, _ = record
+        appender = self.appender
+        chosen = appender.sticky(topic) if number is None else number
+        delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
+        if delivery is not None or not self._has_room(record, limit):
+            return delivery
+        full = appender.current(topic, chosen)
+        if number is None:
+            chosen = self._stick_elsewhere(topic, chosen)
+            if full is not None and full.partition != chosen:
+                appender.take(full)
+                self.filled.append(full)
+            delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
+            if delivery is not None:
+                self._wake(self._clocks.monotonic())
+                return delivery
+        now = self._clocks.monotonic()
+        batch = appender.open(topic, chosen, now)
+        if batch is None:
+            return None
+        delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
+        if batch.size >= self._limits.batch_size:
+            appender.take(batch)
+        self._unfinished[batch] = None
+        self._depth[topic, chosen] += 1
+        self.begun.append(batch)
+        self._wake(now if batch.closed or full is not None else now + self._limits.linger)
+        return delivery
+
+    def _stick_elsewhere(self, topic: str, current: int) -> int:
+        number = self._sticky.next(
+            self._topics.available(topic),
+            self.appender.partition_count(topic),
+            current,
+            lambda partition: self._depth[topic, partition],
+        )
+        self.appender.stick(topic, number)
+        return self.appender.sticky(topic)
+
+    def _has_room(self, record: Record, limit: int) -> bool:
+        return self.appender.used + record.size + Appender.OVERHEAD <= limit
+
+    def _release(self, amount: int) -> None:
+        self.appender.release(amount)
+        if self._waiting:
+            with self._border:
+                self._border.notify_all()
+
+    def _full(self, topic: str, why: str) -> BufferFullError:
+        return BufferFullError(
+            f"buffer_memory={self._limits.buffer_memory:,} is full of records that are not confirmed yet, so "
+            f"a record for topic {topic!r} was not taken ({why}); is the broker slow or unreachable?"
+        )

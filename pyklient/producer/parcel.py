@@ -1,0 +1,163 @@
+"""Records of one batch, sealed: compressed, with a header, ready to go to the broker and to go again."""
+
+from collections.abc import Sequence
+
+from pyklient.errors import KafkaError
+from pyklient.producer.idempotence import UNSTAMPED, Stamp
+from pyklient.protocol.records import (
+    Compression,
+    NewRecord,
+    batch_header,
+    compress,
+    encode_batch,
+    iter_batches,
+)
+from pyklient.protocol.records.kernel import Batch
+from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Buffer
+
+__all__ = ["Parcel", "format_for", "seal"]
+
+
+def format_for(produce_version: int) -> int:
+    """The record format that a Produce request of this version carries."""
+    if produce_version >= 3:
+        return 2
+    return 1 if produce_version == 2 else 0
+
+
+def seal(batch: Batch, codec: Compression) -> "Parcel":
+    """All records of a batch that is closed. Compresses, which is work without the GIL."""
+    payload: Buffer = batch.payload()
+    if codec:
+        payload = compress(codec, payload)
+        batch.records = bytearray()
+    return Parcel(batch, 0, batch.count, payload, codec, (batch.base_timestamp, batch.max_timestamp))
+
+
+class Parcel:
+    """A batch, or a part of one that the broker found too large: *count* records from *first* on.
+
+    ``attempts`` counts how often it was sent. ``in_doubt``: some attempt has ended without an answer, so
+    the broker may have stored it. ``failure`` is why it has not been confirmed so far. ``expired``: its
+    deliveries have failed while it was on the wire.
+    """
+
+    __slots__ = (
+        "attempts",
+        "batch",
+        "codec",
+        "count",
+        "expired",
+        "failure",
+        "first",
+        "in_doubt",
+        "order",
+        "payload",
+        "stamp",
+        "timestamps",
+    )
+
+    def __init__(
+        self,
+        batch: Batch,
+        first: int,
+        count: int,
+        payload: Buffer,
+        codec: Compression,
+        timestamps: tuple[int, int],
+    ) -> None:
+        self.batch = batch
+        self.first = first
+        self.count = count
+        self.payload = payload
+        self.codec = codec
+        self.timestamps = timestamps
+        self.order = 0
+        """Rises from batch to batch of a partition; the parts of one share it."""
+        self.attempts = 0
+        self.in_doubt = False
+        self.expired = False
+        self.failure: KafkaError | None = None
+        self.stamp: Stamp | None = None
+        """What tells it from other batches; None while it has none yet."""
+
+    def __repr__(self) -> str:
+        batch = self.batch
+        return f"<{self.count} records for {batch.topic}-{batch.partition}, {self.stamp}>"
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Its place among the parcels of its partition."""
+        return self.order, self.first
+
+    @property
+    def stop(self) -> int:
+        """The index in the batch after its last record."""
+        return self.first + self.count
+
+    @property
+    def size(self) -> int:
+        """Bytes on the wire."""
+        return len(self.payload) + BATCH_SIZE
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether it carries a producer id."""
+        return self.stamp is not None and self.stamp.producer_id >= 0
+
+    def buffers(self, record_format: int) -> list[Buffer]:
+        """The record bytes in a format, as they go to the socket; in format 2 without a copy.
+
+        Raises UnsupportedVersionError for headers, UnsupportedCodecError for zstd, before format 2.
+        """
+        if record_format == 2:
+            return [self._header(), self.payload]
+        return [encode_batch(self._records(), magic=record_format, compression=self.codec)]
+
+    def halves(self) -> tuple["Parcel", "Parcel"]:
+        """Two parcels with its records, for a broker that found them too large together. The sequence runs
+        through both, as it did through this one."""
+        records = self._records()
+        middle = self.count // 2
+        parts = self._part(records[:middle], 0), self._part(records[middle:], middle)
+        for part, offset in zip(parts, (0, middle), strict=True):
+            if self.stamp is not None:
+                moved = (self.stamp.sequence + offset) & INT32_MAX if self.idempotent else -1
+                part.stamp = self.stamp._replace(sequence=moved)
+        return parts
+
+    def _part(self, records: Sequence[NewRecord], offset: int) -> "Parcel":
+        data = memoryview(encode_batch(records, compression=self.codec))
+        times = [record.timestamp_ms for record in records]
+        part = Parcel(
+            self.batch,
+            self.first + offset,
+            len(records),
+            data[BATCH_SIZE:],
+            self.codec,
+            (times[0], max(times)),
+        )
+        part.order = self.order
+        part.attempts = self.attempts
+        part.failure = self.failure
+        return part
+
+    def _header(self) -> bytes:
+        producer_id, epoch, sequence = self.stamp or UNSTAMPED
+        return batch_header(
+            self.payload,
+            count=self.count,
+            base_timestamp=self.timestamps[0],
+            max_timestamp=self.timestamps[1],
+            compression=self.codec,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=sequence,
+        )
+
+    def _records(self) -> list[NewRecord]:
+        (batch,) = iter_batches(b"".join((self._header(), self.payload)))
+        return [
+            NewRecord(record.timestamp_ms, record.key, record.value, record.headers)
+            for record in batch.records(max_decompressed=INT32_MAX)
+        ]

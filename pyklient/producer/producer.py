@@ -1,0 +1,275 @@
+"""The Producer: what users hold."""
+
+import atexit
+import logging
+import os
+import random
+import time
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Any, Final, NoReturn, Self
+
+from pyklient.config import ProducerConfig
+from pyklient.errors import ClosedError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.net.backoff import Backoff
+from pyklient.net.client import NetworkClient
+from pyklient.producer.accumulator import Accumulator, Clocks, Limits
+from pyklient.producer.bulk import BulkDelivery, send_many
+from pyklient.producer.dispatcher import Dispatcher
+from pyklient.producer.fields import Fields
+from pyklient.producer.partitioner import Sticky, as_partitioner
+from pyklient.producer.sender import Sender
+from pyklient.producer.topics import Topics
+from pyklient.protocol.records.kernel import Delivery
+from pyklient.serialization import as_encoder
+
+__all__ = ["Producer"]
+
+log = logging.getLogger("pyklient.producer")
+
+_GRACE: Final = 5.0
+"""What ending threads and connections may take on top of a time-out."""
+
+_UNWIND_TIMEOUT: Final = 10.0
+"""How long a ``with`` block that an exception leaves, or the end of the program, goes on delivering."""
+
+
+def _wall_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Producer:
+    """Sends records. One per process is usual; safe to use from several threads.
+
+    Records are gathered in batches per partition and sent by a thread of its own. With the defaults each is
+    stored once, in order, by all in-sync replicas, or its Delivery says why not (``acks="all"``, idempotent).
+    Options are those of ``ProducerConfig``; nothing is opened before the first ``send``.
+
+    ::
+
+        with Producer("localhost:9092") as producer:
+            delivery = producer.send("clicks", b"home", key=b"user-1")
+            print(delivery.result(timeout=10).offset)
+    """
+
+    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Any) -> None:
+        config = ProducerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+        self._config = config
+        self._client = NetworkClient(config)
+        self._sender = Sender(f"pyklient-producer {config.client_id}")
+        self._accumulator, self._dispatcher = _assemble(config, self._client, self._sender)
+        self._closed = False
+        self._forked = False
+        if type(self).send is Producer.send:
+            # No Python frame between the caller and the kernel.
+            self.__dict__["send"] = self._accumulator.appender.send
+        _producers.add(self)
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Sequence[tuple[str, bytes | None]] | None = None,
+        on_delivery: Callable[[Delivery], object] | None = None,
+    ) -> Delivery:
+        """Send one record; returns at once with its Delivery, which need not be kept.
+
+        *value* and *key* are bytes or None, or what ``value_encoder`` and ``key_encoder`` take. The record
+        goes to *partition* if given, else where its key belongs (as Java's client chooses, or the
+        ``partitioner``), else with others without a key. *timestamp_ms* counts from 1970; None is now.
+        *headers* are (name, value) pairs; a value may be None.
+
+        ``on_delivery(delivery)`` is called on the sender's thread once the outcome is known. What it raises
+        is logged. A ``send`` from there does not wait: it may use the memory of the batch that it is told
+        of, and raises BufferFullError beyond that.
+
+        Waits up to ``max_block_ms`` where ``buffer_memory`` is full, then raises BufferFullError, and for
+        the first record of a topic until its leader is found, then raises what is missing: BrokerError (no
+        such topic, no leader, not allowed), BrokerConnectionError or KafkaTimeoutError (nobody can be
+        reached). Raises TypeError and ValueError for what no record can be made of, MessageTooLargeError
+        above ``max_request_size``, ClosedError after ``close``, ForkError in the child of a fork.
+        """
+        return self._accumulator.appender.send(
+            topic, value, key, partition, timestamp_ms, headers, on_delivery
+        )
+
+    def send_many(
+        self,
+        topic: str,
+        values: Iterable[Any],
+        keys: Iterable[Any] | None = None,
+        headers: Iterable[Sequence[tuple[str, bytes | None]] | None] | None = None,
+        partition: int | None = None,
+        timestamps_ms: Iterable[int | None] | None = None,
+    ) -> BulkDelivery:
+        """Send a record for each of *values*; cheaper than as many calls of ``send``, and otherwise the same.
+
+        *keys*, *headers* and *timestamps_ms* have one item for each value; *partition* is for all. Waits
+        for memory as often as it has to, up to ``max_block_ms`` each time. If one of the iterables raises,
+        or a record cannot be sent, that is raised, and what went before stands: a note of the exception
+        says how much that is.
+        """
+        return send_many(
+            self._accumulator.appender, self.send, topic, values, keys, headers, partition, timestamps_ms
+        )
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send what waits, and wait until everything sent so far has been confirmed or has failed.
+
+        Raises KafkaTimeoutError after *timeout* seconds (None: it takes ``delivery_timeout_ms`` at most),
+        and DeliveryError for records that have failed, now or since the last report, and whose failure no
+        callback, ``result`` or ``exception`` has shown.
+        """
+        self._accumulator.raise_refusal()
+        self._flush(None if timeout is None else time.monotonic() + timeout)
+        error = self._accumulator.ledger.report()
+        if error is not None:
+            raise error
+
+    def close(self, timeout: float | None = None) -> None:
+        """Flush, and end: threads, connections. May be called again.
+
+        After *timeout* seconds (None: it takes ``delivery_timeout_ms`` at most) what is not confirmed
+        fails with ClosedError; 0 gives it no time at all. Raises as ``flush`` does, when all is closed.
+        """
+        self._close(timeout)
+        error = self._accumulator.ledger.report()
+        if error is not None:
+            raise error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+            return
+        try:
+            self.close(_UNWIND_TIMEOUT)
+        except KafkaError as failure:
+            log.warning("while the block was left by %r: %s", error, failure)
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ""
+        return f"<Producer to {self._config.bootstrap_servers!r}{state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Producer cannot be pickled: it holds connections and threads. Make it where it is used, e.g. "
+            "once in each process, from the same options"
+        )
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or not self._sender.started:
+            return
+        warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
+        self._begin_closing(time.monotonic() + _UNWIND_TIMEOUT)
+
+    def _flush(self, deadline: float | None) -> None:
+        batches = self._accumulator.mark()
+        self._sender.post(self._dispatcher.flush)
+        for batch in batches:
+            left = None if deadline is None else deadline - time.monotonic()
+            if not self._accumulator.ledger.wait(batch, left):
+                waiting = sum(batch.count for batch in batches if not batch.done)
+                raise KafkaTimeoutError(
+                    f"{waiting:,} records were not confirmed in time; they are still being sent"
+                )
+
+    def _begin_closing(self, deadline: float) -> None:
+        self._closed = True
+        _producers.discard(self)
+        self._accumulator.refuse(ClosedError("this producer has been closed"))
+        self._accumulator.mark()
+        self._sender.post(partial(self._dispatcher.close, deadline))
+
+    def _close(self, timeout: float | None) -> None:
+        if self._forked:
+            return
+        patience = self._config.delivery_timeout_ms / 1000 if timeout is None else max(timeout, 0.0)
+        deadline = time.monotonic() + patience
+        self._begin_closing(deadline)
+        if not self._sender.started:
+            self._client.close()
+            return
+        last = deadline + _GRACE
+        ended = self._sender.join(last - time.monotonic())
+        if self._sender.is_current():
+            return
+        for courier in self._dispatcher.couriers() if ended else ():
+            ended = courier.join(last - time.monotonic()) and ended
+        if not ended:
+            raise KafkaTimeoutError(
+                "the producer's threads have not ended in time; does an on_delivery callback take that long?"
+            )
+
+    def _abandon(self) -> None:
+        """In the child of a fork: there is no sender here, and what it was given is the parent's to send."""
+        self._forked = self._closed = True
+        self._accumulator.abandon(
+            ForkError(
+                "this producer was made before a fork and belongs to the parent process; "
+                "make a new one in the child"
+            )
+        )
+
+
+def _assemble(
+    config: ProducerConfig, client: NetworkClient, sender: Sender
+) -> tuple[Accumulator, Dispatcher]:
+    """The parts of a producer. None of them holds the Producer itself, so that one which nobody holds any
+    more can be told from one in use."""
+    backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+
+    def look_up(topic: str) -> None:
+        sender.post(lambda: dispatcher.upkeep.want_metadata(time.monotonic(), topic))
+
+    accumulator = Accumulator(
+        Limits(
+            batch_size=config.batch_size,
+            buffer_memory=config.buffer_memory,
+            max_request_size=config.max_request_size,
+            max_block=config.max_block_ms / 1000,
+            linger=config.linger_ms / 1000,
+        ),
+        Clocks(_wall_ms, time.monotonic),
+        Fields(as_encoder(config.key_encoder), as_encoder(config.value_encoder), _wall_ms),
+        as_partitioner(config.partitioner),
+        Sticky(random.Random()),
+        Topics(client, backoff, look_up),
+        start=lambda: sender.start(dispatcher),
+        wake=sender.wake,
+        is_own_thread=sender.is_current,
+    )
+    dispatcher = Dispatcher(accumulator, client, config, sender)
+    return accumulator, dispatcher
+
+
+_producers: "weakref.WeakSet[Producer]" = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for producer in list(_producers):
+        producer._abandon()
+    _producers.clear()
+
+
+def _close_all() -> None:
+    for producer in list(_producers):
+        warnings.warn(f"{producer!r} was never closed", ResourceWarning, source=producer, stacklevel=1)
+        try:
+            producer.close(_UNWIND_TIMEOUT)
+        except KafkaError as error:
+            log.warning("at exit: %s", error)
+
+
+os.register_at_fork(after_in_child=_abandon_all)
+atexit.register(_close_all)

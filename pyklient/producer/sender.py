@@ -1,0 +1,139 @@
+"""The thread that takes batches to the brokers.
+
+It alone touches what is under way, which the dispatcher keeps. Others hand over to it by its inbox, with
+functions that it calls: answers come from the connections' readers, errands (connecting, writing to a
+socket, asking for metadata) are run by couriers. Between two items it rings the alarms that are due, lets
+the dispatcher send, and sleeps until the next alarm.
+"""
+
+import contextlib
+import heapq
+import itertools
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Final, Protocol
+
+__all__ = ["Alarmed", "Sender", "Work"]
+
+log = logging.getLogger("pyklient.producer")
+
+_NEVER: Final = float("inf")
+_LONGEST_SLEEP: Final = 60.0
+
+
+class Alarmed(Protocol):
+    """Something that can be woken at a time. ``alarm`` is when; it is the sender's to set."""
+
+    alarm: float
+
+
+class Work(Protocol):
+    """What the thread does: the dispatcher."""
+
+    def ring(self, target: Alarmed, now: float) -> None:
+        """The alarm of *target* has gone off."""
+
+    def has_news(self) -> bool:
+        """Whether users' threads have left something since the last step."""
+
+    def step(self) -> bool:
+        """Take in what users' threads have left, and send what can be sent. False: that was all, for ever."""
+
+    def end(self, crash: BaseException | None) -> None:
+        """The thread ends, because of *crash* if there is one: fail what is left, give everything back."""
+
+
+class Sender:
+    """The thread, its inbox and its alarms. Times are ``time.monotonic`` seconds."""
+
+    def __init__(self, name: str) -> None:
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._alarms: list[tuple[float, int, Alarmed]] = []
+        self._serial = itertools.count()
+        self._sleeps_until = -_NEVER
+        self._work: Work | None = None
+
+    @property
+    def started(self) -> bool:
+        """Whether the thread has begun."""
+        return self._thread.ident is not None
+
+    def start(self, work: Work) -> None:
+        """Begin. Called once."""
+        self._work = work
+        self._thread.start()
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the thread's end; whether it has come. True at once on the thread itself."""
+        if not self.started or self.is_current():
+            return True
+        self._thread.join(min(max(timeout, 0.0), threading.TIMEOUT_MAX))
+        return not self._thread.is_alive()
+
+    def is_current(self) -> bool:
+        """Whether the caller runs on this thread."""
+        return threading.get_ident() == self._thread.ident
+
+    def post(self, item: Callable[[], None]) -> None:
+        """Have *item* called on the thread; from any thread."""
+        self._inbox.put(item)
+
+    def wake(self, due: float) -> None:
+        """There is something to do at *due*; from any thread. Costs nothing while it is awake then anyway."""
+        if due < self._sleeps_until:
+            self._sleeps_until = -_NEVER
+            self._inbox.put(None)
+
+    def set_alarm(self, target: Alarmed, when: float) -> None:
+        """Ring *target* at *when*, and not when it was to be before."""
+        if when == target.alarm:
+            return
+        target.alarm = when
+        if when < _NEVER:
+            heapq.heappush(self._alarms, (when, next(self._serial), target))
+
+    def _run(self) -> None:
+        crash: BaseException | None = None
+        work = self._work
+        assert work is not None
+        try:
+            while work.step():
+                self._sleep(work)
+                self._take_in()
+                self._ring(work)
+        except BaseException as error:
+            crash = error
+            log.exception("the sender has failed in a way that nobody foresaw; nothing more is sent")
+        work.end(crash)
+
+    def _sleep(self, work: Work) -> None:
+        """Until the next alarm, an item, or a call of ``wake``."""
+        now = time.monotonic()
+        until = min(now + _LONGEST_SLEEP, self._alarms[0][0] if self._alarms else _NEVER)
+        self._sleeps_until = until
+        # In this order: news that come after the look find out that this thread sleeps.
+        if until > now and not work.has_news():
+            with contextlib.suppress(queue.Empty):
+                item = self._inbox.get(timeout=until - now)
+                if item is not None:
+                    item()
+        self._sleeps_until = -_NEVER
+
+    def _take_in(self) -> None:
+        for _ in range(self._inbox.qsize()):
+            item = self._inbox.get()
+            if item is not None:
+                item()
+
+    def _ring(self, work: Work) -> None:
+        now = time.monotonic()
+        alarms = self._alarms
+        while alarms and alarms[0][0] <= now:
+            when, _, target = heapq.heappop(alarms)
+            if target.alarm == when:  # it has not been set anew since
+                target.alarm = _NEVER
+                work.ring(target, now)
