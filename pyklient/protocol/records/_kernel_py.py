@@ -71,22 +71,28 @@ def encode_record(
 ) -> bytes:
     """One record of format 2, with its length in front. Deltas count from the batch's base."""
     short = SHORT
-    key_size = -1 if key is None else len(key)
-    value_size = -1 if value is None else len(value)
-    body = b"".join(
-        (
-            b"\x00",
-            short[timestamp_delta] if 0 <= timestamp_delta < SHORT_END else encode_signed(timestamp_delta),
-            short[offset_delta] if 0 <= offset_delta < SHORT_END else encode_signed(offset_delta),
-            short[key_size] if 0 <= key_size < SHORT_END else encode_signed(key_size),
-            key or b"",
-            short[value_size] if 0 <= value_size < SHORT_END else encode_signed(value_size),
-            value or b"",
-            encode_headers(headers) if headers else b"\x00",
-        )
-    )
-    size = len(body)
-    return (short[size] if size < SHORT_END else encode_signed(size)) + body
+    time = short[timestamp_delta] if 0 <= timestamp_delta < SHORT_END else encode_signed(timestamp_delta)
+    place = short[offset_delta] if 0 <= offset_delta < SHORT_END else encode_signed(offset_delta)
+    size = 2 + len(time) + len(place)
+    if key is None:
+        key_size, key = b"\x01", b""
+    else:
+        length = len(key)
+        key_size = short[length] if length < SHORT_END else encode_signed(length)
+        size += length
+    if value is None:
+        value_size, value = b"\x01", b""
+    else:
+        length = len(value)
+        value_size = short[length] if length < SHORT_END else encode_signed(length)
+        size += length
+    tail = b"\x00"
+    if headers:
+        tail = encode_headers(headers)
+        size += len(tail) - 1
+    size += len(key_size) + len(value_size)
+    front = short[size] if size < SHORT_END else encode_signed(size)
+    return b"".join((front, b"\x00", time, place, key_size, key, value_size, value, tail))
 
 
 def encode_headers(headers: Headers) -> bytes:
