@@ -130,9 +130,15 @@ class Broker:
         atexit.register(self._close_at_exit)
         return self
 
-    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, str] | None = None) -> None:
-        """Create a topic; BrokerError when it exists already, or cannot be made so."""
-        self._call(self._create_topic(name, partitions, config or {}))
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, str | int | bool] | None = None
+    ) -> None:
+        """Create a topic, its settings under Kafka's names; BrokerError when it exists or cannot be made."""
+        texts = {
+            key: str(value).lower() if isinstance(value, bool) else str(value)
+            for key, value in (config or {}).items()
+        }
+        self._call(self._create_topic(name, partitions, texts))
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until the broker has been closed, by whomever; False when *timeout* seconds ran out first."""

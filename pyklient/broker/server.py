@@ -28,6 +28,7 @@ __all__ = ["Server"]
 _logger = logging.getLogger("pyklient.broker")
 
 _FIRST_READ: Final = 64 << 10
+_ACCEPT_PAUSE: Final = 0.1
 _MOST_PARTS: Final = 512  # buffers in one sendmsg; the system's limit is 1024
 
 
@@ -36,47 +37,55 @@ class Server:
 
     def __init__(self, node: Node, listener: socket.socket) -> None:
         self.node = node
-        self._listener = listener
-        self._tasks: dict[asyncio.Task[None], socket.socket] = {}
-        self._accepting: asyncio.Task[None] | None = None
         self.request_memory = 0
+        self._listener = listener
+        self._connections: dict[asyncio.Task[None], socket.socket] = {}
 
     def start(self) -> None:
         self._listener.setblocking(False)
-        self._accepting = self.node.loop.create_task(self._accept())
+        self._listen()
 
     async def close(self) -> None:
         """Close the listener and all connections, and wait until they are gone."""
-        tasks = [*self._tasks]
-        if self._accepting is not None:
-            tasks.append(self._accepting)
+        self.node.loop.remove_reader(self._listener)
+        self._listener.close()
+        tasks = list(self._connections)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        self._listener.close()
 
     def close_sockets(self) -> None:
         """Let go of the sockets without a word to anybody (in a forked child, where they are copies)."""
         self._listener.close()
-        for accepted in self._tasks.values():
+        for accepted in self._connections.values():
             accepted.close()
 
-    async def _accept(self) -> None:
+    def _listen(self) -> None:
+        if self._listener.fileno() >= 0:
+            self.node.loop.add_reader(self._listener, self._accept)
+
+    def _accept(self) -> None:
         loop = self.node.loop
-        while True:
-            try:
-                accepted, address = await loop.sock_accept(self._listener)
-            except OSError as error:
-                _logger.error("cannot accept a connection: %s", error)
-                await asyncio.sleep(0.1)
-                continue
-            if len(self._tasks) >= self.node.settings.max_connections:
-                _logger.warning("connection from %s refused: %d are open", address[0], len(self._tasks))
-                accepted.close()
-                continue
-            task = loop.create_task(_Connection(self, self.node, accepted, address).serve())
-            self._tasks[task] = accepted
-            task.add_done_callback(self._tasks.pop)
+        try:
+            accepted, address = self._listener.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:  # no descriptors left, most likely: let some connections end first
+            _logger.error("cannot accept a connection: %s", error)
+            loop.remove_reader(self._listener)
+            loop.call_later(_ACCEPT_PAUSE, self._listen)
+            return
+        if len(self._connections) >= self.node.settings.max_connections:
+            _logger.warning("connection from %s refused: %d are open", address[0], len(self._connections))
+            accepted.close()
+            return
+        task = loop.create_task(_Connection(self, self.node, accepted, address).serve())
+        self._connections[task] = accepted
+        task.add_done_callback(self._forget)
+
+    def _forget(self, task: asyncio.Task[None]) -> None:
+        # Here and not at the end of the task, which may be cancelled before it has begun.
+        self._connections.pop(task).close()
 
     @contextmanager
     def memory(self) -> Iterator["_Claim"]:
@@ -134,8 +143,6 @@ class _Connection:
             _logger.debug("connection from %s broke: %s", self._peer, error)
         except Exception:
             _logger.exception("connection from %s closed: a request could not be answered", self._peer)
-        finally:
-            self._socket.close()
 
     async def _serve_one(self) -> bool:
         with self._server.memory() as claim:

@@ -481,3 +481,17 @@ def test_a_disk_that_cannot_be_written_is_an_error_of_its_own_and_others_go_on(
     answer = client.produce("bad", 0, batch())
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert client.produce("good", 0, batch()).error_code == 0
+
+
+def test_old_segments_are_deleted_while_the_broker_runs() -> None:
+    with Broker(retention_check_interval_ms=20) as broker, WireClient(broker) as client:
+        broker.create_topic(
+            "t", config={"segment.bytes": 1000, "retention.bytes": 1000, "preallocate": False}
+        )
+        for _ in range(50):
+            client.produce("t", 0, batch())
+        end = time.monotonic() + 20
+        while (start := client.offset_at("t", 0, -2)[0]) == 0:
+            assert time.monotonic() < end
+            time.sleep(0.02)
+        assert client.offset_at("t", 0, -1)[0] == 150 > start

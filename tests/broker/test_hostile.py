@@ -3,9 +3,12 @@
 import resource
 import socket
 import struct
+import subprocess
+import sys
 import zlib
 from contextlib import ExitStack
 from random import Random
+from types import SimpleNamespace
 
 import pytest
 
@@ -234,3 +237,27 @@ def test_a_topic_for_every_name_of_a_stranger_is_not_made() -> None:
         names = [MetadataRequest.MetadataRequestTopic(name=f"t{at}") for at in range(50)]
         answer = client.ask(MetadataRequest(topics=names), MetadataResponse)
         assert [topic.error_code for topic in answer.topics].count(0) == 5
+
+
+def test_more_connections_than_the_system_allows_are_survived() -> None:
+    program = (
+        "import resource; from pyklient.broker import Broker\n"
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))\n"
+        "with Broker() as broker:\n"
+        "    broker.create_topic('t'); print(broker.port, flush=True); broker.wait()\n"
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
+    assert child.stdout is not None
+    try:
+        port = int(child.stdout.readline())
+        with ExitStack() as stack:
+            for _ in range(60):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=DEADLINE))
+        with WireClient(SimpleNamespace(port=port)) as client:
+            assert client.produce("t", 0, batch()).error_code == 0
+    finally:
+        child.kill()
+        child.wait(10)
+        child.stdout.close()
