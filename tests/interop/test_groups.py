@@ -8,8 +8,8 @@ import pytest
 from pyklient import Admin, Producer, TopicPartition
 from tests.interop.peers import PEERS, Peer
 from tests.servers.fixtures import NewName, NewTopic
+from tests.servers.groups import committed
 from tests.servers.process import wait_until
-from tests.servers.topics import committed
 from tests.system.members import Member
 from tests.system.reading import read_group, wait_assigned
 

@@ -1,11 +1,11 @@
-"""Topics and groups as librdkafka sees them, so that set-up does not depend on the client under test."""
+"""Topics as librdkafka sees them, so that set-up does not depend on the client under test."""
 
 import functools
 import logging
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import ConsumerGroupState, ConsumerGroupTopicPartitions, KafkaException, TopicPartition
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -13,9 +13,6 @@ from tests.servers.process import wait_until
 
 __all__ = [
     "admin",
-    "assignments",
-    "committed",
-    "coordinator",
     "create_topic",
     "leaders",
     "replicas_in_sync",
@@ -81,35 +78,6 @@ def leaders(bootstrap_servers: str, topic: str) -> dict[int, int]:
     """Partition → id of its leader, -1 for none; empty for an unknown topic."""
     metadata = admin(bootstrap_servers).list_topics(topic, timeout=10).topics[topic]
     return {number: partition.leader for number, partition in metadata.partitions.items()}
-
-
-def committed(bootstrap_servers: str, group: str, topic: str) -> dict[int, int]:
-    """Partition → committed offset, of those that have one."""
-    asked = [ConsumerGroupTopicPartitions(group)]
-    answer = admin(bootstrap_servers).list_consumer_group_offsets(asked)[group].result(timeout=20)
-    found: list[TopicPartition] = answer.topic_partitions
-    return {item.partition: item.offset for item in found if item.topic == topic and item.offset >= 0}
-
-
-def assignments(bootstrap_servers: str, group: str) -> dict[str, set[int]]:
-    """Client id → partitions of each member, while the group is stable; empty while it is not."""
-    described = admin(bootstrap_servers).describe_consumer_groups([group], request_timeout=10)[group]
-    try:
-        answer = described.result(timeout=20)
-    except KafkaException:
-        return {}
-    if answer.state != ConsumerGroupState.STABLE:
-        return {}
-    return {
-        member.client_id: {item.partition for item in member.assignment.topic_partitions}
-        for member in answer.members
-    }
-
-
-def coordinator(bootstrap_servers: str, group: str) -> int:
-    """The id of the broker that coordinates *group*."""
-    described = admin(bootstrap_servers).describe_consumer_groups([group], request_timeout=20)[group]
-    return int(described.result(timeout=30).coordinator.id)
 
 
 def replicas_in_sync(bootstrap_servers: str, topic: str) -> int:

@@ -3,8 +3,8 @@
 import itertools
 
 from pyklient import ConsumerConnector, Message
+from tests.servers.groups import assignments
 from tests.servers.process import wait_until
-from tests.servers.topics import assignments
 
 __all__ = ["PATIENCE_MS", "connector", "read_group", "wait_assigned"]
 

@@ -16,9 +16,10 @@ from pyklient import (
     Producer,
 )
 from tests.servers.fixtures import NewName
+from tests.servers.groups import coordinator
 from tests.servers.kafka import KraftCluster
 from tests.servers.process import wait_until
-from tests.servers.topics import coordinator, create_topic, leaders, replicas_in_sync
+from tests.servers.topics import create_topic, leaders, replicas_in_sync
 from tests.system.reading import connector, wait_assigned
 
 _PARTITIONS = 6

@@ -8,8 +8,8 @@ import pytest
 
 from pyklient import Admin, Message, OffsetAndMetadata, Producer, TopicPartition
 from tests.servers.fixtures import NewName, NewTopic
+from tests.servers.groups import assignments, committed
 from tests.servers.process import wait_until
-from tests.servers.topics import assignments, committed
 from tests.system.members import Member
 from tests.system.reading import connector, read_group, wait_assigned
 
