@@ -1,6 +1,7 @@
 """pyklient at its defaults, with acks as the job says."""
 
 import time
+from collections.abc import Callable
 
 from pyklient import ConsumerConnector, Delivery, Producer
 from tests.benchmarks.work import Job, Measured, measuring, values_for
@@ -73,21 +74,23 @@ def latency(job: Job) -> Measured:
     values = values_for(job)
     measured = Measured()
     latencies: list[float] = []
+
+    def timed(start: float) -> Callable[[Delivery], None]:
+        def delivered(delivery: Delivery) -> None:
+            delivery.result(0)
+            latencies.append((time.perf_counter() - start) * 1e3)
+
+        return delivered
+
     with Producer(job.bootstrap_servers, acks=job.acks, linger_ms=0) as producer:
-        producer.send(job.topic, values[0]).result(30)
+        send = producer.send
+        send(job.topic, values[0]).result(30)
         with measuring(measured):
             begin = time.perf_counter()
             for index in range(job.records):
                 if (left := begin + index / job.rate - time.perf_counter()) > 0:
                     time.sleep(left)
-                start = time.perf_counter()
-                producer.send(
-                    job.topic,
-                    values[index % len(values)],
-                    on_delivery=lambda _delivery, start=start: latencies.append(
-                        (time.perf_counter() - start) * 1e3
-                    ),
-                )
+                send(job.topic, values[index % len(values)], on_delivery=timed(time.perf_counter()))
             producer.flush(60)
     measured.records, measured.latencies_ms = len(latencies), latencies
     return measured
