@@ -5,7 +5,7 @@ Belongs to the sender, whose thread makes every call here.
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, Final, TypeAlias
 
@@ -16,22 +16,19 @@ from pyklient.errors import (
     KafkaError,
     KafkaTimeoutError,
     MessageTooLargeError,
-    UnsupportedVersionError,
     broker_error,
     error_facts,
 )
 from pyklient.model import TopicPartition
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
-from pyklient.net.metadata import Metadata
 from pyklient.producer.accumulator import Accumulator
-from pyklient.producer.courier import Courier
 from pyklient.producer.idempotence import Sequences
 from pyklient.producer.lane import Lane
-from pyklient.producer.outbox import Outbox, Shipment, Terms
+from pyklient.producer.outbox import Outbox, Shipment
 from pyklient.producer.parcel import Parcel, seal
+from pyklient.producer.router import Router
 from pyklient.producer.sender import Alarmed, Sender
-from pyklient.producer.upkeep import ProducerId, Upkeep
 from pyklient.producer.verdict import Verdict, is_certainly_not_stored, judge
 from pyklient.protocol.messages import ProduceResponse
 from pyklient.protocol.records import Compression
@@ -42,8 +39,6 @@ __all__ = ["Dispatcher"]
 log = logging.getLogger("pyklient.producer")
 
 _NEVER: Final = float("inf")
-_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
-_CLUSTER_AUTHORIZATION_FAILED: Final = 31
 
 PartitionResponse: TypeAlias = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 
@@ -55,7 +50,7 @@ class Dispatcher:
         self, accumulator: Accumulator, client: NetworkClient, config: ProducerConfig, sender: Sender
     ) -> None:
         self.alarm = _NEVER
-        self.outboxes: dict[int, Outbox] = {}
+        self.router = Router(accumulator.appender, client, config, sender, self)
         self._accumulator = accumulator
         self._client = client
         self._sender = sender
@@ -64,29 +59,9 @@ class Dispatcher:
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._linger = config.linger_ms / 1000
         self._patience = config.delivery_timeout_ms / 1000
-        self._terms = Terms(
-            config.acks_wire,
-            config.request_timeout_ms / 1000,
-            config.max_in_flight_requests_per_connection,
-            config.max_request_size,
-        )
         self._lanes: dict[tuple[str, int], Lane] = {}
-        self._stranded: set[Lane] = set()
-        self._changed: set[Outbox] = set()
         self._closing = False
         self._close_at = _NEVER
-        self._idempotent = config.wants_idempotence
-        self._producer_id: ProducerId | None = None
-        self.upkeep = Upkeep(
-            client,
-            self._backoff,
-            timeout=self._terms.timeout,
-            max_age=config.metadata_max_age_ms / 1000,
-            topics=accumulator.appender.topics,
-            post=sender.post,
-            learned=self._learned,
-            identified=self._identified,
-        )
 
     # What the sender calls
 
@@ -98,21 +73,13 @@ class Dispatcher:
         """See Work."""
         if isinstance(target, Lane):
             self.look(target)
-        elif isinstance(target, Outbox):
-            self._changed.add(target)
-        elif target is self.upkeep:
-            self.upkeep.look(now)
+        else:
+            self.router.ring(target, now)
 
     def step(self) -> bool:
         """See Work."""
         self._welcome()
-        while self._changed:
-            now = time.monotonic()
-            outbox = self._changed.pop()
-            outbox.fill(now)
-            if outbox.line and outbox.rest_until > now:
-                self._sender.set_alarm(outbox, outbox.rest_until)
-        self._sender.set_alarm(self.upkeep, self.upkeep.next_look)
+        self.router.send()
         if not self._closing:
             return True
         return bool(self._accumulator.unfinished()) and time.monotonic() < self._close_at
@@ -127,18 +94,14 @@ class Dispatcher:
         else:
             self._welcome()
             for lane in self._lanes.values():
-                self._give_up(lane, failure)
+                self.give_up(lane, failure)
         for batch in self._accumulator.unfinished():
             self._accumulator.appender.take(batch)
             callbacks = batch.settle_rest(failure)
             self._accumulator.finished(batch, callbacks, _run)
-        for courier in self.couriers():
+        for courier in self.router.couriers():
             courier.stop()
         self._client.close()
-
-    def couriers(self) -> list[Courier]:
-        """Those who run errands: they end when the sender does."""
-        return [self.upkeep.courier, *(outbox.courier for outbox in self.outboxes.values())]
 
     def flush(self) -> None:
         """Batches have been closed by ``mark``: see to all lanes."""
@@ -163,7 +126,11 @@ class Dispatcher:
         while filled:
             self.look(self._lane(filled.popleft()))
 
-    # What the outboxes call
+    # What the router and its outboxes call
+
+    def lanes(self) -> Iterable[Lane]:
+        """See Depot."""
+        return self._lanes.values()
 
     def post(self, item: Callable[[], None]) -> None:
         """See Counter."""
@@ -171,28 +138,28 @@ class Dispatcher:
 
     def is_misplaced(self, lane: Lane, node_id: int) -> bool:
         """See Counter."""
-        return self._leader(lane) != node_id
+        return self.router.is_misplaced(lane, node_id)
+
+    def connected(self, outbox: Outbox, failure: KafkaError | None) -> None:
+        """See Counter."""
+        self.router.connected(outbox, failure)
 
     def look(self, lane: Lane) -> None:
         """See to *lane*: fail what is too old, put it in line if it has something to send."""
         now = time.monotonic()
         self._expire(lane, now)
         if not lane.queued and lane.ready(now):
-            self._route(lane, now)
+            self.router.route(lane, now)
         self._sender.set_alarm(lane, lane.next_look(now))
 
-    def connected(self, outbox: Outbox, failure: KafkaError | None) -> None:
-        """See Counter."""
-        now = time.monotonic()
-        if failure is None:
-            outbox.failures = 0
-        else:
-            self._unreachable(outbox, failure, now)
-            for lane in list(outbox.line):
-                lane.trouble = failure
-                if not failure.retriable:
-                    self._give_up(lane, failure)
-        self._changed.add(outbox)
+    def give_up(self, lane: Lane, error: KafkaError) -> None:
+        """See Depot."""
+        parcels, batches = lane.expire(_NEVER)
+        for parcel in parcels:
+            self._settle(parcel.batch, parcel.first, parcel.stop, -1, -1, error)
+        for batch in batches:
+            self._accumulator.appender.take(batch)
+            self._settle(batch, 0, batch.count, -1, -1, error)
 
     def refused(self, lane: Lane, parcel: Parcel, error: KafkaError) -> None:
         """See Counter."""
@@ -200,31 +167,27 @@ class Dispatcher:
 
     def unsent(self, outbox: Outbox, shipment: Shipment, error: KafkaError) -> None:
         """See Counter."""
-        now = time.monotonic()
-        outbox.in_flight -= 1
+        self.router.has_room(outbox)
         outbox.lost_connection(shipment)
-        self._unreachable(outbox, error, now)
+        self.router.unreachable(outbox, error)
         for lane, parcel in shipment.parcels.values():
             self._failed(lane, parcel, error, in_doubt=False)
-        self._changed.add(outbox)
 
     def answered(self, outbox: Outbox, shipment: Shipment, answer: "Future[Any]") -> None:
         """See Counter."""
-        outbox.in_flight -= 1
+        self.router.has_room(outbox)
         error = answer.exception()
         if error is not None:
             failure = error if isinstance(error, KafkaError) else KafkaError(f"{error!r}")
             outbox.lost_connection(shipment)
-            self._want_metadata()
+            self.router.want_metadata()
             for lane, parcel in shipment.parcels.values():
                 self._failed(lane, parcel, failure, in_doubt=True)
         elif (response := answer.result()) is None:
             for lane, parcel in shipment.parcels.values():
                 self._stored(lane, parcel, -1, -1)
         else:
-            outbox.failures = 0
             self._sort_out(outbox, shipment, response)
-        self._changed.add(outbox)
 
     # Answers
 
@@ -255,7 +218,7 @@ class Dispatcher:
                 f"max.message.bytes of the topic, or message.max.bytes of the broker ({error})"
             )
         if error_facts(code).refresh_metadata:
-            self._want_metadata()
+            self.router.want_metadata()
         in_doubt = not is_certainly_not_stored(code)
         if verdict is Verdict.NO_PRODUCER_IDS and not self._config.enable_idempotence:
             log.info("%s: no idempotence, because its record format is too old", lane.topic)
@@ -321,7 +284,7 @@ class Dispatcher:
         if lane is None:
             lane = self._lanes[place] = Lane(
                 TopicPartition(*place),
-                Sequences() if self._idempotent else None,
+                Sequences() if self.router.idempotent else None,
                 linger=self._linger,
                 patience=self._patience,
                 seal=self._seal,
@@ -337,39 +300,6 @@ class Dispatcher:
         elif self._codec:
             self._accumulator.shrunk(batch, before - len(parcel.payload))
         return parcel
-
-    def _route(self, lane: Lane, now: float) -> None:
-        """Put *lane*, which is ready, in line at its leader's outbox; or wait for what it lacks."""
-        leader = self._leader(lane)
-        if leader is None:
-            lane.trouble = lane.trouble or KafkaTimeoutError("its partition has no leader that is known")
-            self._want_metadata()
-        if leader is None or not self._has_stamps(lane, now):
-            self._stranded.add(lane)
-            return
-        self._stranded.discard(lane)
-        outbox = self.outboxes.get(leader)
-        if outbox is None:
-            outbox = self.outboxes[leader] = Outbox(leader, self._client, self._terms, self)
-        outbox.queue(lane)
-        self._changed.add(outbox)
-
-    def _has_stamps(self, lane: Lane, now: float) -> bool:
-        """Whether *lane* can stamp its parcels, or need not."""
-        sequences = lane.sequences
-        if sequences is None or sequences.producer_id >= 0:
-            return True
-        if self._producer_id is not None and self._producer_id[0] == sequences.used_up:
-            self._producer_id = None
-        if self._producer_id is None:
-            self.upkeep.want_producer_id(now)
-            return False
-        sequences.adopt(*self._producer_id)
-        return True
-
-    def _leader(self, lane: Lane) -> int | None:
-        node = self._client.metadata.leader(lane.at)
-        return None if node is None else node.id
 
     def _expire(self, lane: Lane, now: float) -> None:
         parcels, batches = lane.expire(now)
@@ -390,14 +320,6 @@ class Dispatcher:
         error.__cause__ = reason
         return error
 
-    def _give_up(self, lane: Lane, error: KafkaError) -> None:
-        parcels, batches = lane.expire(_NEVER)
-        for parcel in parcels:
-            self._settle(parcel.batch, parcel.first, parcel.stop, -1, -1, error)
-        for batch in batches:
-            self._accumulator.appender.take(batch)
-            self._settle(batch, 0, batch.count, -1, -1, error)
-
     def _settle(
         self,
         batch: Batch,
@@ -410,63 +332,6 @@ class Dispatcher:
         callbacks = batch.settle(first, stop, base_offset, timestamp_ms, error)
         if callbacks is not None:
             self._accumulator.finished(batch, callbacks, _run)
-
-    # Brokers, metadata, producer id
-
-    def _unreachable(self, outbox: Outbox, failure: KafkaError, now: float) -> None:
-        outbox.failures += 1
-        outbox.rest_until = now + self._backoff.pause(outbox.failures)
-        log.debug("broker %d: %s", outbox.node_id, failure)
-        self._want_metadata()
-
-    def _want_metadata(self) -> None:
-        self.upkeep.want_metadata(time.monotonic())
-
-    def _learned(self, metadata: Metadata | None, failure: KafkaError | None) -> None:
-        """A question for metadata has been answered, or has failed."""
-        self.upkeep.refreshed(metadata, time.monotonic())
-        appender = self._accumulator.appender
-        for name, topic in metadata.topics.items() if metadata is not None else ():
-            if topic.error == _UNKNOWN_TOPIC_OR_PARTITION:
-                appender.forget(name)
-            elif topic.partitions and appender.partition_count(name) != len(topic.partitions):
-                appender.know(name, len(topic.partitions))
-        for outbox in self.outboxes.values():
-            outbox.leave_misplaced()
-            self._changed.add(outbox)
-        self._look_at_stranded(failure)
-
-    def _identified(self, producer_id: ProducerId | None, failure: KafkaError | None) -> None:
-        """A question for a producer id has been answered, or has failed."""
-        self._producer_id = producer_id
-        if failure is not None and failure.retriable:
-            self.upkeep.id_failed(time.monotonic())
-            self._look_at_stranded(failure)
-            return
-        self.upkeep.id_settled()
-        if failure is not None and self._can_do_without(failure):
-            log.info("no idempotence: %s", failure)
-            self._idempotent = False
-            for lane in self._lanes.values():
-                lane.without_stamps()
-        elif failure is not None:
-            for lane in self._stranded:
-                self._give_up(lane, failure)
-        self._look_at_stranded(None)
-
-    def _can_do_without(self, failure: KafkaError) -> bool:
-        """Whether idempotence is to be left off because of *failure*: it was not asked for by name, and the
-        broker does not have it, or does not allow it."""
-        return not self._config.enable_idempotence and (
-            isinstance(failure, UnsupportedVersionError)
-            or getattr(failure, "code", 0) == _CLUSTER_AUTHORIZATION_FAILED
-        )
-
-    def _look_at_stranded(self, failure: KafkaError | None) -> None:
-        stranded, self._stranded = self._stranded, set()
-        for lane in stranded:
-            lane.trouble = failure or lane.trouble
-            self.look(lane)
 
 
 def _run(delivery: Delivery, callback: Callable[[Delivery], object]) -> None:

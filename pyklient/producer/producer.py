@@ -204,7 +204,7 @@ class Producer:
         ended = self._sender.join(last - time.monotonic())
         if self._sender.is_current():
             return
-        for courier in self._dispatcher.couriers() if ended else ():
+        for courier in self._dispatcher.router.couriers() if ended else ():
             ended = courier.join(last - time.monotonic()) and ended
         if not ended:
             raise KafkaTimeoutError(
@@ -230,7 +230,7 @@ def _assemble(
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
 
     def look_up(topic: str) -> None:
-        sender.post(lambda: dispatcher.upkeep.want_metadata(time.monotonic(), topic))
+        sender.post(lambda: dispatcher.router.want_metadata(topic))
 
     accumulator = Accumulator(
         Limits(
