@@ -33,8 +33,8 @@ class Claim:
     """
 
     __slots__ = (
-        "assignment", "dropped", "end", "fetched", "leader_epoch", "on_room", "partition", "position",
-        "reset", "stream", "taken",
+        "assignment", "dropped", "end", "failures", "fetched", "leader_epoch", "on_room", "partition",
+        "position", "reset", "retry_at", "stream", "taken",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +57,10 @@ class Claim:
         self.end = end
         """Offset at which reading ends; None for never."""
         self.leader_epoch = -1
+        self.failures = 0
+        """Fetches that have failed in a row."""
+        self.retry_at = 0.0
+        """Not to be fetched again before that time."""
         self.fetched = 0
         """Bytes given to the stream so far."""
         self.taken = 0

@@ -143,7 +143,11 @@ class Fetcher:
                 raise
             self._lose_all(None)
         except KafkaError as error:
-            self._lose_all(error)
+            if error.retriable:
+                self._lose_all(error)
+            else:
+                for claim in list(self._claims.values()):
+                    self._fail(claim, error)
         finally:
             self.in_flight = 0
 
@@ -217,6 +221,7 @@ class Fetcher:
             else None,
         )
         claim.position = max(position, next_offset)
+        claim.failures = 0
         claim.stream.put([piece])
         del self._claims[claim.partition]
         if not claim.finished:

@@ -56,6 +56,8 @@ class Finder:
         """Find the leader of *claim*, or another one where *error* came from the last. Called by fetchers."""
         if error is not None:
             self._stale = True
+            claim.failures += 1
+            claim.retry_at = time.monotonic() + self._backoff.pause(claim.failures)
         self._inbox.put(claim)
 
     def watch(self, topics: Collection[str]) -> None:
@@ -84,7 +86,9 @@ class Finder:
                 metadata = self._look()
                 if metadata is not None and self._homeless:
                     self._place(metadata)
-                self._failures = self._failures + 1 if self._homeless else 0
+                now = time.monotonic()
+                left_over = any(claim.retry_at <= now for claim in self._homeless)
+                self._failures = self._failures + 1 if left_over else 0
         except (ClosedError, ForkError):
             pass
         except Exception as error:
@@ -95,8 +99,9 @@ class Finder:
     def _collect(self) -> None:
         """Wait for something to do: a claim, the next look at the topics, the next try."""
         wait = self._look_in()
-        if self._homeless and self._failures:
-            wait = min(wait, self._backoff.pause(self._failures))
+        if self._homeless:
+            first = min(claim.retry_at for claim in self._homeless) - time.monotonic()
+            wait = min(wait, max(first, self._backoff.pause(self._failures) if self._failures else 0.0))
         try:
             item = self._inbox.get(timeout=max(0.0, wait))
             while True:
@@ -126,8 +131,10 @@ class Finder:
     def _look(self) -> Metadata | None:
         """A snapshot that is new enough; None when no broker answers."""
         metadata = self._client.metadata
-        lost = any(metadata.leader(claim.partition) is None for claim in self._homeless)
-        if not (self._stale or lost or self._look_in() <= 0):
+        now = time.monotonic()
+        due = [claim for claim in self._homeless if claim.retry_at <= now]
+        lost = any(metadata.leader(claim.partition) is None for claim in due)
+        if not ((self._stale and due) or lost or self._look_in() <= 0):
             return metadata
         topics = self._watched | {claim.partition.topic for claim in self._homeless}
         self._looked_at = time.monotonic()
@@ -141,14 +148,23 @@ class Finder:
         except KafkaError as error:
             self._stale = True
             log.warning("cannot look for leaders: %s", error)
+            if not error.retriable:
+                self._give_up(error)
             return None
+
+    def _give_up(self, error: KafkaError) -> None:
+        """Waiting does not cure *error*: the readers hear of it, and may try again."""
+        for claim in self._homeless:
+            claim.stream.put([Failure(claim, error, claim.position)])
+        self._homeless = []
 
     def _place(self, metadata: Metadata) -> None:
         """Give each claim that has a leader, and a position, to that leader's fetcher."""
         by_leader: dict[int, list[Claim]] = {}
+        now = time.monotonic()
         for claim in self._homeless:
             leader = metadata.leader(claim.partition)
-            if leader is not None:
+            if leader is not None and claim.retry_at <= now:
                 claim.leader_epoch = (
                     metadata.topics[claim.partition.topic].partitions[claim.partition.partition].leader_epoch
                 )

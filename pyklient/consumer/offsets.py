@@ -5,7 +5,7 @@ from typing import Any
 
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.group.dialogues import Member, ask_coordinator
-from pyklient.errors import broker_error, error_facts
+from pyklient.errors import UnsupportedVersionError, broker_error, error_facts
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.conversation import Conversation, Pause
 from pyklient.net.pool import Purpose
@@ -105,7 +105,13 @@ def fetch_offsets(
         ],
     )
     while topics:
-        response = yield from ask_coordinator(member, request, max_version=_FETCH_VERSION)
+        try:
+            response = yield from ask_coordinator(member, request, max_version=_FETCH_VERSION)
+        except UnsupportedVersionError:
+            if not request.require_stable:
+                raise
+            request.require_stable = False  # a broker that has no such wait
+            continue
         found, code = _read(response)
         name = error_facts(code).name
         if name == "NONE":

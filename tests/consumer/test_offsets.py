@@ -5,7 +5,7 @@ import pytest
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.group.dialogues import Member
 from pyklient.consumer.offsets import commit_offsets, fetch_offsets
-from pyklient.errors import BrokerError
+from pyklient.errors import BrokerError, UnsupportedVersionError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchResponse
 from tests.consumer.scripted import play
@@ -85,9 +85,17 @@ def test_asking_for_nothing_asks_nobody() -> None:
 def test_offsets_that_are_about_to_change_are_asked_for_again(busy: OffsetFetchResponse) -> None:
     found, asked = play(fetch_offsets(member(), [T0], stable=True), [busy, stored(5)])
     assert found == {T0: OffsetAndMetadata(5)}
-    assert asked[0].require_stable is True
+    assert [each.require_stable for each in asked] == [True, True]
 
 
 def test_a_group_that_we_may_not_read_is_an_error() -> None:
     with pytest.raises(BrokerError, match="group g"):
         play(fetch_offsets(member(), [T0], stable=False), [stored(-1, 0, GROUP_AUTHORIZATION_FAILED)])
+
+
+def test_an_old_broker_that_cannot_wait_for_transactions_is_asked_without() -> None:
+    found, asked = play(
+        fetch_offsets(member(), [T0], stable=True), [UnsupportedVersionError("6 only"), stored(5)]
+    )
+    assert found == {T0: OffsetAndMetadata(5)}
+    assert asked[1].require_stable is False

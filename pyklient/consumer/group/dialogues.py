@@ -51,6 +51,8 @@ class Member:
     coordinator: int | None = None
     watched: Mapping[str, int] | None = None
     """Partition counts by which this member, as the leader, dealt; None where another member leads."""
+    members: Set[str] = frozenset()
+    """The group's members, as the leader was told last."""
     on_event: Callable[[Event], None] = field(default=lambda _event: None)
 
     def on(self, event: Event) -> None:
@@ -58,9 +60,12 @@ class Member:
         self.state = next_state(self.state, event)
         self.on_event(event)
 
-    def forget(self) -> None:
-        """The coordinator does not know us: the next join is a newcomer's."""
-        self.member_id, self.generation = "", -1
+    def forget(self, code: int = 0) -> None:
+        """The next join is a newcomer's; after ILLEGAL_GENERATION a known member's, which is not waited for
+        under its old name."""
+        self.generation = -1
+        if error_facts(code).name != "ILLEGAL_GENERATION":
+            self.member_id = ""
 
 
 def ask_coordinator(
@@ -130,7 +135,7 @@ def heartbeat(member: Member) -> Conversation[Event | None]:
                 member.member_id,
                 member.session_timeout_ms,
             )
-            member.forget()
+            member.forget(response.error_code)
             return Event.LOST
         case _:
             yield from _pass_or_raise(member, response.error_code, "heartbeat")
@@ -182,7 +187,7 @@ def _enter(member: Member, reason: str) -> Conversation[JoinGroupResponse | None
             # KIP-394: the coordinator names a newcomer before it makes room for it
             member.member_id = response.member_id
         case "UNKNOWN_MEMBER_ID" | "ILLEGAL_GENERATION":
-            member.forget()
+            member.forget(response.error_code)
         case _:
             yield from _pass_or_raise(member, response.error_code, "join")
     return None
@@ -209,7 +214,7 @@ def _sync(member: Member, joined: JoinGroupResponse) -> Conversation[list[TopicP
         case "REBALANCE_IN_PROGRESS":
             return None
         case "UNKNOWN_MEMBER_ID" | "ILLEGAL_GENERATION":
-            member.forget()
+            member.forget(response.error_code)
             return None
         case _:
             yield from _pass_or_raise(member, response.error_code, "sync")
@@ -224,6 +229,7 @@ def _plan(
         Subscriber(each.member_id, _topics(each.member_id, each.metadata), each.group_instance_id)
         for each in joined.members
     ]
+    _note_members(member, frozenset(each.member_id for each in subscribers))
     wanted = sorted(frozenset().union(*(each.topics for each in subscribers)))
     metadata: Metadata = yield Refresh(wanted)
     counts = {topic: metadata.partition_count(topic) for topic in wanted}
@@ -238,6 +244,20 @@ def _plan(
         SyncGroupRequest.SyncGroupRequestAssignment(member_id=member_id, assignment=_blob(partitions))
         for member_id, partitions in dealt.items()
     ]
+
+
+def _note_members(member: Member, names: Set[str]) -> None:
+    """As the leader: say who has come and who has gone since."""
+    come, gone = sorted(names - member.members), sorted(member.members - names)
+    log.info(
+        "group %s, generation %d: this member leads %d; new: %s; gone: %s",
+        member.group_id,
+        member.generation,
+        len(names),
+        ", ".join(come) or "none",
+        ", ".join(gone) or "none",
+    )
+    member.members = names
 
 
 def _topics(member_id: str, metadata: bytes) -> frozenset[str]:

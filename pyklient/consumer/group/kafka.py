@@ -56,6 +56,7 @@ class KafkaMembership:
         )
         self._stable_reads = config.isolation_level == "read_committed"
         self._heartbeat_interval = config.heartbeat_interval_ms / 1000
+        self._offsets_timeout = max(self._heartbeat_interval, config.session_timeout_ms / 3000)
         self._heartbeat_timeout = min(config.session_timeout_ms, config.request_timeout_ms) / 1000
         self._commit_interval = (
             config.auto_commit_interval_ms / 1000 if config.enable_auto_commit else float("inf")
@@ -221,7 +222,7 @@ class KafkaMembership:
         """Look up where to begin, and hand the assignment to the owner."""
         fetching = fetch_offsets(self._member, partitions, stable=self._stable_reads)
         try:
-            starts = self._client.play(fetching, self._heartbeat_interval)
+            starts = self._client.play(fetching, self._offsets_timeout)
         except KafkaTimeoutError as error:
             log.info("group %s: committed offsets are not there yet: %s", self._member.group_id, error)
             return
@@ -302,6 +303,8 @@ class KafkaMembership:
     def _leave(self) -> None:
         self._pending = None
         self._owner.release(lost=False)
+        self._assignment = Assignment({})  # nothing is ours to commit any more
+        self._assignment.active = False
         with suppress(KafkaError):
             self._client.play(leave(self._member, self._cause), _LEAVE_TIMEOUT)
         self._member.on(Event.RELEASED)

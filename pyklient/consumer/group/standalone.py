@@ -15,7 +15,7 @@ __all__ = ["Standalone"]
 
 log = logging.getLogger("pyklient.consumer")
 
-_TICK = 1.0
+_TICK = 0.5
 
 
 class Standalone:
