@@ -181,6 +181,18 @@ def test_a_piece_that_was_queued_and_then_taken_away_is_passed_over() -> None:
         next(iter(bench.stream))
 
 
+def test_what_is_taken_away_while_it_is_decoded_is_not_handed_out() -> None:
+    def decoder(data: bytes | None) -> bytes | None:
+        bench.assignment.active = False
+        bench.stream.revoke()
+        return data
+
+    bench = Bench(timeout=0.05, value_decoder=decoder)
+    bench.put(batch("a"), then=1)
+    assert until_raised(bench.stream) == []
+    assert bench.committable(in_hand=True) == {}
+
+
 def test_control_batches_and_gaps_move_the_position_but_are_not_handed_out() -> None:
     bench = Bench(timeout=0.05)
     bench.put(batch("a", transactional=True, producer_id=5, producer_epoch=0), marker(1, 1), then=2)
