@@ -4,8 +4,9 @@ Run: pyklient broker &     then     python examples/delivery_reports.py [host:po
 """
 
 import sys
+import uuid
 
-from pyklient import DeliveryError, MessageTooLargeError, Producer
+from pyklient import Admin, DeliveryError, MessageTooLargeError, Producer
 
 TOPIC = "delivery-reports"
 
@@ -25,11 +26,16 @@ def main(bootstrap_servers: str) -> None:
         except MessageTooLargeError as error:
             print(f"refused: {error}")
 
+    small = f"delivery-reports-{uuid.uuid4().hex[:8]}"
+    with Admin(bootstrap_servers) as admin:
+        admin.create_topic(small, config={"max.message.bytes": "1000"})
     try:
         with Producer(bootstrap_servers) as producer:
-            producer.send(TOPIC, b"no such partition", partition=99)
+            producer.send(small, bytes(5_000))
     except DeliveryError as error:
         print(f"failed: {error}")
+    else:
+        sys.exit("a failed record went unseen")
     print(f"ok: {len(stored)} reported")
 
 

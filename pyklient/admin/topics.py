@@ -139,17 +139,18 @@ def _controller_does(
     Where the answer to an earlier attempt was lost, the error code *done_by_a_lost_request* means that
     attempt succeeded.
     """
-    lost = False
+    lost = moved = False
     while True:
         try:
+            if moved:
+                yield Refresh(())
             response = yield Ask(CONTROLLER, request, max_version=max_version)
         except KafkaError as error:
             if not error.retriable:
                 raise
             _log.info("%s: %s; trying again", what, error)
-            lost = True
+            lost = moved = True
             yield Pause(because=error)
-            yield Refresh(())
             continue
         result = result_of(response)
         if not result.error_code or (lost and result.error_code == done_by_a_lost_request):
@@ -157,8 +158,8 @@ def _controller_does(
         refused = _refused(result, what)
         if not refused.retriable or refused.code == _UNKNOWN_TOPIC:
             raise refused
+        moved = True
         yield Pause(because=refused)
-        yield Refresh(())
 
 
 def _until(name: str, ready: Callable[[TopicInfo | None], bool], waiting_for: str) -> Conversation[None]:
