@@ -1,5 +1,7 @@
 """Members of groups over the wire, in old and new versions."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from pyklient.broker import Broker
@@ -23,6 +25,13 @@ from pyklient.protocol.messages import (
     SyncGroupResponse,
 )
 from tests.broker.wire_client import WireClient
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    """One that does not wait for more members."""
+    with Broker(group_initial_rebalance_delay_ms=0) as running:
+        yield running
 
 
 def join(client: WireClient, version: int = 9, member_id: str = "", **facts: int) -> JoinGroupResponse:
