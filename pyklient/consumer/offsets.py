@@ -5,7 +5,7 @@ from typing import Any
 
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.group.dialogues import Member, ask_coordinator
-from pyklient.errors import UnsupportedVersionError, broker_error, error_facts
+from pyklient.errors import KafkaError, UnsupportedVersionError, broker_error, error_facts
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.conversation import Conversation, Pause
 from pyklient.net.pool import Purpose
@@ -14,6 +14,7 @@ from pyklient.protocol.messages import (
     OffsetCommitResponse,
     OffsetFetchRequest,
 )
+from pyklient.protocol.schema import Message
 
 __all__ = ["COMMIT_VERSION", "commit_request", "commit_offsets", "fetch_offsets", "refused"]
 
@@ -68,12 +69,8 @@ def commit_offsets(
     failed: dict[TopicPartition, int] = {}
     left = dict(offsets)
     while left:
-        response = yield from ask_coordinator(
-            member,
-            commit_request(member, assignment, left),
-            purpose=Purpose.OTHER,
-            max_version=COMMIT_VERSION,
-        )
+        request = commit_request(member, assignment, left)
+        response = yield from _insist(member, request, COMMIT_VERSION, Purpose.OTHER)
         codes = refused(response)
         names = {error_facts(code).name for code in codes.values()}
         failed.update((each, code) for each, code in codes.items() if error_facts(code).name not in _PASSING)
@@ -106,7 +103,7 @@ def fetch_offsets(
     )
     while topics:
         try:
-            response = yield from ask_coordinator(member, request, max_version=_FETCH_VERSION)
+            response = yield from _insist(member, request, _FETCH_VERSION, Purpose.GROUP)
         except UnsupportedVersionError:
             if not request.require_stable:
                 raise
@@ -123,6 +120,17 @@ def fetch_offsets(
             raise error
         yield Pause(because=error)
     return {}
+
+
+def _insist(member: Member, request: Message, max_version: int, purpose: Purpose) -> Conversation[Any]:
+    """The coordinator's answer, asked for again, wherever it then is, after failures that may pass."""
+    while True:
+        try:
+            return (yield from ask_coordinator(member, request, purpose=purpose, max_version=max_version))
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            yield Pause(because=error)
 
 
 def _read(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], int]:

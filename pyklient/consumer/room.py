@@ -12,7 +12,7 @@ from pyklient.consumer.claim import Claim, Piece
 __all__ = ["Frames", "Room"]
 
 _SMALLEST_FETCH = 64 * 1024
-_IDLE_BYTES = 16 * 1024 * 1024
+_IDLE_BYTES = 8 * 1024 * 1024
 
 
 class _Fetching(Protocol):

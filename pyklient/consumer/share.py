@@ -20,6 +20,8 @@ log = logging.getLogger("pyklient.consumer")
 
 _LONGEST_QUIET = 5.0
 """A rebalance waits so long for a loop to be done with its message, and then goes on without."""
+_LAST_COMMIT = 10.0
+"""Closing tries so long to commit."""
 
 
 class Share:
@@ -50,6 +52,7 @@ class Share:
     def close(self, *, count_in_hand: bool) -> None:
         """End the streams. The release that follows commits what is in hand too where that counts."""
         self._count_in_hand = count_in_hand
+        self._commit_timeout = min(self._commit_timeout, _LAST_COMMIT)
         self._engine.close(timeout=self._quiet)
         for stream in self._all:
             stream.end()

@@ -5,9 +5,15 @@ import pytest
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.group.dialogues import Member
 from pyklient.consumer.offsets import commit_offsets, fetch_offsets
-from pyklient.errors import BrokerError, UnsupportedVersionError
+from pyklient.errors import BrokerConnectionError, BrokerError, UnsupportedVersionError
 from pyklient.model import OffsetAndMetadata, TopicPartition
-from pyklient.protocol.messages import OffsetCommitRequest, OffsetCommitResponse, OffsetFetchResponse
+from pyklient.net.metadata import Metadata, Node
+from pyklient.protocol.messages import (
+    FindCoordinatorResponse,
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchResponse,
+)
 from tests.consumer.scripted import play
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -99,3 +105,12 @@ def test_an_old_broker_that_cannot_wait_for_transactions_is_asked_without() -> N
     )
     assert found == {T0: OffsetAndMetadata(5)}
     assert asked[1].require_stable is False
+
+
+def test_offsets_are_asked_for_and_committed_again_wherever_the_coordinator_has_gone() -> None:
+    gone = BrokerConnectionError("gone")
+    moved = [gone, FindCoordinatorResponse(node_id=8), Metadata(nodes={8: Node(8, "localhost", 1)})]
+    found, _ = play(fetch_offsets(member(), [T0], stable=False), [*moved, stored(5)])
+    assert found == {T0: OffsetAndMetadata(5)}
+    left = {T0: OffsetAndMetadata(1)}
+    assert play(commit_offsets(member(), Assignment({}), left), [*moved, answer({T0: 0})])[0] == {}
