@@ -300,6 +300,8 @@ class Connection:
             while True:
                 frame = self._receive_frame(self._reader_patience)
                 with self._state:
+                    # An answer that comes while another thread ends the connection has nobody who waits.
+                    self._raise_failure()
                     correlation_id, response = self._wire.receive(frame)
                     waiting = self._waiting.pop(correlation_id)
                 del frame
