@@ -41,7 +41,7 @@ def test_a_log_of_several_segments_survives_sigkill_with_every_acknowledged_reco
 
     thread = threading.Thread(target=produce, daemon=True)
     thread.start()
-    wait_until(lambda: len(segments(broker.data, topic)) > 3, 30, "three segments rolled")
+    wait_until(lambda: len(segments(broker.data, topic)) > 4, 30, "four segments rolled")
     broker.kill()
     stop.set()
     thread.join(30)
