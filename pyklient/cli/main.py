@@ -71,7 +71,10 @@ def pyklient(context: click.Context, verbose: int) -> None:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     else:
         handler.setFormatter(_Sentence())
-    level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
+    # A person hears of a broker that does not answer before the command gives it up; a program wants one
+    # sentence, at the end.
+    quiet = logging.WARNING if sys.stderr.isatty() else logging.CRITICAL
+    level = {0: quiet, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(handlers=[handler], level=level)
 
 

@@ -151,6 +151,7 @@ def test_a_group_is_listed_described_with_its_lag_and_deleted(pyklient: Pyklient
 def test_info_says_what_runs(pyklient: Pyklient) -> None:
     facts = json.loads(pyklient("info", "--json").out)
     assert facts["kernel"] in ("python", "compiled")
+    assert ("why" in facts) == (facts["kernel"] == "python")
     assert set(facts["codecs"]) == {"gzip", "snappy", "lz4", "zstd"}
     shown = pyklient("info").text
     assert facts["pyklient"] in shown

@@ -1,12 +1,16 @@
 """The demo's data, its counting, and the job itself on a part of the data."""
 
 import json
+from collections import Counter
 
 import pytest
-from pyklient.protocol.records.kernel import Message
 
+from pyklient.admin import PartitionLag
 from pyklient.cli.demo.flights import Flights
+from pyklient.cli.demo.job import Outcome
 from pyklient.cli.demo.tally import Seen, Tally, fingerprint, merge
+from pyklient.model import TopicPartition
+from pyklient.protocol.records.kernel import Message
 from tests.cli.conftest import Pyklient
 
 
@@ -83,6 +87,41 @@ def test_one_offset_that_comes_back_different_is_noticed() -> None:
 
 def test_no_byte_moves_between_key_and_value_unseen() -> None:
     assert fingerprint(b"UA", b"1") != fingerprint(b"U", b"A1")
+
+
+def _outcome(sent: Tally, read: Tally, *, stored: int = 2, committed: int = 2, changed: int = 0) -> Outcome:
+    return Outcome(
+        topic="t",
+        sent=sent,
+        read=read,
+        again=Counter(),
+        changed=changed,
+        by_reader=(1, 1),
+        lags={TopicPartition("t", 0): PartitionLag(committed, stored)},
+        stored=stored,
+        produce_seconds=1.0,
+        read_seconds=0.0,
+    )
+
+
+def test_the_job_holds_when_all_came_through_and_is_committed() -> None:
+    sent = _tally((b"UA", b"1"), (b"AA", b"2"))
+    outcome = _outcome(sent, _tally((b"AA", b"2"), (b"UA", b"1")))
+    assert outcome.holds
+    assert (outcome.lost, outcome.lag) == (0, 0)
+
+
+def test_the_job_does_not_hold_where_anything_is_missing_or_wrong() -> None:
+    sent = _tally((b"UA", b"1"), (b"AA", b"2"))
+    lost = _outcome(sent, _tally((b"UA", b"1")))
+    assert not lost.holds
+    assert "1 lost" in lost.what_is_wrong()
+    assert "AA" in lost.what_is_wrong()
+    assert not _outcome(sent, _tally((b"UA", b"1"), (b"AA", b"3"))).holds
+    assert not _outcome(sent, sent, changed=1).holds
+    assert not _outcome(sent, sent, committed=1).holds
+    assert not _outcome(sent, sent, stored=3, committed=3).holds
+    assert not _outcome(sent, _tally((b"UA", b"1"), (b"AA", b"2"), (b"ZZ", b"3"))).holds
 
 
 def test_the_demo_counts_every_flight_on_the_cluster_it_is_given(pyklient: Pyklient) -> None:
