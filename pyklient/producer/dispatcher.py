@@ -223,7 +223,6 @@ class Dispatcher:
         if verdict is Verdict.NO_PRODUCER_IDS and not self._config.enable_idempotence:
             log.info("%s: no idempotence, because its record format is too old", lane.topic)
             lane.without_stamps()
-            parcel.stamp = None
             self._again(lane, parcel, error, in_doubt=False)
         elif verdict is Verdict.OUT_OF_SEQUENCE:
             log.info("%s: %s", _name(lane), error)

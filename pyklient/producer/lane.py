@@ -13,6 +13,9 @@ leaves a gap in the sequence, behind which the broker takes nothing:
   stored too. If the broker takes it, there was no gap; if it finds it out of sequence, there was one, and
   nothing behind it has been stored.
 
+The first parcel of a sequence goes alone. A broker takes any number from a producer that it does not know:
+were the first one refused because the partition is not ready yet, the second would be stored in its place.
+
 Sans I/O: the sender calls, with the time in monotonic seconds, and carries out what comes back.
 """
 
@@ -67,6 +70,7 @@ class Lane:
         self._rest_until = 0.0
         self._gap: Place | None = None
         self._doubt: Place | None = None
+        self._known = False
 
     def __repr__(self) -> str:
         return (
@@ -89,7 +93,7 @@ class Lane:
             return not self._flying and now >= self._rest_until
         if not self._waiting or self._gap is not None or self._doubt is not None:
             return False
-        if self.sequences is not None and len(self._flying) >= _BATCHES_REMEMBERED:
+        if self.sequences is not None and len(self._flying) >= (_BATCHES_REMEMBERED if self._known else 1):
             return False
         head = self._waiting[0]
         return head.closed or head.created + self._linger <= now
@@ -134,6 +138,7 @@ class Lane:
     def stored(self, parcel: Parcel) -> None:
         """The broker has it."""
         self._flying.remove(parcel)
+        self._known = True
         if self._doubt is not None and parcel.place > self._doubt:
             self._doubt = None
         self._mend()
@@ -143,6 +148,8 @@ class Lane:
         self._flying.remove(parcel)
         parcel.in_doubt |= in_doubt
         parcel.failure = error
+        if self.sequences is None:
+            parcel.stamp = None
         if parcel.expired:
             self._lost(parcel)
         else:
@@ -176,7 +183,7 @@ class Lane:
         """The topic cannot have producer ids: go on without."""
         self.sequences = self._gap = self._doubt = None
         for parcel in self._again:
-            parcel.stamp = None
+            parcel.stamp = None  # those on the wire lose theirs if they come back
 
     def expire(self, now: float) -> tuple[list[Parcel], list[Batch]]:
         """What has taken too long: parcels, and batches that were never sealed. They are out of the lane,
@@ -215,6 +222,7 @@ class Lane:
         if mended:
             self._gap = self._doubt = None
             self.sequences.restart()
+            self._known = False
             for parcel in self._again:
                 parcel.stamp = None
                 parcel.in_doubt = False

@@ -3,6 +3,7 @@
 Everything here runs on the sender's thread, but for what its courier does: connecting and writing.
 """
 
+import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -96,9 +97,14 @@ class Outbox:
         lane.queued = True
         self.line.append(lane)
 
-    def fill(self, now: float) -> None:
+    def fill(self) -> None:
         """Send what may be sent."""
-        while self.line and self.in_flight < self._terms.max_in_flight and now >= self.rest_until:
+        # Lanes come back in line by a look at the clock: one that was read before would find them not ready
+        # for ever.
+        while self.line and self.in_flight < self._terms.max_in_flight:
+            now = time.monotonic()
+            if now < self.rest_until:
+                return
             if self._version is None:
                 if not self._connecting:
                     self._connecting = True

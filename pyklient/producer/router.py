@@ -97,10 +97,9 @@ class Router:
     def send(self) -> None:
         """Let the outboxes send where something has changed."""
         while self._changed:
-            now = time.monotonic()
             outbox = self._changed.pop()
-            outbox.fill(now)
-            if outbox.line and outbox.rest_until > now:
+            outbox.fill()
+            if outbox.line and outbox.rest_until > time.monotonic():
                 self._sender.set_alarm(outbox, outbox.rest_until)
         self._sender.set_alarm(self._upkeep, self._upkeep.next_look)
 

@@ -1,0 +1,193 @@
+"""A broker that stores what is produced, with Kafka's checks of sequences, and fails as the test says."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+
+from pyklient.producer.producer import Producer
+from pyklient.protocol.messages import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from pyklient.protocol.records import RecordBatch, iter_batches
+from pyklient.protocol.schema import Message
+from tests.net.scripted import ScriptedBroker, metadata_of
+
+__all__ = ["TOPIC", "LoseAnswer", "ProduceBroker", "Refuse", "Seen", "producing", "wait_until"]
+
+TOPIC: Final = "clicks"
+_OUT_OF_ORDER, _FENCED = 45, 47
+
+PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
+
+
+class Refuse(NamedTuple):
+    """Answer with an error code, and store nothing."""
+
+    code: int
+    message: str | None = None
+
+
+class LoseAnswer(NamedTuple):
+    """Store, and then do something else than saying so: a code, or a handler's token."""
+
+    instead: Any
+
+
+class Seen(NamedTuple):
+    """A batch as it came, stored or not."""
+
+    partition: int
+    producer_id: int
+    epoch: int
+    sequence: int
+    values: list[bytes | None]
+    batch: RecordBatch
+
+
+Fault = Refuse | LoseAnswer | Callable[[ProduceRequest], Any] | None
+
+
+class ProduceBroker(ScriptedBroker):
+    """``faults`` are used up one per Produce request, None for none; after them all goes well.
+
+    ``seen`` are all batches that came, ``stored`` the values by partition, in order.
+    """
+
+    def __init__(self, partitions: int = 1, **options: Any) -> None:
+        self.partitions = partitions
+        self.known_topics: dict[str, int] = {TOPIC: 0}
+        self.faults: deque[Fault] = deque()
+        self.seen: list[Seen] = []
+        self.stored: dict[int, list[bytes | None]] = {number: [] for number in range(64)}
+        self.largest = 1 << 30
+        self.leaders: dict[int, int] = {}
+        self.peers: list[ScriptedBroker] = []
+        self._next: dict[tuple[int, int], tuple[int, int]] = {}
+        self._duplicates: dict[tuple[int, int, int, int], int] = {}
+        self._producer_ids = iter(range(1000, 2000))
+        super().__init__(**options)
+        self.on(ProduceRequest, self._produce)
+        self.on(MetadataRequest, self._metadata)
+        self.on(
+            InitProducerIdRequest,
+            lambda _request: InitProducerIdResponse(producer_id=next(self._producer_ids), producer_epoch=0),
+        )
+
+    def producer(self, **options: Any) -> Producer:
+        """A producer for this broker, with short pauses."""
+        quick: dict[str, Any] = {
+            "reconnect_backoff_ms": 10,
+            "reconnect_backoff_max_ms": 50,
+            "retry_backoff_ms": 10,
+            "retry_backoff_max_ms": 50,
+        }
+        return Producer(self.address, **{**quick, **options})
+
+    def _metadata(self, request: MetadataRequest) -> Message:
+        names = [TOPIC] if request.topics is None else [topic.name or "" for topic in request.topics]
+        return metadata_of([self, *self.peers], [self._topic(name) for name in names], self.node_id)
+
+    def _topic(self, name: str) -> MetadataResponse.MetadataResponseTopic:
+        error = self.known_topics.get(name, 3)
+        partitions = [
+            MetadataResponse.MetadataResponsePartition(
+                partition_index=number, leader_id=self.leaders.get(number, self.node_id)
+            )
+            for number in range(self.partitions)
+        ]
+        return MetadataResponse.MetadataResponseTopic(
+            name=name, error_code=error, partitions=[] if error else partitions
+        )
+
+    def _produce(self, request: ProduceRequest) -> Any:
+        fault = self.faults.popleft() if self.faults else None
+        if callable(fault) and not isinstance(fault, Refuse | LoseAnswer):
+            fault = fault(request)
+        topics = []
+        for topic in request.topic_data:
+            answers = [self._store(one.index, one.records, fault) for one in topic.partition_data]
+            topics.append(ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers))
+        if isinstance(fault, LoseAnswer) and not isinstance(fault.instead, int):
+            return fault.instead
+        return ProduceResponse(responses=topics)
+
+    def _store(self, partition: int, records: Any, fault: Fault) -> PartitionAnswer:
+        batches = list(iter_batches(bytes(records)))
+        answer = PartitionAnswer(index=partition, base_offset=-1)
+        for batch in batches:
+            batch.verify()
+            values = [record.value for record in batch.records()]
+            self.seen.append(
+                Seen(partition, batch.producer_id, batch.producer_epoch, batch.base_sequence, values, batch)
+            )
+            if isinstance(fault, Refuse) and not (
+                fault.code == _OUT_OF_ORDER and self._has(partition, batch)
+            ):
+                answer.error_code, answer.error_message = fault
+            elif batch.size > self.largest:
+                answer.error_code = 10
+            else:
+                self._append(answer, partition, batch, values)
+        if isinstance(fault, LoseAnswer) and isinstance(fault.instead, int):
+            answer.error_code = fault.instead
+        return answer
+
+    def _has(self, partition: int, batch: RecordBatch) -> bool:
+        return (
+            partition,
+            batch.producer_id,
+            batch.producer_epoch,
+            batch.base_sequence,
+        ) in self._duplicates
+
+    def _append(
+        self, answer: PartitionAnswer, partition: int, batch: RecordBatch, values: list[bytes | None]
+    ) -> None:
+        log = self.stored[partition]
+        if batch.producer_id >= 0:
+            key = (partition, batch.producer_id, batch.producer_epoch, batch.base_sequence)
+            if key in self._duplicates:
+                answer.base_offset = self._duplicates[key]
+                return
+            epoch, expected = self._next.get((partition, batch.producer_id), (-1, 0))
+            if batch.producer_epoch < epoch:
+                answer.error_code = _FENCED
+                return
+            if batch.base_sequence != (expected if batch.producer_epoch == epoch else 0):
+                answer.error_code = _OUT_OF_ORDER
+                return
+            self._next[partition, batch.producer_id] = (
+                batch.producer_epoch,
+                batch.base_sequence + batch.count,
+            )
+            self._duplicates[key] = len(log)
+        if answer.base_offset < 0:
+            answer.base_offset = len(log)
+        log += values
+
+
+@contextmanager
+def producing(broker: ProduceBroker, **options: Any) -> Iterator[Producer]:
+    """A producer that is closed whatever happens, without raising what nobody has looked at."""
+    producer = broker.producer(**options)
+    try:
+        yield producer
+    finally:
+        producer._close(0)
+        assert not [thread for thread in threading.enumerate() if "pyklient-producer" in thread.name]
+
+
+def wait_until(condition: Callable[[], bool], timeout: float = 10.0) -> None:
+    """Return once *condition* holds; fails after *timeout* seconds."""
+    deadline = time.monotonic() + timeout
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true in time"
+        time.sleep(0.002)

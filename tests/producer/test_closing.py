@@ -1,0 +1,370 @@
+"""Flush, close, ``with``: nothing sent is forgotten, no failure vanishes, no thread stays."""
+
+import gc
+import os
+import pickle
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import pytest
+
+from pyklient.errors import (
+    BrokerError,
+    ClosedError,
+    DeliveryError,
+    ForkError,
+    KafkaError,
+    KafkaTimeoutError,
+)
+from pyklient.producer.producer import Producer
+from pyklient.protocol.records.kernel import Delivery
+from tests.net.scripted import SILENCE
+from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing, wait_until
+
+NOT_ALLOWED = 29
+ROOT = Path(__file__).parents[2]
+
+
+def own_threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("pyklient-")]
+
+
+def run(program: str, broker: ProduceBroker, *flags: str) -> subprocess.CompletedProcess[str]:
+    """Run *program*, in which ``producer`` is one for *broker*, in a process of its own."""
+    head = f"from pyklient.producer.producer import Producer\nproducer = Producer({broker.address!r})\n"
+    return subprocess.run(
+        [sys.executable, *flags, "-c", head + program],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def test_flush_waits_for_everything_that_was_sent_and_does_not_linger(broker: ProduceBroker) -> None:
+    with producing(broker, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
+        sent = [producer.send(TOPIC, b"%d" % number) for number in range(100)]
+        producer.flush(10)
+        assert all(delivery.done() for delivery in sent)
+        producer.flush(10)
+
+
+def test_a_flush_that_takes_too_long_says_so_and_the_records_go_on(broker: ProduceBroker) -> None:
+    go_on = threading.Event()
+    broker.faults.append(lambda request: go_on.wait(10) and None)
+    with producing(broker) as producer:
+        delivery = producer.send(TOPIC, b"x")
+        with pytest.raises(KafkaTimeoutError, match="1 records"):
+            producer.flush(0.05)
+        go_on.set()
+        assert delivery.result(10).offset == 0
+
+
+def test_a_failure_that_nobody_saw_is_raised_by_flush_once(broker: ProduceBroker) -> None:
+    broker.faults.append(Refuse(NOT_ALLOWED))
+    with producing(broker) as producer:
+        for _ in range(3):
+            producer.send(TOPIC, b"x")
+        with pytest.raises(DeliveryError, match="3 records") as caught:
+            producer.flush(10)
+        assert caught.value.count == 3
+        assert isinstance(caught.value.errors[TOPIC], BrokerError)
+        assert "TOPIC_AUTHORIZATION_FAILED" in str(caught.value)
+        producer.flush(10)
+        producer.close()
+
+
+def test_a_failure_that_somebody_saw_is_not_raised_again(broker: ProduceBroker) -> None:
+    broker.faults.append(Refuse(NOT_ALLOWED))
+    heard: list[Delivery] = []
+    with producing(broker) as producer:
+        sent = [producer.send(TOPIC, b"x") for _ in range(4)]
+        producer.send(TOPIC, b"x", on_delivery=heard.append)
+        sent[0].add_done_callback(heard.append)
+        assert sent[1].exception(10) is not None
+        with pytest.raises(BrokerError):
+            sent[2].result(10)
+        with pytest.raises(DeliveryError) as caught:
+            producer.flush(10)
+        assert caught.value.count == 1
+        assert len(heard) == 2
+
+
+def test_a_failure_looked_at_late_is_not_raised_either(broker: ProduceBroker) -> None:
+    broker.faults.append(Refuse(NOT_ALLOWED))
+    with producing(broker) as producer:
+        delivery = producer.send(TOPIC, b"x")
+        wait_until(delivery.done)
+        assert delivery.exception(0) is not None
+        assert delivery.exception(0) is not None
+        producer.flush(10)
+
+
+def test_failures_of_several_topics_are_told_apart(broker: ProduceBroker) -> None:
+    broker.known_topics["views"] = 0
+    broker.faults.extend([Refuse(NOT_ALLOWED)] * 2)
+    with producing(broker, linger_ms=0) as producer:
+        wait_until(producer.send(TOPIC, b"x").done)
+        wait_until(producer.send("views", b"x").done)
+        with pytest.raises(DeliveryError) as caught:
+            producer.close()
+    assert caught.value.count == 2
+    assert set(caught.value.errors) == {TOPIC, "views"}
+
+
+def test_the_block_delivers_before_it_ends(broker: ProduceBroker) -> None:
+    with broker.producer(linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
+        for number in range(1_000):
+            producer.send(TOPIC, b"%d" % number)
+    assert len(broker.stored[0]) == 1_000
+    assert own_threads() == []
+
+
+def test_a_clean_end_of_the_block_raises_what_failed_unseen(broker: ProduceBroker) -> None:
+    broker.faults.append(Refuse(NOT_ALLOWED))
+    with pytest.raises(DeliveryError, match="1 record was"), broker.producer() as producer:
+        producer.send(TOPIC, b"x")
+    assert own_threads() == []
+
+
+def test_an_exception_that_leaves_the_block_is_not_masked_and_the_records_are_delivered(
+    broker: ProduceBroker,
+) -> None:
+    broker.faults.extend([None, Refuse(NOT_ALLOWED)])
+    with pytest.raises(ZeroDivisionError), broker.producer(batch_size=0) as producer:
+        producer.send(TOPIC, b"delivered")
+        producer.send(TOPIC, b"refused")
+        raise ZeroDivisionError
+    assert broker.stored[0] == [b"delivered"]
+    assert own_threads() == []
+
+
+def test_close_may_be_called_again_and_send_says_that_it_is_closed(broker: ProduceBroker) -> None:
+    producer = broker.producer()
+    producer.send(TOPIC, b"x")
+    producer.close()
+    producer.close()
+    for call in (
+        lambda: producer.send(TOPIC, b"x"),
+        lambda: producer.send_many(TOPIC, [b"x"]),
+        lambda: producer.flush(1),
+    ):
+        with pytest.raises(ClosedError):
+            call()
+    assert "closed" in repr(producer)
+
+
+def test_a_producer_that_was_never_used_closes(broker: ProduceBroker) -> None:
+    with broker.producer():
+        pass
+    broker.producer().close()
+    assert broker.accepted == 0
+
+
+@pytest.mark.parametrize("timeout", [0, 0.2])
+def test_close_ends_in_time_and_fails_what_is_left(broker: ProduceBroker, timeout: float) -> None:
+    broker.faults.append(LoseAnswer(SILENCE))
+    producer = broker.producer()
+    sent = [producer.send(TOPIC, b"x") for _ in range(3)]
+    wait_until(lambda: len(broker.seen) == 1)
+    started = time.monotonic()
+    with pytest.raises(DeliveryError, match="3 records"):
+        producer.close(timeout)
+    assert time.monotonic() - started < timeout + 1
+    assert own_threads() == []
+    assert isinstance(sent[0].exception(0), ClosedError)
+
+
+def test_close_fails_senders_that_wait_for_memory(broker: ProduceBroker) -> None:
+    broker.faults.append(LoseAnswer(SILENCE))
+    producer = broker.producer(buffer_memory=20_000)
+    errors: list[BaseException] = []
+
+    def fill() -> None:
+        try:
+            while True:
+                producer.send(TOPIC, bytes(1_000))
+        except KafkaError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=fill, daemon=True)
+    thread.start()
+    wait_until(lambda: bool(producer._accumulator._waiting))
+    with pytest.raises(DeliveryError):
+        producer.close(0)
+    thread.join(5)
+    assert [type(error) for error in errors] == [ClosedError]
+
+
+def test_closing_from_a_callback_ends_the_producer(broker: ProduceBroker) -> None:
+    producer = broker.producer()
+    delivery = producer.send(TOPIC, b"x", on_delivery=lambda _: producer.close(5))
+    assert delivery.result(10).offset == 0
+    wait_until(lambda: own_threads() == [])
+    producer.close()
+
+
+def test_several_threads_may_close_at_once(broker: ProduceBroker) -> None:
+    producer = broker.producer()
+    producer.send(TOPIC, b"x")
+    threads = [threading.Thread(target=producer.close, daemon=True) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(10)
+    assert own_threads() == []
+    assert broker.stored[0] == [b"x"]
+
+
+def test_what_a_callback_raises_is_logged_and_harms_nobody(
+    broker: ProduceBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(delivery: Delivery) -> None:
+        raise SystemExit("no reason")
+
+    with producing(broker) as producer:
+        producer.send(TOPIC, b"x", on_delivery=fail)
+        assert producer.send(TOPIC, b"y").result(10).offset == 1
+        assert producer.send(TOPIC, b"z").result(10).offset == 2
+    assert "no reason" in caplog.text
+
+
+def test_a_callback_may_send_again_but_not_wait(broker: ProduceBroker) -> None:
+    broker.faults.append(Refuse(NOT_ALLOWED))
+    again: list[Delivery] = []
+    waited: list[BaseException] = []
+
+    def hear(delivery: Delivery) -> None:
+        again.append(producer.send(TOPIC, b"again"))
+        for call in (again[0].result, producer.flush):
+            try:
+                call()
+            except KafkaError as error:
+                waited.append(error)
+
+    with producing(broker) as producer:
+        producer.send(TOPIC, b"x", on_delivery=hear)
+        wait_until(lambda: len(waited) == 2)
+        assert again[0].result(10).offset == 0
+    assert all("on_delivery" in str(error) for error in waited)
+
+
+def test_a_delivery_tells_late_listeners_here_and_now(broker: ProduceBroker) -> None:
+    with producing(broker) as producer:
+        delivery = producer.send(TOPIC, b"x")
+        assert "under way" in repr(delivery)
+        delivery.result(10)
+        heard: list[int] = []
+        delivery.add_done_callback(lambda _: heard.append(threading.get_ident()))
+        assert heard == [threading.get_ident()]
+        assert "offset 0" in repr(delivery)
+
+
+def test_a_producer_does_not_travel_in_a_pickle(broker: ProduceBroker) -> None:
+    with broker.producer() as producer, pytest.raises(TypeError, match="in each process"):
+        pickle.dumps(producer)
+
+
+def test_the_child_of_a_fork_is_told_and_the_parent_goes_on(broker: ProduceBroker) -> None:
+    with producing(broker) as producer:
+        pending = producer.send(TOPIC, b"parent's")
+        pending.result(10)
+        reader, writer = os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            said = []
+            for call in (
+                lambda: producer.send(TOPIC, b"child's"),
+                lambda: producer.send("other", b"child's"),
+                lambda: producer.flush(1),
+            ):
+                try:
+                    call()
+                except ForkError:
+                    said.append("told")
+                except BaseException as error:
+                    said.append(repr(error))
+            producer.close()
+            os.write(writer, " ".join(said).encode())
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert os.read(reader, 1_000) == b"told told told"
+        os.close(reader)
+        os.close(writer)
+        assert producer.send(TOPIC, b"parent's too").result(10).offset == 1
+    assert broker.stored[0] == [b"parent's", b"parent's too"]
+
+
+def test_a_fork_while_others_send_does_not_lock_the_child_up(broker: ProduceBroker) -> None:
+    with producing(broker) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        stop = threading.Event()
+
+        def busy() -> None:
+            while not stop.is_set():
+                producer.send(TOPIC, b"x")
+
+        threads = [threading.Thread(target=busy, daemon=True) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for _ in range(10):
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                child = os.fork()
+            if child == 0:
+                try:
+                    producer.send(TOPIC, b"x")
+                except ForkError:
+                    os._exit(7)
+                os._exit(1)
+            _, status = os.waitpid(child, 0)
+            assert os.waitstatus_to_exitcode(status) == 7
+        stop.set()
+        for thread in threads:
+            thread.join(5)
+
+
+def test_a_producer_left_open_is_closed_at_exit_and_warned_about(broker: ProduceBroker) -> None:
+    ran = run(f"producer.send({TOPIC!r}, b'x')", broker, "-W", "always")
+    assert ran.returncode == 0, ran.stderr
+    assert "ResourceWarning" in ran.stderr
+    assert "never closed" in ran.stderr
+    assert broker.stored[0] == [b"x"]
+
+
+def test_a_producer_that_nobody_holds_any_more_delivers_and_ends(broker: ProduceBroker) -> None:
+    producer: Producer | None = broker.producer(linger_ms=0)
+    assert producer is not None
+    producer.send(TOPIC, b"x").result(10)
+    delivery = producer.send(TOPIC, b"y")
+    with pytest.warns(ResourceWarning, match="never closed"):
+        producer = None
+        gc.collect()
+    assert delivery.result(10).offset == 1
+    wait_until(lambda: own_threads() == [])
+
+
+def test_records_of_several_threads_are_all_delivered(broker: ProduceBroker) -> None:
+    def send(first: int) -> None:
+        for number in range(first, first + 2_000):
+            producer.send(TOPIC, b"%d" % number)
+
+    with producing(broker, batch_size=5_000) as producer:
+        threads = [threading.Thread(target=send, args=(first,), daemon=True) for first in range(0, 8_000, 2_000)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(30)
+        producer.flush(20)
+    stored = [int(value or b"") for value in broker.stored[0]]
+    assert sorted(stored) == list(range(8_000))
+    for first in range(0, 8_000, 2_000):
+        mine = [number for number in stored if first <= number < first + 2_000]
+        assert mine == sorted(mine), "a thread's records are out of order"
