@@ -129,7 +129,8 @@ class KafkaMembership:
                 codes.set_exception(error)
 
         try:
-            connection = self._client.connection(node_id, Purpose.OTHER, _TICK)
+            # Waits once, where it has to be opened: as long as the next heartbeat can.
+            connection = self._client.connection(node_id, Purpose.OTHER, self._heartbeat_interval)
             request = commit_request(self._member, assignment, offsets)
             connection.send(request, max_version=COMMIT_VERSION).add_done_callback(answered)
         except KafkaError as error:
