@@ -27,6 +27,7 @@ __all__ = ["Outcome", "Progress", "run_job"]
 _log = logging.getLogger("pyklient.cli")
 
 _PARTITIONS: Final = 8
+_MEMBERS: Final = 3
 _BLOCK: Final = 2_000
 _LOOK: Final = 0.1
 _STUCK: Final = 60.0
@@ -204,12 +205,15 @@ class _Reader(_Worker):
     def __init__(self, name: str, topic: str, options: dict[str, Any]) -> None:
         super().__init__(f"demo-{name}")
         self.seen = Seen()
+        self.joined = False
         self._topic = topic
         self.connector = ConsumerConnector(**options)
 
     def work(self) -> None:
         with self.connector as connector:
-            for batch in connector.stream(self._topic).batches(max_records=_BLOCK, timeout=_LOOK):
+            stream = connector.stream(self._topic)
+            self.joined = True
+            for batch in stream.batches(max_records=_BLOCK, timeout=_LOOK):
                 if batch:
                     self.started = self.started or time.perf_counter()
                     self.seen.add(batch)
@@ -226,15 +230,15 @@ class _Job:
 
     def run(self, watch: Callable[[Progress], None]) -> Outcome:
         """Produce, read, and wait until the group has committed everything."""
-        self._join()
-        self._join()
+        for _ in range(_MEMBERS - 1):
+            self._join()
         self._source.thread.start()
         moved, before = time.monotonic(), Progress(0, ())
-        while not self._all_read():
+        while not self._complete():
             time.sleep(_LOOK)
             now = self._progress()
             watch(now)
-            if len(self._readers) == 2 and sum(now.read) >= self._flights.count / 2:
+            if len(self._readers) < _MEMBERS and sum(now.read) >= self._flights.count / 2:
                 self._join()
             if now != before:
                 moved, before = time.monotonic(), now
@@ -271,11 +275,15 @@ class _Job:
     def _progress(self) -> Progress:
         return Progress(self._source.produced, tuple(reader.seen.handed for reader in self._readers))
 
-    def _all_read(self) -> bool:
+    def _complete(self) -> bool:
+        """Whether all members have joined, and all that was produced is read and committed."""
         for worker in (self._source, *self._readers):
             if worker.error is not None:
                 raise worker.error
-        if self._source.thread.is_alive() or sum(self._progress().read) < self._source.produced:
+        joined = [reader for reader in self._readers if reader.joined]
+        if self._source.thread.is_alive() or len(joined) < _MEMBERS:
+            return False
+        if sum(self._progress().read) < self._source.produced:
             return False
         lags = self._admin.group_lag(self._name)
         return sum(lag.committed for lag in lags.values()) == self._source.produced
