@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.servers.reaper import Reaper
 
-__all__ = ["ServerFailedError", "ServerProcess", "wait_until"]
+__all__ = ["ServerFailedError", "ServerProcess", "resident", "wait_until"]
 
 _STOP_TIMEOUT = 20.0
 _START_TIMEOUT = 90.0
@@ -26,6 +26,13 @@ def wait_until(condition: Callable[[], bool], timeout: float, what: str, poll: f
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {timeout:g} s")
         time.sleep(poll)
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that process *pid* holds."""
+    command = ["ps", "-o", "rss=", "-p", str(pid)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    return int(told.stdout) * 1024
 
 
 class ServerProcess:

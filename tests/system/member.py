@@ -8,6 +8,7 @@ message for ever. It leaves the group when standard input says so, and ends at o
 
 import contextlib
 import json
+import logging
 import os
 import sys
 import threading
@@ -48,13 +49,15 @@ def obey(connector: ConsumerConnector) -> None:
 
 
 def main() -> None:
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     job = json.loads(sys.argv[1])
     with ConsumerConnector(
         job["bootstrap"], group_id=job["group"], auto_offset_reset="earliest", **job["options"]
     ) as connector:
         wanted = dict.fromkeys(job["topics"], job["streams"])
         streams = [stream for group in connector.create_message_streams(wanted).values() for stream in group]
-        threading.Thread(target=obey, args=(connector,), daemon=True).start()
+        leaver = threading.Thread(target=obey, args=(connector,), daemon=True)
+        leaver.start()
         threads = [
             threading.Thread(target=handle, args=(connector, number, stream, job), daemon=True)
             for number, stream in enumerate(streams)
@@ -63,7 +66,7 @@ def main() -> None:
             thread.start()
         for thread in threads:
             thread.join()
-    tell(left=True)
+        leaver.join()
 
 
 if __name__ == "__main__":

@@ -66,11 +66,11 @@ class Member:
         try:
             wait_until(lambda: len(self.messages) >= count, timeout, f"{count} messages")
         except TimeoutError as error:
-            raise TimeoutError(f"{error}; it got {len(self.messages)}\n{self.complaints}") from None
+            raise TimeoutError(f"{error}; it got {len(self.messages)}\n{self.log}") from None
 
     @property
-    def complaints(self) -> str:
-        """What it said on standard error."""
+    def log(self) -> str:
+        """What it logged."""
         return "".join(self._errors)
 
     def kill(self) -> None:
@@ -85,7 +85,7 @@ class Member:
         self._process.stdin.flush()
         self._process.wait(timeout=20)
         self._end()
-        assert self._process.returncode == 0, self.complaints
+        assert self._process.returncode == 0, self.log
 
     def __enter__(self) -> Self:
         return self
@@ -96,7 +96,7 @@ class Member:
         if self._process.poll() is None:
             self.kill()
         if error is not None:
-            error.add_note(f"member {self._process.pid} said:\n{self.complaints}")
+            error.add_note(f"member {self._process.pid} logged:\n{self.log}")
 
     def _end(self) -> None:
         self._process.wait(timeout=10)

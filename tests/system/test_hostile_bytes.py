@@ -6,7 +6,6 @@ import random
 import resource
 import socket
 import struct
-import subprocess
 import sys
 import threading
 import time
@@ -21,6 +20,7 @@ from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records import Compression, NewRecord, encode_batch
 from pyklient.protocol.wire import ClientWire
 from tests.servers.fixtures import NewName
+from tests.servers.process import resident
 from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic
 
@@ -102,18 +102,6 @@ def customer(reference_broker: ReferenceBroker, new_name: NewName) -> Iterator[N
     assert values == [b"%d" % number for number in range(len(sent))]
 
 
-def resident(broker: ReferenceBroker) -> int:
-    """Bytes of memory that the broker's process holds."""
-    told = subprocess.run(
-        ["ps", "-o", "rss=", "-p", str(broker.process.pid)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=10,
-    )
-    return int(told.stdout) * 1024
-
-
 def outcome(connection: socket.socket) -> bytes:
     """All that the broker answers until it closes the connection."""
     answer = b""
@@ -130,12 +118,12 @@ def outcome(connection: socket.socket) -> bytes:
 def test_a_hostile_frame_ends_its_connection_and_nothing_else(
     reference_broker: ReferenceBroker, stranger: socket.socket, name: str
 ) -> None:
-    before = resident(reference_broker)
+    before = resident(reference_broker.process.pid)
     started = time.monotonic()
     stranger.sendall(HOSTILE[name])
     assert outcome(stranger) == b""
     assert time.monotonic() - started < 5
-    assert resident(reference_broker) - before < 64 * _MIB
+    assert resident(reference_broker.process.pid) - before < 64 * _MIB
 
 
 @pytest.mark.usefixtures("customer")
@@ -144,7 +132,7 @@ def test_garbage_never_harms_the_broker(reference_broker: ReferenceBroker) -> No
     print(f"seed {seed}")
     dice = random.Random(seed)
     host, _, port = reference_broker.bootstrap_servers.rpartition(":")
-    before = resident(reference_broker)
+    before = resident(reference_broker.process.pid)
     started = time.monotonic()
     for _ in range(200):
         with socket.create_connection((host, int(port)), timeout=_PATIENCE) as connection:
@@ -154,19 +142,19 @@ def test_garbage_never_harms_the_broker(reference_broker: ReferenceBroker) -> No
             connection.shutdown(socket.SHUT_WR)
             outcome(connection)
     assert time.monotonic() - started < 60
-    assert resident(reference_broker) - before < 64 * _MIB
+    assert resident(reference_broker.process.pid) - before < 64 * _MIB
 
 
 @pytest.mark.usefixtures("customer")
 def test_a_frame_that_stops_half_way_holds_nobody_up(
     reference_broker: ReferenceBroker, stranger: socket.socket
 ) -> None:
-    before = resident(reference_broker)
+    before = resident(reference_broker.process.pid)
     stranger.sendall(struct.pack(">i", 50 * _MIB) + header(0, 3) + bytes(1000))
     with Producer(reference_broker.bootstrap_servers) as producer:
         topic = create_topic(reference_broker.bootstrap_servers, f"beside-a-stranger-{time.time_ns()}")
         assert producer.send(topic, b"x").result(timeout=5).offset == 0
-    assert resident(reference_broker) - before < 64 * _MIB
+    assert resident(reference_broker.process.pid) - before < 64 * _MIB
     stranger.shutdown(socket.SHUT_WR)
     assert outcome(stranger) == b""
 
@@ -247,11 +235,11 @@ def test_a_bad_batch_is_refused_and_never_stored(
 ) -> None:
     bootstrap = reference_broker.bootstrap_servers
     topic = create_topic(bootstrap, new_name())
-    before = resident(reference_broker)
+    before = resident(reference_broker.process.pid)
     started = time.monotonic()
     assert error_of(stranger, topic, REFUSED[name]) != 0
     assert time.monotonic() - started < 5
-    assert resident(reference_broker) - before < 64 * _MIB
+    assert resident(reference_broker.process.pid) - before < 64 * _MIB
     assert error_of(stranger, topic, bytes(a_batch())) == 0
     assert [message.value for message in read(bootstrap, topic, start=0)] == [
         b"value %d" % n for n in range(100)
@@ -266,13 +254,13 @@ def test_what_hides_in_a_compressed_batch_harms_neither_broker_nor_reader(
     """The broker never opens a batch; whoever does is told, before it costs him his memory."""
     bootstrap = reference_broker.bootstrap_servers
     topic = create_topic(bootstrap, new_name(), config={"max.message.bytes": 10 * _MIB})
-    before = resident(reference_broker)
+    before = resident(reference_broker.process.pid)
     started = time.monotonic()
     assert error_of(stranger, topic, SEALED[name]) == 0
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises((CorruptRecordError, MessageTooLargeError), match=topic):
         list(read(bootstrap, topic, start=0))
-    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - grown
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak
     assert grown * (1 if sys.platform == "darwin" else 1024) < 256 * _MIB
     assert time.monotonic() - started < 10
-    assert resident(reference_broker) - before < 64 * _MIB
+    assert resident(reference_broker.process.pid) - before < 64 * _MIB
