@@ -12,11 +12,12 @@ __all__ = ["broker"]
 
 
 @click.command(
+    short_help="Run a broker for tests and first runs.",
     epilog="""\b
 Examples:
   pyklient broker
   pyklient broker --port 19092 --data-dir ./kafka-data --partitions 4
-"""
+""",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option("--advertised-host", metavar="HOST", help="What clients are told.  [default: the same]")

@@ -30,13 +30,14 @@ _OF_MEMBERS: Final = (
 
 
 @click.command(
+    short_help="Print messages, one a line.",
     epilog="""\b
 Examples:
   pyklient consume clicks                          what comes from now on, until Ctrl-C
   pyklient consume clicks --to-end                 what there is
   pyklient consume clicks views --group billing    as a member of a group, offsets committed
   pyklient consume clicks --from-beginning -n 10 --json | jq .value
-"""
+""",
 )
 @click.argument("topics", metavar="TOPIC…", nargs=-1, required=True)
 @click.option("-g", "--group", metavar="NAME", help="Join this group: share the partitions, commit offsets.")

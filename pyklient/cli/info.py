@@ -26,7 +26,7 @@ def _why_python() -> str:
     return "this installation has no compiled kernel"
 
 
-@click.command(epilog="Example: pyklient info --json")
+@click.command(short_help="Version, kernel in use, codecs.", epilog="Example: pyklient info --json")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def info(as_json: bool) -> None:
     """Version, kernel in use (and why not the compiled one), codecs."""

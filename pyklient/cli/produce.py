@@ -15,12 +15,13 @@ __all__ = ["produce"]
 
 
 @click.command(
+    short_help="Send lines as messages.",
     epilog="""\b
 Examples:
   echo hello | pyklient produce clicks
   pyklient produce clicks --key-separator : --file clicks.txt --compression zstd
   pyklient consume old --to-end --json | pyklient produce new --json
-"""
+""",
 )
 @click.argument("topic")
 @click.option(
