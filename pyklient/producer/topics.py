@@ -44,23 +44,24 @@ class Topics:
         does not exist, has no leader or must not be written; KafkaTimeoutError or BrokerConnectionError
         where no bootstrap server, or no leader, can be reached.
         """
-        failures = 0
         info = self._client.metadata.topics.get(topic)
-        if info is None or _trouble(topic, info) is not None:
-            info = self._refresh(topic, deadline)
+        answers = 0
         while True:
-            error = _trouble(topic, info)
-            if error is None and info is not None:
-                error = self._reach(info, deadline)
+            error = _trouble(topic, info) or self._out_of_reach(info, deadline)
             if error is None and info is not None:
                 return len(info.partitions)
-            if error is not None:
-                failures += 1
-                pause = self._backoff.pause(failures)
+            if error is not None and answers:
+                pause = self._backoff.pause(answers)
                 if not error.retriable or time.monotonic() + pause >= deadline:
                     raise error
                 self._client.pause(pause)
-            info = self._refresh(topic, deadline)
+            try:
+                info = self._refresh(topic, deadline)
+            except KafkaError as unanswered:
+                if error is not None and answers and unanswered.retriable:
+                    raise error from unanswered  # an answer says more than none
+                raise
+            answers += 1
 
     def refreshed(self, topic: str, deadline: float) -> int:
         """How many partitions *topic* has by metadata that is asked for now."""
@@ -91,10 +92,10 @@ class Topics:
             )
         return self._client.refresh_metadata([topic], remaining, allow_auto_create=True).topics.get(topic)
 
-    def _reach(self, info: TopicInfo, deadline: float) -> KafkaError | None:
+    def _out_of_reach(self, info: TopicInfo | None, deadline: float) -> KafkaError | None:
         """The error of a leader that cannot be reached; None if one can. One is enough: what is down now
         may be up when its records are due."""
-        leaders = {one.leader for one in info.partitions.values() if one.leader >= 0}
+        leaders = {one.leader for one in info.partitions.values() if one.leader >= 0} if info else set()
         if leaders & self._reached:
             return None
         failure: KafkaError | None = None

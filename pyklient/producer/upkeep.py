@@ -3,6 +3,7 @@
 Asking takes time, so a courier does it. All else runs on the sender's thread.
 """
 
+import time
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Final
@@ -54,7 +55,7 @@ class Upkeep:
         self._learned = learned
         self._identified = identified
         self._new_topics: set[str] = set()
-        self._refresh_at = float("inf")
+        self._refresh_at = time.monotonic() + max_age
         self._refreshing = False
         self._refresh_failures = 0
         self._refresh_pause_until = 0.0

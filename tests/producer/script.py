@@ -18,7 +18,7 @@ from pyklient.protocol.messages import (
 )
 from pyklient.protocol.records import RecordBatch, iter_batches
 from pyklient.protocol.schema import Message
-from tests.net.scripted import ScriptedBroker, metadata_of
+from tests.net.scripted import Addressed, ScriptedBroker, metadata_of
 
 __all__ = ["TOPIC", "LoseAnswer", "ProduceBroker", "Refuse", "Seen", "producing", "wait_until"]
 
@@ -69,7 +69,7 @@ class ProduceBroker(ScriptedBroker):
         self.stored: dict[int, list[bytes | None]] = {number: [] for number in range(64)}
         self.largest = 1 << 30
         self.leaders: dict[int, int] = {}
-        self.peers: list[ScriptedBroker] = []
+        self.peers: list[ScriptedBroker | Addressed] = []
         self._next: dict[tuple[int, int], tuple[int, int]] = {}
         self._duplicates: dict[tuple[int, int, int, int], int] = {}
         self._producer_ids = iter(range(1000, 2000))

@@ -1,0 +1,199 @@
+"""The first record of a topic: what is missing is told apart, within max_block_ms."""
+
+import threading
+import time
+
+import pytest
+
+from pyklient.errors import (
+    BrokerConnectionError,
+    BrokerError,
+    ConfigurationError,
+    KafkaError,
+    KafkaTimeoutError,
+)
+from pyklient.producer.producer import Producer
+from pyklient.protocol.messages import MetadataRequest
+from pyklient.protocol.records.kernel import Delivery
+from tests.net.scripted import Addressed
+from tests.producer.script import TOPIC, ProduceBroker, producing, wait_until
+
+UNKNOWN_TOPIC, NO_LEADER, NOT_ALLOWED, INVALID_TOPIC = 3, 5, 29, 17
+
+
+def refusal(producer: Producer, topic: str = TOPIC) -> KafkaError:
+    """What a send raises, within a second or two."""
+    started = time.monotonic()
+    with pytest.raises(KafkaError) as caught:
+        producer.send(topic, b"x")
+    assert time.monotonic() - started < 3
+    return caught.value
+
+
+def test_a_topic_that_does_not_exist_is_named(broker: ProduceBroker) -> None:
+    with producing(broker, max_block_ms=100) as producer:
+        error = refusal(producer, "nowhere")
+    assert isinstance(error, BrokerError)
+    assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+    assert "'nowhere' does not exist" in str(error)
+
+
+def test_a_topic_without_a_leader_is_told_from_one_that_does_not_exist(broker: ProduceBroker) -> None:
+    broker.leaders[0] = -1
+    with producing(broker, max_block_ms=100) as producer:
+        error = refusal(producer)
+    assert isinstance(error, BrokerError)
+    assert "leader" in str(error)
+    assert TOPIC in str(error)
+
+
+@pytest.mark.parametrize("code", [NOT_ALLOWED, INVALID_TOPIC])
+def test_what_waiting_does_not_cure_is_raised_at_once(broker: ProduceBroker, code: int) -> None:
+    broker.known_topics["forbidden"] = code
+    with producing(broker, max_block_ms=60_000) as producer:
+        error = refusal(producer, "forbidden")
+    assert isinstance(error, BrokerError)
+    assert error.code == code
+
+
+def test_bootstrap_servers_that_cannot_be_reached_are_named() -> None:
+    nobody = Addressed(1)
+    producer = Producer(nobody.address, max_block_ms=200)
+    error = refusal(producer)
+    producer.close()
+    assert isinstance(error, KafkaTimeoutError | BrokerConnectionError)
+    assert nobody.address in str(error)
+    assert "refused" in str(error)
+
+
+def test_an_advertised_address_that_cannot_be_reached_is_named(broker: ProduceBroker) -> None:
+    nobody = Addressed(2)
+    broker.peers.append(nobody)
+    broker.leaders[0] = 2
+    with producing(broker, max_block_ms=200) as producer:
+        error = refusal(producer)
+    assert isinstance(error, BrokerConnectionError)
+    assert nobody.address in str(error)
+    assert "advertised.listeners" in str(error)
+
+
+def test_a_topic_that_appears_while_its_first_record_waits_is_used(broker: ProduceBroker) -> None:
+    with producing(broker) as producer:
+        sent: list[Delivery] = []
+        thread = threading.Thread(target=lambda: sent.append(producer.send("soon", b"x")), daemon=True)
+        thread.start()
+        wait_until(lambda: broker.count(MetadataRequest) >= 2)
+        assert not sent
+        broker.known_topics["soon"] = 0
+        thread.join(10)
+        assert sent[0].result(10).offset == 0
+    asked = [request for request in broker.requests if isinstance(request, MetadataRequest)]
+    assert asked[0].allow_auto_topic_creation
+
+
+def test_one_leader_that_can_be_reached_is_enough(broker: ProduceBroker) -> None:
+    broker.partitions = 2
+    broker.peers.append(Addressed(2))
+    broker.leaders[0] = 2
+    with producing(broker, max_block_ms=3_000) as producer:
+        assert producer.send(TOPIC, b"x", partition=1).result(10).partition == 1
+
+
+def test_a_send_with_no_time_to_wait_fails_and_the_next_finds_the_topic_known(broker: ProduceBroker) -> None:
+    with producing(broker, max_block_ms=0) as producer:
+        assert isinstance(refusal(producer), KafkaTimeoutError)
+        wait_until(lambda: producer._accumulator.appender.partition_count(TOPIC) == 1)
+        assert producer.send(TOPIC, b"x").result(10).offset == 0
+
+
+@pytest.fixture
+def two(broker: ProduceBroker) -> ProduceBroker:
+    """A broker with the topic ``clicks`` of two partitions."""
+    broker.partitions = 2
+    return broker
+
+
+def test_a_partition_that_does_not_exist_is_refused_after_a_look(two: ProduceBroker) -> None:
+    with producing(two) as producer:
+        producer.send(TOPIC, b"x", partition=1).result(10)
+        for partition in (2, -1):
+            with pytest.raises(ConfigurationError, match=f"partition {partition} of topic 'clicks'"):
+                producer.send(TOPIC, b"x", partition=partition)
+        two.partitions = 3
+        assert producer.send(TOPIC, b"x", partition=2).result(10).partition == 2
+        with pytest.raises(TypeError, match="partition"):
+            producer.send(TOPIC, b"x", partition="1")  # type: ignore[arg-type]
+
+
+def test_a_topic_that_grows_is_noticed(two: ProduceBroker) -> None:
+    with producing(two, metadata_max_age_ms=50) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        two.partitions = 8
+        wait_until(lambda: producer._accumulator.appender.partition_count(TOPIC) == 8)
+        partitions = {producer.send(TOPIC, b"x", key=b"%d" % n).result(10).partition for n in range(60)}
+    assert partitions == set(range(8))
+
+
+def test_a_topic_that_is_deleted_is_asked_for_again(broker: ProduceBroker) -> None:
+    with producing(broker, metadata_max_age_ms=50, max_block_ms=200) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        broker.known_topics[TOPIC] = UNKNOWN_TOPIC
+        wait_until(lambda: producer._accumulator.appender.partition_count(TOPIC) == 0)
+        error = refusal(producer)
+        assert "does not exist" in str(error)
+        broker.known_topics[TOPIC] = 0
+        assert producer.send(TOPIC, b"y").result(10).offset == 1
+
+
+def test_records_without_a_key_go_where_a_leader_is(two: ProduceBroker) -> None:
+    two.leaders[0] = -1
+    with producing(two, linger_ms=0) as producer:
+        partitions = [producer.send(TOPIC, b"x").result(10).partition for _ in range(20)]
+    assert set(partitions) == {1}
+
+
+def test_records_for_a_partition_without_a_leader_wait_for_one(two: ProduceBroker) -> None:
+    two.leaders[0] = -1
+    with producing(two, linger_ms=0) as producer:
+        patient = producer.send(TOPIC, b"x", partition=0)
+        assert producer.send(TOPIC, b"x", partition=1).result(10).offset == 0
+        assert not patient.done()
+        two.leaders[0] = 1
+        assert patient.result(10).offset == 0
+
+
+def test_a_broker_that_cannot_be_reached_holds_up_nobody_else(broker: ProduceBroker) -> None:
+    broker.partitions = 2
+    with ProduceBroker(node_id=2) as other:
+        other.partitions = 2
+        broker.peers.append(other)
+        broker.leaders[0] = 2
+        with producing(broker, linger_ms=0) as producer:
+            assert producer.send(TOPIC, b"x", partition=0).result(10).offset == 0
+            other.close()
+            held = producer.send(TOPIC, b"y", partition=0)
+            for number in range(20):
+                assert producer.send(TOPIC, b"z", partition=1).result(10).offset == number
+            assert not held.done()
+            broker.leaders[0] = 1
+            assert held.result(10).offset == 0
+
+
+def test_a_frozen_broker_holds_up_nobody_else(broker: ProduceBroker) -> None:
+    """The frozen one takes no bytes any more, so that writing to it waits."""
+    frozen = threading.Event()
+    broker.partitions = 2
+    with ProduceBroker(node_id=2) as other:
+        broker.peers.append(other)
+        broker.leaders[0] = 2
+        other.faults.append(lambda request: frozen.wait(10) and None)
+        with producing(broker, linger_ms=0) as producer:
+            value = bytes(900_000)
+            stuck = [producer.send(TOPIC, value, partition=0) for _ in range(20)]
+            wait_until(lambda: len(other.seen) == 0 and bool(other.requests))
+            started = time.monotonic()
+            for number in range(5):
+                assert producer.send(TOPIC, b"z", partition=1).result(10).offset == number
+            assert time.monotonic() - started < 2
+            frozen.set()
+            assert [delivery.result(20).offset for delivery in stuck] == list(range(20))
