@@ -24,9 +24,10 @@ def as_partitioner(partitioner: Any) -> Partitioner | None:
     """
     if partitioner is None:
         return None
-    method = None if isinstance(partitioner, type) else getattr(partitioner, "partition", None)
+    # A class is callable, and text has a partition() of its own; neither is meant.
+    method = None if isinstance(partitioner, type | str | bytes) else getattr(partitioner, "partition", None)
     choose = method if callable(method) else partitioner
-    if not callable(choose):
+    if not callable(choose) or isinstance(choose, type):
         raise ConfigurationError(
             f"partitioner={partitioner!r} is none: pass a function (topic, key, partition_count) -> int, "
             "or an object with such a partition()"

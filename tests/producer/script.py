@@ -23,7 +23,7 @@ from tests.net.scripted import Addressed, ScriptedBroker, metadata_of
 __all__ = ["TOPIC", "LoseAnswer", "ProduceBroker", "Refuse", "Seen", "producing", "wait_until"]
 
 TOPIC: Final = "clicks"
-_OUT_OF_ORDER, _FENCED = 45, 47
+_UNSUPPORTED_FOR_MESSAGE_FORMAT, _OUT_OF_ORDER, _FENCED = 43, 45, 47
 
 PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 
@@ -58,7 +58,8 @@ Fault = Refuse | LoseAnswer | Callable[[ProduceRequest], Any] | None
 class ProduceBroker(ScriptedBroker):
     """``faults`` are used up one per Produce request, None for none; after them all goes well.
 
-    ``seen`` are all batches that came, ``stored`` the values by partition, in order.
+    ``seen`` are all batches that came, ``stored`` the values by partition, in order. ``largest`` is the
+    largest batch it takes; with ``old_format`` it takes none with a producer id.
     """
 
     def __init__(self, partitions: int = 1, **options: Any) -> None:
@@ -68,6 +69,7 @@ class ProduceBroker(ScriptedBroker):
         self.seen: list[Seen] = []
         self.stored: dict[int, list[bytes | None]] = {number: [] for number in range(64)}
         self.largest = 1 << 30
+        self.old_format = False
         self.leaders: dict[int, int] = {}
         self.peers: list[ScriptedBroker | Addressed] = []
         self._next: dict[tuple[int, int], tuple[int, int]] = {}
@@ -132,6 +134,8 @@ class ProduceBroker(ScriptedBroker):
                 fault.code == _OUT_OF_ORDER and self._has(partition, batch)
             ):
                 answer.error_code, answer.error_message = fault
+            elif self.old_format and batch.producer_id >= 0:
+                answer.error_code = _UNSUPPORTED_FOR_MESSAGE_FORMAT
             elif batch.size > self.largest:
                 answer.error_code = 10
             else:

@@ -93,6 +93,7 @@ class Appender:
             known is None
             or (value.__class__ is not bytes and value is not None)
             or (key.__class__ is not bytes and key is not None)
+            or (on_delivery is not None and not callable(on_delivery))
         ):
             return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         if partition is None:
@@ -129,13 +130,16 @@ class Appender:
         on_delivery: OnDelivery | None,
         limit: int,
     ) -> Delivery | None:
-        """Append to the batch under construction. None where that is impossible: there is none, it is full,
-        or it would take more memory than *limit*. For records that have been checked."""
+        """Append to the batch under construction; to an empty one whatever the size. None where that is
+        impossible: there is none, it is full, or it would take more memory than *limit*. For records that
+        have been checked."""
         with self._lock:
             known = self._known.get(topic)
             if known is None or partition >= known.count:
                 return None
-            return self._put(known, partition, value, key, timestamp_ms, headers, on_delivery, limit)
+            return self._put(
+                known, partition, value, key, timestamp_ms, headers, on_delivery, limit, any_size=True
+            )
 
     def append_many(
         self, topic: str, partition: int | None, values: Sequence[Any], start: int
@@ -170,8 +174,10 @@ class Appender:
         headers: Headers,
         on_delivery: OnDelivery | None,
         limit: int,
+        *,
+        any_size: bool = False,
     ) -> Delivery | None:
-        """With the lock held: one record, or None."""
+        """With the lock held: one record, or None. *any_size*: into an empty batch, however large it is."""
         batch = known.batches[number]
         if batch is None:
             return None
@@ -180,7 +186,7 @@ class Appender:
         record = encode_record(delta, index, key, value, headers)
         cost = len(record) if on_delivery is None else len(record) + LISTENER_COST
         grown = size + len(record)
-        if (grown > known.batch_size and index) or self.used + cost > limit:
+        if self.used + cost > limit or (grown > known.batch_size and (index or not any_size)):
             return None
         if timestamp_ms > batch.max_timestamp or not index:
             batch.max_timestamp = timestamp_ms

@@ -1,0 +1,319 @@
+"""The border between users' threads and the sender: checks, batches, memory; with a clock passed in."""
+
+import itertools
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from pyklient.errors import (
+    BufferFullError,
+    ClosedError,
+    ConfigurationError,
+    KafkaTimeoutError,
+    MessageTooLargeError,
+)
+from pyklient.producer.accumulator import Accumulator, Clocks, Limits
+from pyklient.producer.fields import Fields
+from pyklient.producer.partitioner import Sticky, as_partitioner
+from pyklient.protocol.records.kernel import Batch, Delivery
+from tests.producer.script import wait_until
+
+LIMITS = Limits(batch_size=1_000, buffer_memory=20_000, max_request_size=5_000, max_block=0.05, linger=0.005)
+
+
+def call(delivery: Delivery, callback: Callable[[Delivery], object]) -> None:
+    callback(delivery)
+
+
+class FixedTopics:
+    """Topics that need no broker."""
+
+    def __init__(self, **partitions: int) -> None:
+        self.partitions = partitions
+
+    def wait(self, topic: str, deadline: float) -> int:
+        if topic not in self.partitions:
+            raise KafkaTimeoutError(f"no {topic}")
+        return self.partitions[topic]
+
+    refreshed = wait
+
+    def available(self, topic: str) -> list[int]:
+        return list(range(self.partitions[topic]))
+
+    def refuse_headers(self) -> None:
+        return None
+
+
+class Border:
+    """An accumulator with nobody behind it: the test plays the sender."""
+
+    def __init__(
+        self,
+        limits: Limits = LIMITS,
+        *,
+        partitioner: Any = None,
+        key_encoder: Callable[[Any], Any] | None = None,
+        value_encoder: Callable[[Any], Any] | None = None,
+        **partitions: int,
+    ) -> None:
+        self.now = 100.0
+        self.starts = 0
+        self.wakes: list[float] = []
+        self.is_sender = False
+        self.topics = FixedTopics(**(partitions or {"clicks": 1}))
+        self.accumulator = Accumulator(
+            limits,
+            Clocks(lambda: 1_000, lambda: self.now),
+            Fields(key_encoder, value_encoder, lambda: 1_000),
+            as_partitioner(partitioner),
+            Sticky(random.Random(1)),
+            self.topics,
+            start=self._start,
+            wake=self.wakes.append,
+            is_own_thread=lambda: self.is_sender,
+        )
+
+    def _start(self) -> None:
+        self.starts += 1
+
+    def send(self, *arguments: Any, **named: Any) -> Delivery:
+        return self.accumulator.appender.send(*arguments, **named)
+
+    def finish(self, batch: Batch, error: Any = None) -> None:
+        """Do as the sender does with a batch that has been stored."""
+        self.accumulator.appender.take(batch)
+        listeners = batch.settle(0, batch.count, 0, -1, error)
+        self.is_sender = True
+        self.accumulator.finished(batch, listeners or [], call)
+        self.is_sender = False
+
+
+def test_the_sender_starts_with_the_first_record() -> None:
+    border = Border()
+    assert border.starts == 0
+    border.send("clicks", b"x")
+    border.send("clicks", b"x")
+    assert border.starts == 1
+
+
+def test_records_gather_in_a_batch_and_the_sender_hears_when_it_is_due() -> None:
+    border = Border()
+    batches = {border.send("clicks", b"x").place[0] for _ in range(10)}
+    assert list(border.accumulator.begun) == list(batches)
+    assert border.wakes == [100.005]
+    (batch,) = batches
+    assert (batch.count, batch.created, batch.closed) == (10, 100.0, False)
+
+
+def test_a_full_batch_is_closed_and_the_sender_woken_at_once() -> None:
+    border = Border()
+    while len(border.accumulator.begun) < 2:
+        border.send("clicks", bytes(90))
+    first, second = border.accumulator.begun
+    assert first.closed
+    assert not second.closed
+    assert first.size <= 1_000 - 61
+    assert border.wakes == [100.005, 100.0]
+
+
+def test_a_batch_that_one_record_fills_waits_for_no_other() -> None:
+    border = Border()
+    border.send("clicks", bytes(2_000))
+    (batch,) = border.accumulator.begun
+    assert batch.closed
+    assert border.wakes == [100.0]
+
+
+def test_records_without_a_key_move_on_with_each_batch_and_the_full_one_is_due() -> None:
+    border = Border(clicks=4)
+    sent = [border.send("clicks", bytes(90)) for _ in range(60)]
+    runs = [left for left, right in itertools.pairwise(sent) if left.partition != right.partition]
+    assert len(runs) >= 4
+    for batch in border.accumulator.begun:
+        assert batch.closed == (batch is not sent[-1].place[0])
+    assert set(border.accumulator.filled) <= {batch for batch in border.accumulator.begun if batch.closed}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "error", "words"),
+    [
+        (("clicks", "text"), {}, TypeError, "value_encoder"),
+        (("clicks", b"x", "text"), {}, TypeError, "key_encoder"),
+        (("clicks", 5), {}, TypeError, "bytes or None, not int"),
+        (("clicks", b"x"), {"key": 5}, TypeError, "key must be bytes"),
+        ((None, b"x"), {}, TypeError, "topic"),
+        (("", b"x"), {}, TypeError, "topic"),
+        (("clicks", b"x"), {"timestamp_ms": "now"}, TypeError, "timestamp_ms"),
+        (("clicks", b"x"), {"timestamp_ms": -5}, ValueError, "timestamp_ms=-5"),
+        (("clicks", b"x"), {"headers": 5}, TypeError, "headers must be a list"),
+        (("clicks", b"x"), {"headers": {"a": b"b"}}, TypeError, "pair"),
+        (("clicks", b"x"), {"headers": [("a", "b")]}, TypeError, "header 'a' is bytes or None"),
+        (("clicks", b"x"), {"headers": [(b"a", b"b")]}, TypeError, "name of a header"),
+        (("clicks", b"x"), {"headers": [("a", b"b", b"c")]}, TypeError, "pair"),
+        (("clicks", b"x"), {"on_delivery": 5}, TypeError, "on_delivery"),
+        (("clicks", b"x"), {"partition": 1.5}, TypeError, "partition"),
+        (("clicks", b"x"), {"partition": 1}, ConfigurationError, "partition 1 of topic 'clicks'"),
+        (("clicks", bytes(5_000)), {}, MessageTooLargeError, "max_request_size=5,000"),
+        (("other", b"x"), {}, KafkaTimeoutError, "no other"),
+    ],
+)
+def test_each_mistake_has_an_error_of_its_own(
+    arguments: tuple[Any, ...], named: dict[str, Any], error: type[Exception], words: str
+) -> None:
+    border = Border()
+    border.send("clicks", b"x")
+    used = border.accumulator.appender.used
+    with pytest.raises(error, match=words):
+        border.send(*arguments, **named)
+    assert border.accumulator.appender.used == used
+
+
+def test_a_record_that_memory_can_never_hold_says_so() -> None:
+    border = Border(LIMITS._replace(buffer_memory=3_000))
+    with pytest.raises(MessageTooLargeError, match="buffer_memory=3,000"):
+        border.send("clicks", bytes(2_500))
+
+
+def test_buffers_of_other_kinds_become_bytes() -> None:
+    border = Border()
+    border.send("clicks", bytearray(b"a"), memoryview(b"k"), headers=[("h", bytearray(b"v"))])
+    border.send("clicks", None, None)
+    (batch,) = border.accumulator.begun
+    assert b"\x02k\x02a\x02\x02h\x02v" in batch.payload()
+
+
+def test_encoders_make_bytes_or_their_error_is_raised() -> None:
+    border = Border(key_encoder=lambda key: b"k%d" % key, value_encoder=str.encode)
+    border.send("clicks", "text", 7)
+    (batch,) = border.accumulator.begun
+    assert b"k7" in batch.payload()
+    with pytest.raises(TypeError):
+        border.send("clicks", b"no text", 7)
+    careless = Border(value_encoder=lambda value: value)
+    with pytest.raises(ConfigurationError, match="value_encoder returned str"):
+        careless.send("clicks", "text")
+    assert batch.count == 1
+
+
+def fill(border: Border) -> None:
+    """Send until there is no memory for another record."""
+
+    def send_for_ever() -> None:
+        while True:
+            border.send("clicks", bytes(90))
+
+    border.is_sender = True  # who never waits
+    with pytest.raises(BufferFullError, match="buffer_memory=20,000"):
+        send_for_ever()
+    border.is_sender = False
+
+
+def test_memory_that_is_used_up_blocks_and_then_fails() -> None:
+    border = Border()
+    fill(border)
+    border.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+    started = time.monotonic()
+    with pytest.raises(BufferFullError, match="max_block_ms=50"):
+        border.send("clicks", bytes(90))
+    assert 0.05 <= time.monotonic() - started < 1
+    assert border.accumulator.appender.used <= 20_000
+
+
+def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
+    border = Border(LIMITS._replace(max_block=10.0))
+    fill(border)
+    border.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+    order: list[int] = []
+
+    def send(number: int) -> None:
+        border.send("clicks", bytes(900))
+        order.append(number)
+
+    threads = []
+    for number in range(3):
+        thread = threading.Thread(target=send, args=(number,), daemon=True)
+        thread.start()
+        threads.append(thread)
+        wait_until(lambda: len(border.accumulator._waiting) == len(threads))
+    for batch in list(border.accumulator.unfinished()):
+        border.accumulator.appender.take(batch)
+        batch.settle(0, batch.count, 0, -1, None)
+        border.accumulator.finished(batch, [], lambda delivery, callback: None)
+    for thread in threads:
+        thread.join(10)
+    assert sorted(order) == [0, 1, 2]
+    assert not border.accumulator._waiting
+    assert border.accumulator.appender.limit == 20_000
+
+
+def test_all_memory_comes_back() -> None:
+    border = Border()
+    for _ in range(50):
+        border.send("clicks", bytes(90), on_delivery=lambda delivery: None)
+    for batch in border.accumulator.unfinished():
+        border.finish(batch)
+    assert border.accumulator.appender.used == 0
+    assert border.accumulator.unfinished() == []
+    assert not border.accumulator._depth
+
+
+def test_a_callback_may_send_its_record_again_where_memory_is_full() -> None:
+    border = Border()
+    again: list[Delivery] = []
+    border.send("clicks", bytes(90), on_delivery=lambda _: again.append(border.send("clicks", bytes(90))))
+    batch = border.accumulator.begun[0]
+    fill(border)
+    border.finish(batch)
+    assert len(again) == 1
+    assert border.accumulator.appender.used <= 20_000
+
+
+def test_compression_gives_memory_back() -> None:
+    border = Border()
+    border.send("clicks", bytes(500))
+    (batch,) = border.accumulator.begun
+    border.accumulator.appender.take(batch)
+    border.accumulator.shrunk(batch, 450)
+    used = border.accumulator.appender.used
+    border.finish(batch)
+    assert used > 0
+    assert border.accumulator.appender.used == 0
+
+
+def test_marking_closes_what_is_under_construction() -> None:
+    border = Border(clicks=3)
+    for partition in range(3):
+        border.send("clicks", b"x", partition=partition)
+    batches = border.accumulator.mark()
+    assert len(batches) == 3
+    assert all(batch.closed for batch in batches)
+    border.send("clicks", b"x", partition=0)
+    assert border.accumulator.begun[-1] not in batches
+
+
+def test_after_the_end_every_send_is_refused() -> None:
+    border = Border()
+    border.send("clicks", b"x")
+    border.accumulator.refuse(ClosedError("closed"))
+    border.accumulator.refuse(KafkaTimeoutError("later"))
+    for _ in range(2):
+        with pytest.raises(ClosedError, match="closed"):
+            border.send("clicks", b"x")
+
+
+def test_a_partitioner_of_the_users_is_asked_once_for_each_record() -> None:
+    asked: list[bytes | None] = []
+
+    def choose(topic: str, key: bytes | None, count: int) -> int:
+        asked.append(key)
+        return count - 1
+
+    border = Border(partitioner=choose, clicks=3)
+    deliveries = [border.send("clicks", bytes(400), key) for key in (b"a", None, b"b", b"c")]
+    assert asked == [b"a", None, b"b", b"c"]
+    assert {delivery.partition for delivery in deliveries} == {2}

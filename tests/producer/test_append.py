@@ -1,0 +1,359 @@
+"""The kernel's half of sending: what an Appender takes, and what a Batch and a Delivery tell of it."""
+
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pyklient.errors import KafkaError, KafkaTimeoutError
+from pyklient.model import RecordMetadata
+from pyklient.producer.ledger import Ledger
+from pyklient.protocol.records import batch_header, iter_batches
+from pyklient.protocol.records.kernel import Appender, Batch, Delivery, murmur2
+
+PLENTY = 1 << 30
+
+
+class Bench:
+    """An Appender with a clock that stands still and a note of what it declined."""
+
+    def __init__(self, *, plain: bool = True, batch_size: int = 10_000, limit: int = PLENTY) -> None:
+        self.now_ms = 1_000_000
+        self.declined: list[tuple[Any, ...]] = []
+        self.ledger = Ledger(threading.Lock(), lambda: False)
+        self.appender = Appender(
+            self._decline,
+            self.ledger,
+            lambda: self.now_ms,
+            plain=plain,
+            batch_size=batch_size,
+            limit=limit,
+        )
+        self._elsewhere = Batch(self.ledger, "elsewhere", 0, 0.0)
+        self.nowhere = Delivery(self._elsewhere, 0, 0)
+
+    def open(self, partitions: int = 1, topic: str = "clicks") -> Batch:
+        """A topic with a batch under construction in each partition; the first of them."""
+        self.appender.know(topic, partitions)
+        batches = [self.appender.open(topic, number, 0.0) for number in range(partitions)]
+        assert batches[0] is not None
+        return batches[0]
+
+    def _decline(self, *arguments: Any) -> Delivery:
+        self.declined.append(arguments)
+        return self.nowhere
+
+
+def records_of(batch: Batch) -> list[tuple[int, bytes | None, bytes | None, Any]]:
+    """What is in a batch, as a reader sees it."""
+    payload = batch.payload()
+    header = batch_header(
+        payload,
+        count=batch.count,
+        base_timestamp=batch.base_timestamp,
+        max_timestamp=batch.max_timestamp,
+    )
+    (decoded,) = iter_batches(header + payload)
+    decoded.verify()
+    return [(one.timestamp_ms, one.key, one.value, one.headers) for one in decoded.records()]
+
+
+blobs = st.none() | st.binary(max_size=300)
+headers = st.lists(st.tuples(st.text(max_size=10), blobs), max_size=3)
+rows = st.tuples(st.integers(0, (1 << 62)), blobs, blobs, headers)
+
+
+@given(st.lists(rows, min_size=1, max_size=30))
+def test_what_is_appended_is_what_a_reader_finds(
+    given_rows: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
+) -> None:
+    bench = Bench(batch_size=1 << 20)
+    batch = bench.open()
+    for time_ms, key, value, pairs in given_rows:
+        delivery = bench.appender.send("clicks", value, key, 0, time_ms, pairs)
+        assert delivery is not bench.nowhere
+    expected = [(time_ms, key, value, tuple(pairs)) for time_ms, key, value, pairs in given_rows]
+    assert records_of(batch) == expected
+    assert batch.max_timestamp == max(row[0] for row in given_rows)
+
+
+def test_a_record_without_a_time_gets_the_clocks() -> None:
+    bench = Bench()
+    batch = bench.open()
+    for _ in range(3):
+        bench.appender.send("clicks", b"x")
+        bench.now_ms += 7
+    assert [time_ms for time_ms, _, _, _ in records_of(batch)] == [1_000_000, 1_000_007, 1_000_014]
+
+
+def test_a_clock_that_goes_back_is_no_trouble() -> None:
+    bench = Bench()
+    batch = bench.open()
+    for time_ms in (500, 100, 900):
+        bench.appender.send("clicks", b"x", None, None, time_ms)
+    assert [time_ms for time_ms, _, _, _ in records_of(batch)] == [500, 100, 900]
+    assert batch.max_timestamp == 900
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(("other", b"x"), id="unknown topic"),
+        pytest.param(("clicks", "x"), id="text"),
+        pytest.param(("clicks", 1), id="number"),
+        pytest.param(("clicks", bytearray(b"x")), id="bytearray"),
+        pytest.param(("clicks", b"x", "key"), id="text as key"),
+        pytest.param(("clicks", b"x", None, 2), id="no such partition"),
+        pytest.param(("clicks", b"x", None, -1), id="negative partition"),
+        pytest.param(("clicks", b"x", None, True), id="truth as partition"),
+        pytest.param(("clicks", b"x", None, "0"), id="text as partition"),
+        pytest.param(("clicks", b"x", None, None, -1), id="negative time"),
+        pytest.param(("clicks", b"x", None, None, 1 << 63), id="large time"),
+        pytest.param(("clicks", b"x", None, None, 1.5), id="half a time"),
+        pytest.param(("clicks", b"x", None, None, None, [("a", "b")]), id="text in a header"),
+        pytest.param(("clicks", b"x", None, None, None, [(b"a", b"b")]), id="bytes as a header's name"),
+        pytest.param(("clicks", b"x", None, None, None, [("a",)]), id="half a header"),
+        pytest.param(("clicks", b"x", None, None, None, 5), id="headers that are none"),
+        pytest.param(("clicks", b"x", None, None, None, None, 5), id="a callback that is none"),
+        pytest.param(("clicks", bytes(20_000)), id="larger than a batch"),
+        pytest.param(("clicks", b"x", None, None, None, [("\ud800", b"")]), id="a name that is no text"),
+    ],
+)
+def test_what_is_no_plain_record_is_declined_and_leaves_nothing_behind(arguments: tuple[Any, ...]) -> None:
+    bench = Bench()
+    batch = bench.open(partitions=2)
+    used = bench.appender.used
+    assert bench.appender.send(*arguments) is bench.nowhere
+    assert bench.declined == [arguments + (None,) * (7 - len(arguments))]
+    assert (batch.count, bench.appender.used) == (0, used)
+
+
+def test_everything_is_declined_where_encoders_are_needed_and_after_the_end() -> None:
+    bench = Bench(plain=False)
+    bench.open()
+    assert bench.appender.send("clicks", b"x") is bench.nowhere
+    bench = Bench()
+    bench.open()
+    bench.appender.shut()
+    assert bench.appender.send("clicks", b"x") is bench.nowhere
+
+
+def test_keys_choose_partitions_as_javas_client_does() -> None:
+    bench = Bench()
+    bench.open(partitions=7)
+    keys = [b"", b"a", b"user-1", "schlüssel".encode(), bytes(100)]
+    for key in keys:
+        assert bench.appender.send("clicks", b"x", key).partition == murmur2(key) % 7
+    assert murmur2(b"21") == -973932308 & 0x7FFFFFFF
+    assert murmur2(b"foobar") == -790332482 & 0x7FFFFFFF
+
+
+def test_records_without_a_key_stick_to_one_partition() -> None:
+    bench = Bench()
+    bench.open(partitions=3)
+    bench.appender.stick("clicks", 2)
+    assert {bench.appender.send("clicks", b"x").partition for _ in range(10)} == {2}
+    bench.appender.stick("clicks", 9)
+    assert bench.appender.sticky("clicks") == 2
+
+
+def test_a_full_batch_declines_and_a_first_record_may_be_larger_once_it_is_checked() -> None:
+    bench = Bench(batch_size=100)
+    batch = bench.open()
+    assert bench.appender.send("clicks", bytes(500)) is bench.nowhere
+    assert bench.appender.append("clicks", 0, bytes(500), None, 7, (), None, PLENTY) is not None
+    assert bench.appender.append("clicks", 0, bytes(500), None, 7, (), None, PLENTY) is None
+    assert bench.appender.send("clicks", b"x") is bench.nowhere
+    assert batch.count == 1
+    bench.appender.open("clicks", 0, 0.0)
+    assert batch.closed
+    assert bench.appender.send("clicks", b"x") is not bench.nowhere
+
+
+def test_memory_is_charged_until_it_is_released() -> None:
+    bench = Bench(limit=5_000)
+    batch = bench.open()
+    before = bench.appender.used
+    while bench.appender.send("clicks", bytes(100)) is not bench.nowhere:
+        pass
+    assert before < bench.appender.used <= 5_000
+    assert bench.appender.used == batch.charged
+    bench.appender.release(batch.charged)
+    assert bench.appender.used == 0
+    assert bench.appender.send("clicks", bytes(100)) is not bench.nowhere
+
+
+def test_a_callback_is_charged_for() -> None:
+    bench = Bench()
+    batch = bench.open()
+    bench.appender.send("clicks", b"x")
+    plain = batch.charged
+    bench.appender.send("clicks", b"x", None, None, None, None, print)
+    assert batch.charged - plain > 100
+
+
+def test_many_values_are_taken_until_one_does_not_fit() -> None:
+    bench = Bench(batch_size=150)
+    batch = bench.open()
+    values: list[Any] = [b"%025d" % number for number in range(10)]
+    assert bench.appender.append_many("clicks", None, values, 2) == (batch, 0, 4)
+    assert [value for _, _, value, _ in records_of(batch)] == values[2:6]
+    assert bench.appender.append_many("clicks", None, values, 6) is None
+    other = bench.open()
+    values[7] = "text"
+    assert bench.appender.append_many("clicks", 0, values, 6) == (other, 0, 1)
+    assert bench.appender.append_many("clicks", 5, values, 0) is None
+    assert bench.appender.append_many("other", 0, values, 0) is None
+
+
+def test_a_taken_batch_gets_no_more_records() -> None:
+    bench = Bench()
+    batch = bench.open()
+    bench.appender.send("clicks", b"x")
+    bench.appender.take(batch)
+    assert bench.appender.send("clicks", b"y") is bench.nowhere
+    assert batch.count == 1
+    assert batch.closed
+
+
+def test_a_topic_that_shrinks_or_goes_closes_its_batches() -> None:
+    bench = Bench()
+    bench.open(partitions=3)
+    kept, gone = bench.appender.current("clicks", 0), bench.appender.current("clicks", 2)
+    bench.appender.know("clicks", 2)
+    assert kept is not None
+    assert gone is not None
+    assert (kept.closed, gone.closed) == (False, True)
+    assert bench.appender.open("clicks", 2, 0.0) is None
+    bench.appender.forget("clicks")
+    assert kept.closed
+    assert bench.appender.partition_count("clicks") == 0
+    assert bench.appender.send("clicks", b"x") is bench.nowhere
+
+
+def test_an_interrupted_append_does_not_count() -> None:
+    bench = Bench()
+    batch = bench.open()
+    bench.appender.send("clicks", b"one")
+    batch.records += b"half a rec"
+    bench.appender.send("clicks", b"two")
+    batch.records += b"and another"
+    assert [value for _, _, value, _ in records_of(batch)] == [b"one", b"two"]
+
+
+def test_a_batch_tells_each_record_its_own_outcome() -> None:
+    bench = Bench()
+    batch = bench.open()
+    sent = [bench.appender.send("clicks", b"x", None, None, 50 + number) for number in range(6)]
+    assert not any(delivery.done() for delivery in sent)
+    assert batch.settle(4, 6, 70, 999, None) is None
+    assert batch.settle(0, 2, 10, -1, None) is None
+    assert not sent[0].done()
+    assert batch.settle(2, 4, -1, -1, KafkaError("lost")) == []
+    assert [delivery.result(0) for delivery in sent[:2]] == [
+        RecordMetadata("clicks", 0, 10, 50),
+        RecordMetadata("clicks", 0, 11, 51),
+    ]
+    assert sent[5].result(0) == RecordMetadata("clicks", 0, 71, 999)
+    for delivery in sent[2:4]:
+        with pytest.raises(KafkaError, match="lost"):
+            delivery.result(0)
+    assert bench.ledger.report() is None
+
+
+def test_what_is_left_of_a_batch_can_be_failed() -> None:
+    bench = Bench()
+    batch = bench.open()
+    sent = [bench.appender.send("clicks", b"x", None, None, None, None, print) for _ in range(6)]
+    batch.settle(2, 3, 10, -1, None)
+    assert len(batch.settle_rest(KafkaError("lost"))) == 6
+    assert [delivery.exception(0) is None for delivery in sent] == [False, False, True, False, False, False]
+    untouched = bench.open()
+    bench.appender.send("clicks", b"x")
+    untouched.settle_rest(KafkaError("lost"))
+    assert untouched.done
+
+
+def test_waiting_ends_with_the_outcome_or_the_time() -> None:
+    bench = Bench()
+    batch = bench.open()
+    delivery = bench.appender.send("clicks", b"x")
+    with pytest.raises(KafkaTimeoutError, match="clicks-0"):
+        delivery.result(0.01)
+    with pytest.raises(KafkaTimeoutError):
+        delivery.exception(0)
+    found: list[RecordMetadata] = []
+    threads = [
+        threading.Thread(target=lambda: found.append(delivery.result(10)), daemon=True) for _ in range(5)
+    ]
+    for thread in threads:
+        thread.start()
+    batch.settle(0, 1, 3, -1, None)
+    for thread in threads:
+        thread.join(10)
+    assert [one.offset for one in found] == [3] * 5
+
+
+def test_failures_are_unseen_until_somebody_looks() -> None:
+    bench = Bench()
+    batch = bench.open()
+    sent = [bench.appender.send("clicks", b"x") for _ in range(5)]
+    with pytest.raises(KafkaTimeoutError):
+        sent[0].result(0)
+    batch.settle(0, 4, -1, -1, KafkaError("lost"))
+    batch.settle(4, 5, 0, -1, None)
+    sent[1].exception(0)
+    sent[1].exception(0)
+    report = bench.ledger.report()
+    assert report is not None
+    assert report.count == 3
+    sent[2].exception(0)
+    assert bench.ledger.report() is None
+
+
+def test_deliveries_are_compared_by_record() -> None:
+    bench = Bench()
+    batch = bench.open()
+    first, second = bench.appender.send("clicks", b"x"), bench.appender.send("clicks", b"x")
+    assert first == Delivery(batch, 0, 0)
+    assert hash(first) == hash(Delivery(batch, 0, 0))
+    assert first != second
+    assert first != 0
+    assert (first.topic, first.partition, first.place) == ("clicks", 0, (batch, 0))
+
+
+def test_each_who_asks_gets_an_exception_of_their_own() -> None:
+    bench = Bench()
+    batch = bench.open()
+    delivery = bench.appender.send("clicks", b"x")
+    error = KafkaError("lost")
+    error.__cause__ = OSError("cut")
+    batch.settle(0, 1, -1, -1, error)
+    first, second = delivery.exception(0), delivery.exception(0)
+    assert first is not second
+    assert first is not error
+    assert str(first) == str(second) == "lost"
+    assert first is not None
+    assert isinstance(first.__cause__, OSError)
+
+
+def test_threads_do_not_tear_records_apart() -> None:
+    bench = Bench(batch_size=1 << 30)
+    batch = bench.open()
+
+    def send(letter: bytes) -> None:
+        for number in range(2_000):
+            bench.appender.send("clicks", letter * 20 + b"%d" % number)
+
+    threads = [threading.Thread(target=send, args=(letter,), daemon=True) for letter in (b"a", b"b", b"c")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    values = [value or b"" for _, _, value, _ in records_of(batch)]
+    assert len(values) == 6_000
+    for letter in (b"a", b"b", b"c"):
+        mine = [value for value in values if value.startswith(letter)]
+        assert mine == [letter * 20 + b"%d" % number for number in range(2_000)]

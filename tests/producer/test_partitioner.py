@@ -1,0 +1,95 @@
+"""Which partition a record goes to."""
+
+import itertools
+import random
+from collections import Counter
+
+import pytest
+
+from pyklient.errors import ConfigurationError
+from pyklient.producer.partitioner import Sticky, as_partitioner
+from pyklient.protocol.records.kernel import murmur2
+from tests.producer.script import TOPIC, ProduceBroker, producing
+
+
+class Last:
+    def partition(self, topic: str, key: bytes | None, count: int) -> int:
+        return count - 1
+
+
+def test_a_partitioner_is_a_function_or_an_object() -> None:
+    for partitioner in (lambda topic, key, count: count - 1, Last()):
+        choose = as_partitioner(partitioner)
+        assert choose is not None
+        assert choose("clicks", None, 5) == 4
+    assert as_partitioner(None) is None
+
+
+@pytest.mark.parametrize("partitioner", [5, "hash", object(), Last])
+def test_what_is_no_partitioner_is_refused(partitioner: object) -> None:
+    with pytest.raises(ConfigurationError, match="partitioner"):
+        as_partitioner(partitioner)
+
+
+@pytest.mark.parametrize("chosen", [5, -1, None, True, 1.0, "0"])
+def test_a_partition_out_of_range_is_named(chosen: object) -> None:
+    choose = as_partitioner(lambda topic, key, count: chosen)
+    assert choose is not None
+    with pytest.raises(ConfigurationError, match="'clicks', which has 5 partitions"):
+        choose("clicks", None, 5)
+
+
+def test_the_partitioner_gets_the_encoded_key() -> None:
+    asked: list[tuple[str, bytes | None, int]] = []
+
+    def choose(topic: str, key: bytes | None, count: int) -> int:
+        asked.append((topic, key, count))
+        return 2
+
+    with ProduceBroker(partitions=3) as broker:
+        options = {"partitioner": choose, "key_encoder": str.encode}
+        with producing(broker, **options) as producer:
+            assert producer.send(TOPIC, b"x", key="user").result(10).partition == 2
+            assert producer.send(TOPIC, b"x", key="user", partition=1).result(10).partition == 1
+    assert asked == [(TOPIC, b"user", 3)]
+
+
+def test_sticky_goes_elsewhere_and_everywhere() -> None:
+    sticky = Sticky(random.Random(1))
+    current, chosen = 0, []
+    for _ in range(4_000):
+        following = sticky.next(range(8), 8, current, lambda _: 0)
+        assert following != current
+        chosen.append(following)
+        current = following
+    assert all(400 < count < 600 for count in Counter(chosen).values())
+
+
+def test_sticky_prefers_partitions_with_less_under_way() -> None:
+    sticky = Sticky(random.Random(1))
+    chosen = Counter(sticky.next(range(4), 4, 3, lambda number: 9 if number == 0 else 0) for _ in range(900))
+    assert chosen[0] < chosen[1] / 2
+
+
+def test_sticky_takes_what_there_is() -> None:
+    sticky = Sticky(random.Random(1))
+    assert sticky.next([2], 4, 2, lambda _: 0) == 2
+    assert sticky.next([1], 4, 2, lambda _: 0) == 1
+    assert sticky.next([], 2, 0, lambda _: 0) == 1
+    assert sticky.next([], 1, 0, lambda _: 0) == 0
+
+
+def test_records_without_a_key_spread_over_all_partitions_batch_by_batch() -> None:
+    with ProduceBroker(partitions=4) as broker, producing(broker, batch_size=500, linger_ms=2) as producer:
+        sent = [producer.send(TOPIC, bytes(20)) for _ in range(5_000)]
+        partitions = [delivery.result(10).partition for delivery in sent]
+    switches = sum(left != right for left, right in itertools.pairwise(partitions))
+    assert set(partitions) == {0, 1, 2, 3}
+    assert switches < 5_000 / 10
+
+
+def test_keys_stay_where_javas_client_puts_them() -> None:
+    with ProduceBroker(partitions=6) as broker, producing(broker) as producer:
+        for number in range(200):
+            key = b"user-%d" % number
+            assert producer.send(TOPIC, b"x", key=key).partition == murmur2(key) % 6
