@@ -3,10 +3,12 @@
 Both hold a Java runtime on the path, Kafka's jars in ``/opt/kafka/libs`` and a shell.
 """
 
+import hashlib
 import re
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +19,8 @@ __all__ = ["OFFICIAL", "ImageError", "kafka_image"]
 
 _VERSION = "4.3.1"
 OFFICIAL = f"apache/kafka:{_VERSION}"
-_OWN = f"pyklient-tests/kafka:{_VERSION}"
+_RECIPE = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()[:12]
+_OWN = f"pyklient-tests/kafka:{_VERSION}-{_RECIPE}"
 _PULL_TIMEOUT, _BUILD_TIMEOUT = 300, 300
 _MODULES = (
     "java.base,java.desktop,java.instrument,java.logging,java.management,java.naming,java.net.http,java.rmi,"
@@ -48,7 +51,7 @@ def kafka_image() -> str:
     if pulled.returncode == 0:
         return OFFICIAL
     with tempfile.TemporaryDirectory() as scratch:
-        _lay_out(Path(scratch) / "root")
+        _lay_out(Path(scratch) / "root", Path(scratch) / "natives")
         (Path(scratch) / "Dockerfile").write_text(_DOCKERFILE)
         built = _docker("build", "--tag", _OWN, scratch, timeout=_BUILD_TIMEOUT)
     if built.returncode != 0:
@@ -73,24 +76,35 @@ def _require_engine() -> None:
         )
 
 
-def _lay_out(root: Path) -> None:
+def _lay_out(root: Path, natives: Path) -> None:
     """All files of the image under *root*."""
     java = root / "opt/java"
     java.parent.mkdir(parents=True)
     jlink = [program("jlink"), "--add-modules", _MODULES, "--strip-debug", "--no-man-pages"]
     subprocess.run([*jlink, "--no-header-files", "--output", str(java)], check=True, timeout=_BUILD_TIMEOUT)
     shutil.copytree(kafka_libs(_VERSION), root / "opt/kafka/libs")
-    for library in _libraries([java / "bin/java", *java.rglob("*.so")]):
+    _unpack_natives(root / "opt/kafka/libs", natives)
+    busybox = Path(program("busybox"))
+    for library in _libraries([busybox, java / "bin/java", *java.rglob("*.so"), *natives.rglob("*.so")]):
         target = root / library.relative_to("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(library, target)
     (root / "bin").mkdir(exist_ok=True)
-    shutil.copy(program("busybox"), root / "bin/busybox")
+    shutil.copy(busybox, root / "bin/busybox")
     for name in ("sh", "sleep"):
         (root / "bin" / name).symlink_to("busybox")
     (root / "tmp").mkdir()
     (root / "etc").mkdir(exist_ok=True)
     (root / "etc/passwd").write_text("root:x:0:0:root:/tmp:/bin/sh\n")
+
+
+def _unpack_natives(libs: Path, target: Path) -> None:
+    """The shared libraries that the jars unpack and load by themselves, which are the codecs."""
+    for jar in libs.glob("*.jar"):
+        with zipfile.ZipFile(jar) as archive:
+            archive.extractall(
+                target / jar.stem, [name for name in archive.namelist() if name.endswith(".so")]
+            )
 
 
 def _libraries(binaries: Sequence[Path]) -> set[Path]:

@@ -9,7 +9,7 @@ _PACKAGES = {
     "java": "a JDK, 17 or newer (Debian: apt-get install default-jdk-headless; macOS: brew install openjdk)",
     "mvn": "Maven, which fetches Kafka's jars (Debian: apt-get install maven; macOS: brew install maven)",
     "jlink": "a JDK with jlink and jmods (Debian: apt-get install default-jdk-headless)",
-    "busybox": "a static busybox (Debian: apt-get install busybox-static)",
+    "busybox": "busybox (Debian: apt-get install busybox-static)",
     "docker": "Docker's client (Debian: apt-get install docker.io; macOS: Docker Desktop)",
 }
 

@@ -34,12 +34,12 @@ def round_trip(secure_kafka: SecureBroker, topic: str, listener: str, **options:
 def refusal(address: str, **options: Any) -> KafkaError:
     """The error of a client that must not get in, by all the ways there are to find out."""
     with (
-        Admin(address, default_api_timeout_ms=10_000, **options) as admin,
+        Admin(address, default_api_timeout_ms=3_000, **options) as admin,
         pytest.raises(KafkaError) as by_admin,
     ):
         admin.topics()
     with (
-        Producer(address, max_block_ms=10_000, **options) as producer,
+        Producer(address, max_block_ms=3_000, **options) as producer,
         pytest.raises(KafkaError) as by_producer,
     ):
         producer.send("anything", b"x").result(timeout=20)
