@@ -57,9 +57,9 @@ class BrokerSettings:
     max_connections: int = 2_000
     connections_max_idle_ms: int = 600_000
     fetch_max_bytes: int = 55 << 20
-    # Kafka waits three seconds for more members to show up. Without any wait, kafka-python assigns before it
+    # Kafka waits three seconds for more members to show up. Without a wait, kafka-python assigns before it
     # knows how many partitions its topics have, and may then stop for good in the round after that.
-    group_initial_rebalance_delay_ms: int = 100
+    group_initial_rebalance_delay_ms: int = 200
     group_min_session_timeout_ms: int = 100  # Kafka: six seconds; tests of failure would have to wait as long
     group_max_session_timeout_ms: int = 1_800_000
     group_max_size: int = _INT32

@@ -92,12 +92,14 @@ def confluent_consumer(broker: Broker, group: str, topic: str, **options: Any) -
         }
     )
     consumer.subscribe([topic])
-    yield consumer
-    consumer.close()
+    try:
+        yield consumer
+    finally:
+        consumer.close()
 
 
 @contextmanager
-def kafka_python_consumer(broker: Broker, group: str, topic: str, **options: Any) -> Iterator[Any]:
+def kafka_python_consumer(broker: Broker, group: str | None, topic: str, **options: Any) -> Iterator[Any]:
     consumer = kafka.KafkaConsumer(
         topic,
         bootstrap_servers=broker.bootstrap_servers,
@@ -107,8 +109,10 @@ def kafka_python_consumer(broker: Broker, group: str, topic: str, **options: Any
         heartbeat_interval_ms=100,
         **options,
     )
-    yield consumer
-    consumer.close()
+    try:
+        yield consumer
+    finally:
+        consumer.close()
 
 
 def read_with_confluent(consumer: Any, count: int) -> dict[tuple[int, int], tuple[Any, ...]]:
@@ -148,7 +152,7 @@ def test_what_confluent_kafka_produces_both_read(broker: Broker, codec: str) -> 
     produce_with_confluent(broker, "t", codec)
     with confluent_consumer(broker, "g", "t") as consumer:
         assert read_with_confluent(consumer, COUNT) == ALL
-    with kafka_python_consumer(broker, "h", "t") as consumer:
+    with kafka_python_consumer(broker, None, "t") as consumer:
         assert read_with_kafka_python(consumer, COUNT) == ALL
 
 
@@ -158,7 +162,7 @@ def test_what_kafka_python_produces_both_read(broker: Broker, codec: str) -> Non
     produce_with_kafka_python(broker, "t", codec)
     with confluent_consumer(broker, "g", "t") as consumer:
         assert read_with_confluent(consumer, COUNT) == ALL
-    with kafka_python_consumer(broker, "h", "t") as consumer:
+    with kafka_python_consumer(broker, None, "t") as consumer:
         assert read_with_kafka_python(consumer, COUNT) == ALL
 
 
