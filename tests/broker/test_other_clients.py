@@ -350,7 +350,7 @@ def test_aiokafka_produces_and_its_group_reads(broker: Broker, codec: str) -> No
     assert asyncio.run(there_and_back()) == ALL
 
 
-@pytest.mark.parametrize("version", [(0, 8, 2), (0, 9), (0, 10, 0), (0, 10, 2), (0, 11), (1, 0), (2, 4)])
+@pytest.mark.parametrize("version", [(0, 8, 2), (0, 10, 0), (0, 11), (2, 4)])
 def test_kafka_python_is_served_as_it_spoke_to_old_brokers(broker: Broker, version: tuple[int, ...]) -> None:
     broker.create_topic("t")
     producer = kafka.KafkaProducer(
