@@ -54,10 +54,10 @@ def main() -> None:
     with ConsumerConnector(
         job["bootstrap"], group_id=job["group"], auto_offset_reset="earliest", **job["options"]
     ) as connector:
-        wanted = dict.fromkeys(job["topics"], job["streams"])
-        streams = [stream for group in connector.create_message_streams(wanted).values() for stream in group]
         leaver = threading.Thread(target=obey, args=(connector,), daemon=True)
         leaver.start()
+        wanted = dict.fromkeys(job["topics"], job["streams"])
+        streams = [stream for group in connector.create_message_streams(wanted).values() for stream in group]
         threads = [
             threading.Thread(target=handle, args=(connector, number, stream, job), daemon=True)
             for number, stream in enumerate(streams)
