@@ -3,6 +3,7 @@
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -257,11 +258,11 @@ def test_the_only_leader_epoch_ends_at_the_end_of_the_log(broker: Broker, client
 
 
 def create(
-    client: WireClient, name: str = "t", *, version: int = 7, only_check: bool = False, **facts: object
+    client: WireClient, name: str = "t", *, version: int = 7, only_check: bool = False, **facts: Any
 ) -> tuple[int, int]:
     """(error code, partitions) of creating one topic."""
-    fields: dict[str, object] = {"num_partitions": 1, "replication_factor": 1} | facts
-    topic = CreateTopicsRequest.CreatableTopic(name=name, **fields)  # type: ignore[arg-type]
+    fields: dict[str, Any] = {"num_partitions": 1, "replication_factor": 1} | facts
+    topic = CreateTopicsRequest.CreatableTopic(name=name, **fields)
     answer = client.ask(
         CreateTopicsRequest(topics=[topic], validate_only=only_check), CreateTopicsResponse, version
     )
