@@ -160,6 +160,21 @@ def test_automatic_commit_on_a_clean_exit_covers_what_was_handed_out(
     assert committed(bootstrap, group, topic) == {0: 5}
 
 
+def test_automatic_commit_never_takes_back_what_was_committed(
+    bootstrap: str, new_topic: NewTopic, new_name: NewName
+) -> None:
+    topic, group = new_topic(), new_name()
+    produce(bootstrap, topic, partitions=1, each=30)
+    with connector(bootstrap, group, enable_auto_commit=True, auto_commit_interval_ms=100) as reader:
+        messages = list(itertools.islice(reader.stream(topic), 5))
+        reader.commit_offsets()
+        deadline = time.monotonic() + 0.5
+        while time.monotonic() < deadline:
+            assert committed(bootstrap, group, topic) == {0: len(messages)}
+            time.sleep(0.05)
+    assert committed(bootstrap, group, topic) == {0: 5}
+
+
 def test_automatic_commit_on_an_exception_leaves_out_the_message_in_hand(
     bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:
