@@ -161,7 +161,9 @@ class ProduceBroker(ScriptedBroker):
             if key in self._duplicates:
                 answer.base_offset = self._duplicates[key]
                 return
-            epoch, expected = self._next.get((partition, batch.producer_id), (-1, 0))
+            # Like Kafka, it takes any number from a producer it does not know.
+            unknown = (batch.producer_epoch, batch.base_sequence)
+            epoch, expected = self._next.get((partition, batch.producer_id), unknown)
             if batch.producer_epoch < epoch:
                 answer.error_code = _FENCED
                 return
