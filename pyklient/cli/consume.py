@@ -1,5 +1,6 @@
 """``pyklient consume``: messages become lines of standard output, as a member of a group or for oneself."""
 
+import contextlib
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -9,10 +10,13 @@ import click
 
 from pyklient.admin import Admin
 from pyklient.cli.connection import Settings, connection_options
+from pyklient.cli.interrupts import deferred
 from pyklient.cli.records import as_json_line
 from pyklient.config import AdminConfig, ConsumerConfig
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.consumer.read import read
+from pyklient.errors import KafkaError
+from pyklient.model import TopicPartition
 from pyklient.protocol.records.kernel import Message
 
 __all__ = ["consume"]
@@ -94,6 +98,8 @@ class _Output:
         self, file: BinaryIO, line: Callable[[Message], bytes], limit: int | None, timeout: float | None
     ) -> None:
         self.written = 0
+        self.last: Sequence[Message] = ()
+        """The batch written last."""
         self._file, self._line, self._limit, self._timeout = file, line, limit, timeout
         self._moved = time.monotonic()
 
@@ -105,9 +111,12 @@ class _Output:
     def write(self, batch: Sequence[Message]) -> None:
         """Write *batch* and hand it to the system."""
         if batch:
-            self._file.write(b"".join(map(self._line, batch)))
-            self._file.flush()
-            self.written += len(batch)
+            lines = b"".join(map(self._line, batch))
+            with deferred():
+                self._file.write(lines)
+                self._file.flush()
+                self.written += len(batch)
+                self.last = batch
             self._moved = time.monotonic()
 
     def enough(self) -> bool:
@@ -134,14 +143,25 @@ def _follow(
     if from_beginning:
         own["auto_offset_reset"] = "earliest"
     _mention_missing(topics, settings)
-    with ConsumerConnector(**settings.options(ConsumerConfig, **own)) as connector:
+    options = settings.options(ConsumerConfig, **own)
+    commits = group is not None and options.get("enable_auto_commit", True)
+    with ConsumerConnector(**options) as connector:
         stream = connector.stream(*topics)
-        while not out.enough():
-            # An automatic commit counts a batch once the next one is asked for: by then it has been written.
-            batch = next(stream.batches(max_records=out.room, timeout=_LOOK), None)
-            if batch is None:
-                return
-            out.write(batch)
+        try:
+            while not out.enough():
+                # An automatic commit counts a batch once the next one is asked for: it is written by then.
+                batch = next(stream.batches(max_records=out.room, timeout=_LOOK), None)
+                if batch is None:
+                    return
+                out.write(batch)
+        except BaseException:
+            # Ctrl-C may come between writing a batch and asking for the next: it is done all the same.
+            if commits:
+                with contextlib.suppress(KafkaError):
+                    connector.commit_offsets(
+                        {TopicPartition(each.topic, each.partition): each.offset + 1 for each in out.last}
+                    )
+            raise
 
 
 def _mention_missing(topics: Sequence[str], settings: Settings) -> None:
