@@ -126,6 +126,10 @@ class NetworkClient:
             )
         return self._open(node.endpoint, purpose, deadline - time.monotonic())
 
+    def live_connection(self, node_id: int, purpose: Purpose) -> Connection | None:
+        """The connection to a node for a purpose, if it is there and can be used. Waits for nothing."""
+        return self._pool.live(node_id, purpose)
+
     def wait_time(self, node_id: int) -> float:
         """Seconds for which a node is left alone because it could not be reached; 0: it may be tried."""
         return self._pool.wait_time(node_id)

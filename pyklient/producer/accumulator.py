@@ -106,7 +106,10 @@ class Accumulator:
         self._start_sender: Callable[[], None] | None = start
         self._is_own_thread = is_own_thread
         self._topics = topics
-        self._border = threading.Condition(threading.Lock())
+        # Taken itself, not through the condition: entering that is Python code, which Ctrl-C may interrupt
+        # when the lock has just been taken.
+        self._border = threading.Lock()
+        self._freed = threading.Condition(self._border)
         self._waiting: deque[object] = deque()
         self._unfinished: dict[Batch, None] = {}
         self._depth: Counter[tuple[str, int]] = Counter()
@@ -188,7 +191,7 @@ class Accumulator:
             if self._refusal is None:
                 self._refusal = error
             self.appender.shut()
-            self._border.notify_all()
+            self._freed.notify_all()
 
     def abandon(self, error: KafkaError) -> None:
         """In the child of a fork: as ``refuse``, without locks that a thread of the parent may hold."""
@@ -264,22 +267,23 @@ class Accumulator:
         if not self._waiting and self._has_room(record, memory):
             return self._append(topic, number, record, on_delivery, memory)
         ticket = object()
-        self._waiting.append(ticket)
-        self.appender.limit = 0
         try:
+            self._waiting.append(ticket)
+            self.appender.limit = 0
             while self._waiting[0] is not ticket or not self._has_room(record, memory):
                 remaining = deadline - self._clocks.monotonic()
                 if remaining <= 0:
                     raise self._full(
                         topic, f"nothing was freed within max_block_ms={self._limits.max_block * 1000:.0f}"
                     )
-                self._border.wait(min(remaining, threading.TIMEOUT_MAX))
+                self._freed.wait(min(remaining, threading.TIMEOUT_MAX))
                 self.raise_refusal()
             return self._append(topic, number, record, on_delivery, memory)
         finally:
-            self._waiting.remove(ticket)
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
             if self._waiting:
-                self._border.notify_all()
+                self._freed.notify_all()
             else:
                 self.appender.limit = memory
 
@@ -309,17 +313,25 @@ class Accumulator:
                 self._wake(self._clocks.monotonic())
                 return delivery
         now = self._clocks.monotonic()
-        batch = appender.open(topic, chosen, now)
-        if batch is None:
-            return None
-        delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
-        if batch.size >= self._limits.batch_size:
-            appender.take(batch)
-        self._unfinished[batch] = None
-        self._depth[topic, chosen] += 1
-        self.begun.append(batch)
-        self._wake(now if batch.closed or full is not None else now + self._limits.linger)
+        batch: Batch | None = None
+        try:
+            batch = appender.open(topic, chosen, now)
+            delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
+        finally:
+            # However this ends: others may append to it by now.
+            self._begin(batch or appender.current(topic, chosen), now, follows=full is not None)
         return delivery
+
+    def _begin(self, batch: Batch | None, now: float, *, follows: bool) -> None:
+        """With the border held: *batch* is there, and the sender's business; it *follows* another."""
+        if batch is None or batch in self._unfinished:
+            return
+        self._unfinished[batch] = None
+        self._depth[batch.topic, batch.partition] += 1
+        self.begun.append(batch)
+        if batch.size >= self._limits.batch_size:
+            self.appender.take(batch)
+        self._wake(now if batch.closed or follows else now + self._limits.linger)
 
     def _stick_elsewhere(self, topic: str, current: int) -> int:
         number = self._sticky.next(
@@ -338,7 +350,7 @@ class Accumulator:
         self.appender.release(amount)
         if self._waiting:
             with self._border:
-                self._border.notify_all()
+                self._freed.notify_all()
 
     def _full(self, topic: str, why: str) -> BufferFullError:
         return BufferFullError(

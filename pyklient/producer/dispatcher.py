@@ -231,7 +231,7 @@ class Dispatcher:
                 self.look(lane)
             else:
                 self._refuse(lane, parcel, error, in_doubt=False)
-        elif verdict is Verdict.TOO_LARGE and parcel.count > 1 and not parcel.expired:
+        elif verdict is Verdict.TOO_LARGE and self._may_be_split(parcel):
             self._accumulator.appender.shrink(
                 lane.topic, parcel.batch.size * parcel.count // parcel.batch.count // 2
             )
@@ -245,13 +245,18 @@ class Dispatcher:
     def _stored(self, lane: Lane, parcel: Parcel, base_offset: int, log_append_time_ms: int) -> None:
         lane.stored(parcel)
         lane.trouble = None
+        if parcel.attempts > 1 and log_append_time_ms == parcel.timestamps[1]:
+            # Of a batch that it has already, Kafka gives the newest timestamp, whoever made it.
+            log_append_time_ms = -1
         if not parcel.expired:
             self._settle(parcel.batch, parcel.first, parcel.stop, base_offset, log_append_time_ms, None)
         self.look(lane)
 
     def _failed(self, lane: Lane, parcel: Parcel, error: KafkaError, *, in_doubt: bool) -> None:
         """It may go again, if its attempts and the error allow that."""
-        if not error.retriable or not self._may_go_again(parcel):
+        # The client itself closes a connection that was idle or whose session is over: the next one serves.
+        passes = error.retriable or isinstance(error, ClosedError)
+        if not passes or not self._may_go_again(parcel):
             self._refuse(lane, parcel, error, in_doubt=in_doubt)
         else:
             self._again(lane, parcel, error, in_doubt=in_doubt)
@@ -268,6 +273,11 @@ class Dispatcher:
         if not parcel.expired:
             self._settle(parcel.batch, parcel.first, parcel.stop, -1, -1, error)
         self.look(lane)
+
+    def _may_be_split(self, parcel: Parcel) -> bool:
+        # If it has been stored after all, the broker would not know its halves again.
+        doubtful = parcel.in_doubt and parcel.idempotent
+        return parcel.count > 1 and not parcel.expired and not doubtful
 
     def _may_go_again(self, parcel: Parcel) -> bool:
         return parcel.attempts <= self._config.retries

@@ -2,13 +2,15 @@
 
 import operator
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from pyklient.errors import ConfigurationError
 from pyklient.protocol.records.kernel import encode_record
 from pyklient.protocol.records.layout import BATCH_SIZE, INT64_MAX, Headers, HeaderTuple
 
 __all__ = ["Fields", "Record"]
+
+_LONGEST_TOPIC: Final = 249
 
 
 class Record(NamedTuple):
@@ -44,6 +46,8 @@ class Fields:
         encoder that returns no bytes, and what an encoder raises."""
         if not isinstance(topic, str) or not topic:
             raise TypeError(f"topic must be a string that is not empty, not {topic!r}")
+        if len(topic) > _LONGEST_TOPIC or not topic.isprintable():
+            raise ValueError(f"topic {topic[:_LONGEST_TOPIC]!r} is no name that a topic can have")
         key_bytes = _encoded("key", key, self._key_encoder)
         value_bytes = _encoded("value", value, self._value_encoder)
         pairs = _checked_headers(headers) if headers else ()

@@ -101,19 +101,14 @@ class Lane:
     def next_look(self, now: float) -> float:
         """When to look at it again if nothing happens: something has lingered or rested enough, or expires.
         What is due already waits for something to happen."""
-        moments = [
-            parcel.batch.created + self._patience
-            for parcel in (*self._again[:1], *self._flying)
-            if not parcel.expired
-        ]
-        if self._again and not self._flying:
-            moments.append(self._rest_until)
-        if self._waiting:
-            head = self._waiting[0]
-            moments.append(head.created + self._patience)
-            if not head.closed:
-                moments.append(head.created + self._linger)
-        return min((moment for moment in moments if moment > now), default=float("inf"))
+        look = self._next_expiry()
+        if self._again and not self._flying and now < self._rest_until < look:
+            look = self._rest_until
+        if self._waiting and not self._waiting[0].closed:
+            lingered = self._waiting[0].created + self._linger
+            if now < lingered < look:
+                look = lingered
+        return look
 
     def peek_size(self) -> int:
         """Bytes of what ``take`` would return, before compression."""
@@ -188,20 +183,33 @@ class Lane:
     def expire(self, now: float) -> tuple[list[Parcel], list[Batch]]:
         """What has taken too long: parcels, and batches that were never sealed. They are out of the lane,
         but for parcels on the wire, whose answer is still waited for."""
-        too_old = now - self._patience
-        gone = [parcel for parcel in self._again if parcel.batch.created <= too_old]
+        if now < self._next_expiry():
+            return [], []
+        patience = self._patience
+        gone = [parcel for parcel in self._again if parcel.batch.created + patience <= now]
         for parcel in gone:
             self._again.remove(parcel)
             self._lost(parcel)
         for parcel in self._flying:
-            if parcel.batch.created <= too_old and not parcel.expired:
+            if parcel.batch.created + patience <= now and not parcel.expired:
                 parcel.expired = True
                 gone.append(parcel)
         batches = []
-        while self._waiting and self._waiting[0].created <= too_old:
+        while self._waiting and self._waiting[0].created + patience <= now:
             batches.append(self._waiting.popleft())
         self._mend()
         return gone, batches
+
+    def _next_expiry(self) -> float:
+        """When the oldest of what has not expired yet does."""
+        oldest = self._waiting[0].created if self._waiting else float("inf")
+        for parcel in self._again[:1]:
+            oldest = min(oldest, parcel.batch.created)
+        for parcel in self._flying:
+            if not parcel.expired:
+                oldest = min(oldest, parcel.batch.created)
+                break
+        return oldest + self._patience
 
     def _lost(self, parcel: Parcel) -> None:
         if self.sequences is None or not parcel.idempotent:

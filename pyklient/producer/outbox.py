@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.client import NetworkClient, Purpose
@@ -20,6 +20,9 @@ from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records.layout import Buffer
 
 __all__ = ["Counter", "Outbox", "Shipment", "Terms"]
+
+_FITS_A_SOCKET: Final = 16 * 1024
+"""Bytes that any socket's empty send buffer takes at once."""
 
 PartitionData = ProduceRequest.PartitionProduceData
 TopicData = ProduceRequest.TopicProduceData
@@ -99,20 +102,23 @@ class Outbox:
 
     def fill(self) -> None:
         """Send what may be sent."""
-        # Lanes come back in line by a look at the clock: one that was read before would find them not ready
-        # for ever.
         while self.line and self.in_flight < self._terms.max_in_flight:
-            now = time.monotonic()
-            if now < self.rest_until:
+            if time.monotonic() < self.rest_until:
                 return
             if self._version is None:
                 if not self._connecting:
                     self._connecting = True
                     self.courier.run(self._connect)
                 return
-            shipment = self._load(self._version, now)
-            if shipment is not None:
-                self.in_flight += 1
+            shipment = self._load(self._version)
+            if shipment is None:
+                continue
+            self.in_flight += 1
+            if self.in_flight == 1 and self._is_small(shipment) and self._is_open():
+                # Nothing is under way there, so these bytes fit into the socket's buffer: no thread need
+                # wait for them, and a single record gets there sooner.
+                self._send(shipment)
+            else:
                 self.courier.run(partial(self._send, shipment))
 
     def leave_misplaced(self) -> None:
@@ -130,14 +136,20 @@ class Outbox:
             self._connection_number += 1
             self._version = None
 
-    def _load(self, version: int, now: float) -> Shipment | None:
+    def _is_small(self, shipment: Shipment) -> bool:
+        return sum(parcel.size for _, parcel in shipment.parcels.values()) <= _FITS_A_SOCKET
+
+    def _is_open(self) -> bool:
+        return self._client.live_connection(self.node_id, Purpose.PRODUCE) is not None
+
+    def _load(self, version: int) -> Shipment | None:
         """A request with the next parcel of as many lanes in line as fit."""
         parcels: dict[tuple[str, int], tuple[Lane, Parcel]] = {}
         topics: dict[str, TopicData] = {}
         size = 0
         for _ in range(len(self.line)):
             lane = self.line[0]
-            if self._counter.is_misplaced(lane, self.node_id) or not lane.ready(now):
+            if self._counter.is_misplaced(lane, self.node_id) or not lane.ready(time.monotonic()):
                 self._leave(lane)
                 continue
             size += lane.peek_size()
@@ -175,7 +187,7 @@ class Outbox:
         lane.queued = False
         self._counter.look(lane)
 
-    # On the courier's thread:
+    # On the courier's thread, most of the time:
 
     def _connect(self) -> None:
         failure: KafkaError | None = None

@@ -171,7 +171,10 @@ class Producer:
         if getattr(self, "_closed", True) or not self._sender.started:
             return
         warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
-        self._begin_closing(time.monotonic() + _UNWIND_TIMEOUT)
+        # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
+        self._closed = True
+        accumulator, deadline = self._accumulator, time.monotonic() + _UNWIND_TIMEOUT
+        self._sender.post(partial(_end, accumulator, self._dispatcher, deadline))
 
     def _flush(self, deadline: float | None) -> None:
         batches = self._accumulator.mark()
@@ -187,7 +190,7 @@ class Producer:
     def _begin_closing(self, deadline: float) -> None:
         self._closed = True
         _producers.discard(self)
-        self._accumulator.refuse(ClosedError("this producer has been closed"))
+        self._accumulator.refuse(_closed())
         self._accumulator.mark()
         self._sender.post(partial(self._dispatcher.close, deadline))
 
@@ -251,6 +254,17 @@ def _assemble(
     )
     dispatcher = Dispatcher(accumulator, client, config, sender)
     return accumulator, dispatcher
+
+
+def _closed() -> ClosedError:
+    return ClosedError("this producer has been closed")
+
+
+def _end(accumulator: Accumulator, dispatcher: Dispatcher, deadline: float) -> None:
+    """On the sender's thread: the end of a producer that nobody holds any more."""
+    accumulator.refuse(_closed())
+    accumulator.mark()
+    dispatcher.close(deadline)
 
 
 _producers: "weakref.WeakSet[Producer]" = weakref.WeakSet()

@@ -22,6 +22,7 @@ log = logging.getLogger("pyklient.producer")
 
 _NEVER: Final = float("inf")
 _LONGEST_SLEEP: Final = 60.0
+_FEW_ALARMS: Final = 1024
 
 
 class Alarmed(Protocol):
@@ -53,6 +54,7 @@ class Sender:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._alarms: list[tuple[float, int, Alarmed]] = []
+        self._too_many_alarms = _FEW_ALARMS
         self._serial = itertools.count()
         self._sleeps_until = -_NEVER
         self._work: Work | None = None
@@ -95,6 +97,8 @@ class Sender:
         target.alarm = when
         if when < _NEVER:
             heapq.heappush(self._alarms, (when, next(self._serial), target))
+            if len(self._alarms) > self._too_many_alarms:
+                self._drop_stale_alarms()
 
     def _run(self) -> None:
         crash: BaseException | None = None
@@ -129,11 +133,17 @@ class Sender:
             if item is not None:
                 item()
 
+    def _drop_stale_alarms(self) -> None:
+        """Most are set anew long before they are due, and would stay until then: a time-out away."""
+        live = {alarm[2]: alarm for alarm in self._alarms if alarm[0] == alarm[2].alarm}
+        self._alarms = list(live.values())
+        heapq.heapify(self._alarms)
+        self._too_many_alarms = max(_FEW_ALARMS, 2 * len(self._alarms))
+
     def _ring(self, work: Work) -> None:
         now = time.monotonic()
-        alarms = self._alarms
-        while alarms and alarms[0][0] <= now:
-            when, _, target = heapq.heappop(alarms)
+        while self._alarms and self._alarms[0][0] <= now:
+            when, _, target = heapq.heappop(self._alarms)
             if target.alarm == when:  # it has not been set anew since
                 target.alarm = _NEVER
                 work.ring(target, now)

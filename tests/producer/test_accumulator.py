@@ -253,7 +253,7 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
 
 def test_all_memory_comes_back() -> None:
     border = Border()
-    for _ in range(50):
+    for _ in range(20):
         border.send("clicks", bytes(90), on_delivery=lambda delivery: None)
     for batch in border.accumulator.unfinished():
         border.finish(batch)

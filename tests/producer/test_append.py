@@ -79,6 +79,26 @@ def test_what_is_appended_is_what_a_reader_finds(
     assert batch.max_timestamp == max(row[0] for row in given_rows)
 
 
+def test_batches_of_very_many_small_records_are_read_back() -> None:
+    bench = Bench(batch_size=1 << 24)
+    batch = bench.open()
+    for number in range(70_000):
+        bench.appender.send("clicks", b"%d" % number, None if number % 2 else b"k")
+    assert [int(value or b"") for _, _, value, _ in records_of(batch)] == list(range(70_000))
+
+
+@pytest.mark.parametrize("size", [0, 1, 63, 64, 4_095, 4_096, 8_191, 8_192, 100_000])
+@pytest.mark.parametrize("key", [None, b"", b"k", bytes(4_096)])
+def test_sizes_on_both_sides_of_each_border_are_read_back(size: int, key: bytes | None) -> None:
+    bench = Bench(batch_size=1 << 24)
+    batch = bench.open()
+    for delta in (0, 1, 1_023, 1_024, 1 << 40):
+        bench.appender.send("clicks", bytes(size), key, None, 1_000 + delta)
+    assert records_of(batch) == [
+        (1_000 + delta, key, bytes(size), ()) for delta in (0, 1, 1_023, 1_024, 1 << 40)
+    ]
+
+
 def test_a_record_without_a_time_gets_the_clocks() -> None:
     bench = Bench()
     batch = bench.open()

@@ -22,11 +22,41 @@ from typing import Any, Final
 from pyklient.protocol.records._batch_py import BATCH_COST, Batch, Delivery, Desk, OnDelivery
 from pyklient.protocol.records._kernel_py import encode_record, murmur2
 from pyklient.protocol.records.layout import INT64_MAX, Headers
+from pyklient.protocol.records.varints import SHORT, encode_signed
 
 __all__ = ["Appender", "Batch", "Delivery"]
 
-LISTENER_COST: Final = 144
-"""Memory of a Delivery that a callback keeps alive, its entries in the batch, and most often a closure."""
+LISTENER_COST: Final = 400
+"""Memory of a Delivery that a callback keeps alive, its place in the batch, and a closure: most are one."""
+
+
+_TIMES: Final = tuple([b"\x00" + delta for delta in SHORT[:1024]])
+"""How a record begins that is so many milliseconds younger than the first."""
+
+_SIZES_WITHOUT_KEY: Final = tuple([b"\x01" + size for size in SHORT])
+"""No key, and a value of so many bytes."""
+
+_OFFSETS: Final = list(SHORT)
+"""The places of records in their batch: a batch of small ones makes it longer, up to a limit."""
+
+_LONGEST_OFFSETS: Final = 1 << 16
+_SHORT_BODY: Final = 4096
+
+
+def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
+    """What ``encode_record`` returns, at a third of its price for records that are usual."""
+    if index == len(_OFFSETS) < _LONGEST_OFFSETS:
+        _OFFSETS[index : index + 1] = [encode_signed(index)]  # the same whichever producer's thread is first
+    if headers or value is None or not 0 <= delta < 1024 or index >= len(_OFFSETS):
+        return encode_record(delta, index, key, value, headers)
+    size = len(value)
+    if key is None and size < _SHORT_BODY:
+        body = b"".join((_TIMES[delta], _OFFSETS[index], _SIZES_WITHOUT_KEY[size], value, b"\x00"))
+    elif key is not None and size + len(key) < _SHORT_BODY:
+        body = b"".join((_TIMES[delta], _OFFSETS[index], SHORT[len(key)], key, SHORT[size], value, b"\x00"))
+    else:
+        return encode_record(delta, index, key, value, headers)
+    return SHORT[len(body)] + body
 
 
 class _Topic:
@@ -39,6 +69,14 @@ class _Topic:
         self.count = 0
         self.sticky = 0
         self.batches: list[Batch | None] = []
+
+    def close(self, first: int) -> None:
+        """Close the batches of the partitions from *first* on. Their places stay, for a ``send`` that has
+        just looked the topic up."""
+        for number, batch in enumerate(self.batches[first:], first):
+            if batch is not None:
+                batch.closed = True
+                self.batches[number] = None
 
 
 class Appender:
@@ -183,7 +221,7 @@ class Appender:
             return None
         size, index = batch._filled
         delta = timestamp_ms - batch.base_timestamp if index else 0
-        record = encode_record(delta, index, key, value, headers)
+        record = _encode(delta, index, key, value, headers)
         cost = len(record) if on_delivery is None else len(record) + LISTENER_COST
         grown = size + len(record)
         if self.used + cost > limit or (grown > known.batch_size and (index or not any_size)):
@@ -205,10 +243,8 @@ class Appender:
         """*topic* has so many partitions: it is new here, or has grown, or was made again with fewer."""
         with self._lock:
             known = self._known.get(topic) or _Topic(self._batch_size)
-            for batch in known.batches[partitions:]:
-                if batch is not None:
-                    batch.closed = True
-            known.batches = (known.batches + [None] * partitions)[:partitions]
+            known.close(partitions)
+            known.batches += [None] * (partitions - len(known.batches))
             known.count = partitions
             known.sticky = min(known.sticky, partitions - 1)
             self._known[topic] = known
@@ -217,9 +253,8 @@ class Appender:
         """*topic* is gone; its batches under construction take no more records."""
         with self._lock:
             known = self._known.pop(topic, None)
-            for batch in known.batches if known is not None else ():
-                if batch is not None:
-                    batch.closed = True
+            if known is not None:
+                known.close(0)
 
     def topics(self) -> list[str]:
         """The topics it knows."""
