@@ -1,5 +1,6 @@
 """The kernel's half of sending: what an Appender takes, and what a Batch and a Delivery tell of it."""
 
+import pickle
 import threading
 from typing import Any
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyklient.errors import KafkaError, KafkaTimeoutError
+from pyklient.errors import KafkaError, KafkaTimeoutError, broker_error
 from pyklient.model import RecordMetadata
 from pyklient.producer.ledger import Ledger
 from pyklient.protocol.records import batch_header, iter_batches
@@ -342,6 +343,28 @@ def test_deliveries_are_compared_by_record() -> None:
     assert first != second
     assert first != 0
     assert (first.topic, first.partition, first.place) == ("clicks", 0, (batch, 0))
+
+
+def test_a_delivery_travels_in_a_pickle_once_its_outcome_is_known() -> None:
+    bench = Bench()
+    batch = bench.open()
+    sent = [bench.appender.send("clicks", b"x", None, None, 50 + number) for number in range(4)]
+    with pytest.raises(TypeError, match="result"):
+        pickle.dumps(sent[0])
+    batch.settle(0, 3, 70, -1, None)
+    batch.settle(3, 4, -1, -1, broker_error(29, "clicks"))
+    copies: list[Delivery] = pickle.loads(pickle.dumps(sent))
+    assert [copy.result(0) for copy in copies[:3]] == [one.result(0) for one in sent[:3]]
+    assert copies[:3] == sent[:3]
+    assert set(copies[:3]) == set(sent[:3])
+    assert copies[0] != sent[1]
+    assert repr(copies[2]) == repr(sent[2])
+    assert str(copies[3].exception(0)) == str(sent[3].exception(0))
+    assert copies[3].done()
+    heard: list[Delivery] = []
+    copies[3].add_done_callback(heard.append)
+    assert heard == [copies[3]]
+    assert b"_batch_py" not in pickle.dumps(sent[0])
 
 
 def test_each_who_asks_gets_an_exception_of_their_own() -> None:

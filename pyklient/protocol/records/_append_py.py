@@ -19,12 +19,19 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from pyklient.protocol.records._batch_py import BATCH_COST, Batch, Delivery, Desk, OnDelivery
+from pyklient.protocol.records._batch_py import (
+    BATCH_COST,
+    Batch,
+    Delivery,
+    Desk,
+    OnDelivery,
+    restored_delivery,
+)
 from pyklient.protocol.records._kernel_py import encode_record, murmur2
 from pyklient.protocol.records.layout import INT64_MAX, Headers
 from pyklient.protocol.records.varints import SHORT, encode_signed
 
-__all__ = ["Appender", "Batch", "Delivery"]
+__all__ = ["Appender", "Batch", "Delivery", "restored_delivery"]
 
 LISTENER_COST: Final = 400
 """Memory of a Delivery that a callback keeps alive, its place in the batch, and a closure: most are one."""

@@ -5,14 +5,14 @@ Part of the Python kernel; see ``_append_py``.
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from typing import Any, Final, NamedTuple, Protocol
 
 from pyklient.errors import KafkaError, KafkaTimeoutError
 from pyklient.model import RecordMetadata
 
-__all__ = ["BATCH_COST", "Batch", "Delivery", "Desk", "OnDelivery", "Outcome"]
+__all__ = ["BATCH_COST", "Batch", "Delivery", "Desk", "OnDelivery", "Outcome", "restored_delivery"]
 
 OnDelivery = Callable[["Delivery"], object]
 
@@ -289,10 +289,36 @@ class Delivery:
     def __eq__(self, other: object) -> bool:
         if type(other) is not Delivery:
             return NotImplemented
-        return self._batch is other._batch and self._index == other._index
+        if self._batch is other._batch or self._index != other._index:
+            return self._batch is other._batch and self._index == other._index
+        stored = self._stored()
+        return stored is not None and stored == other._stored()
 
     def __hash__(self) -> int:
-        return hash((id(self._batch), self._index))
+        return hash((self._batch.topic, self._batch.partition, self._index))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Of a record whose outcome is known. Raises TypeError before that."""
+        from pyklient.protocol.records.kernel import restore_delivery
+
+        batch, index = self._batch, self._index
+        if not batch.done:
+            raise TypeError("a Delivery under way cannot be pickled; wait for its result() first")
+        outcome = batch.outcome(index)
+        offset = outcome.base_offset
+        own = outcome._replace(
+            first=index, stop=index + 1, base_offset=offset if offset < 0 else offset + index - outcome.first
+        )
+        return restore_delivery, (batch.topic, batch.partition, index, self._timestamp_ms, tuple(own))
+
+    def _stored(self) -> RecordMetadata | None:
+        """Where it is, as far as that is known by now."""
+        if not self._batch.done:
+            return None
+        outcome = self._batch.outcome(self._index)
+        if outcome.error is not None or outcome.base_offset < 0:
+            return None
+        return self.result(0)
 
     def __repr__(self) -> str:
         batch = self._batch
@@ -307,3 +333,25 @@ class Delivery:
             else:
                 state = f"stored at offset {outcome.base_offset + self._index - outcome.first}"
         return f"<Delivery to {batch.topic}-{batch.partition}, {state}>"
+
+
+class _NobodyWaits:
+    """The desk of batches that come from a pickle: all is known of them, and reported elsewhere."""
+
+    lock: AbstractContextManager[Any] = nullcontext()
+
+    def wait(self, batch: Batch, timeout: float | None) -> bool:
+        return batch.done
+
+    def unseen(self, batch: Batch, change: int, error: KafkaError) -> None:
+        return None
+
+
+def restored_delivery(
+    topic: str, partition: int, index: int, timestamp_ms: int, outcome: tuple[Any, ...]
+) -> Delivery:
+    """A Delivery out of its pickle."""
+    batch = Batch(_NobodyWaits(), topic, partition, 0.0)
+    batch.done = batch.closed = True
+    batch._outcomes = [Outcome(*outcome)]
+    return Delivery(batch, index, timestamp_ms)

@@ -7,7 +7,7 @@ ImportError: a test run or a benchmark never measures another one than it says.
 import os
 from typing import Any, Final
 
-from pyklient.protocol.records._append_py import Appender, Batch, Delivery
+from pyklient.protocol.records._append_py import Appender, Batch, Delivery, restored_delivery
 from pyklient.protocol.records._kernel_py import (
     Chunk,
     Message,
@@ -32,6 +32,7 @@ __all__ = [
     "murmur2",
     "name",
     "parse_records",
+    "restore_delivery",
     "restore_message",
 ]
 
@@ -44,3 +45,8 @@ if (_pinned := os.environ.get("PYKLIENT_KERNEL") or name) != name:
 def restore_message(*fields: Any) -> Message:
     """Unpickle a message into the kernel in use, whichever wrote the pickle."""
     return Message(*fields)
+
+
+def restore_delivery(*fields: Any) -> Delivery:
+    """Unpickle a delivery into the kernel in use, whichever wrote the pickle."""
+    return restored_delivery(*fields)
