@@ -44,14 +44,16 @@ class OffsetIndex:
     def note(self, relative_offset: int, position: int, size: int, *, to_disk: bool = True) -> None:
         """A batch of *size* bytes ending with *relative_offset* now stands at *position*.
 
-        An entry is made once ``interval_bytes`` went by without one, as Kafka does.
+        An entry is made once ``interval_bytes`` went by without one, as Kafka does. Where the file cannot be
+        written, OSError is raised and nothing is noted.
         """
         if self._unindexed > self._interval and not self.full:
+            if to_disk:
+                entry = pack(">II", relative_offset, position)
+                os.pwrite(self._descriptor(), entry, len(self) * _ENTRY_BYTES)
             self._offsets.append(relative_offset)
             self._positions.append(position)
             self._unindexed = 0
-            if to_disk:
-                os.write(self._descriptor(), pack(">II", relative_offset, position))
         self._unindexed += size
 
     def floor(self, relative_offset: int) -> int:
@@ -80,5 +82,5 @@ class OffsetIndex:
 
     def _descriptor(self) -> int:
         if self._fd is None:
-            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
         return self._fd

@@ -75,10 +75,14 @@ class OffsetStore:
         os.close(self._fd)
 
     def _record(self, entry: dict[str, Any]) -> None:
-        line = _line(entry)
-        written = os.write(self._fd, line)
-        if written < len(line):
-            os.write(self._fd, line[written:])
+        line = memoryview(_line(entry))
+        size = os.fstat(self._fd).st_size
+        try:
+            while line:
+                line = line[os.write(self._fd, line) :]
+        except OSError:
+            os.ftruncate(self._fd, size)  # half a line would take all that follow along at the next start
+            raise
         self._apply(entry)
         self._lines += 1
         live = sum(map(len, self._committed.values())) + len(self._generations)

@@ -62,10 +62,10 @@ class Segment:
         try:
             while written < len(view):
                 written += os.write(fd, view[written:])
+            self._note(last_offset, max_timestamp, len(view))
         except OSError:
             os.ftruncate(fd, self.size)
             raise
-        self._note(last_offset, max_timestamp, len(view))
 
     def recover(self, *, verify: bool) -> Iterator[BatchFacts]:
         """Read the file's headers from the start, yielding them; cut off what follows the last sound batch.

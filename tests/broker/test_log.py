@@ -192,6 +192,24 @@ def test_a_missing_or_wrong_index_is_built_anew(opened: Opener) -> None:
     assert path.stat().st_size == 8 * len(entries)
 
 
+def test_records_whose_index_entry_cannot_be_written_leave_nothing_behind(
+    opened: Opener, tmp_path: Path
+) -> None:
+    log = opened(index_interval_bytes="0")
+    fill(log, 1)
+    (index,) = tmp_path.glob("*/*.index")
+    index.unlink()
+    index.mkdir()
+    with pytest.raises(IsADirectoryError):
+        fill(log, 1)
+    assert log.end_offset == 10
+    index.rmdir()
+    fill(log, 3)
+    assert read_all(log) == list(range(40))
+    log.close()
+    assert read_all(opened(index_interval_bytes="0")) == list(range(40))
+
+
 def test_a_full_index_begins_a_new_segment(opened: Opener) -> None:
     log = opened(index_interval_bytes="0", segment_index_bytes="24")
     fill(log, 20)

@@ -1,5 +1,6 @@
 """Committed positions and their journal."""
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -56,6 +57,23 @@ def test_a_torn_last_line_costs_nothing_but_itself(
     store.commit("g", {CLICKS: Committed(6, 0, "")})
     store = reopened(path, store)
     assert store.committed("g") == {CLICKS: Committed(6, 0, "")}
+    store.close()
+
+
+def test_a_commit_that_a_full_disk_cuts_short_does_not_take_later_ones_along(tmp_path: Path) -> None:
+    path = tmp_path / "offsets"
+    store = OffsetStore(path)
+    store.commit("g", {CLICKS: Committed(5, 0, "")})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (path.stat().st_size + 10, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            store.commit("g", {VIEWS: Committed(6, 0, "")})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    store.commit("g", {CLICKS: Committed(7, 0, "")})
+    store = reopened(path, store)
+    assert store.committed("g") == {CLICKS: Committed(7, 0, "")}
     store.close()
 
 
