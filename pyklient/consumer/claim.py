@@ -129,7 +129,7 @@ class Piece:
     @property
     def size(self) -> int:
         """Bytes still to be decoded."""
-        return len(self.buffer) - self.at
+        return max(0, len(self.buffer) - self.at)
 
 
 class Failure:

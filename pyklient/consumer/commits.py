@@ -36,12 +36,12 @@ class Commits:
         still to be committed."""
         for stream in self._streams:
             stream.forget(
-                [
-                    each
+                {
+                    each: generation
                     for each, (offset, generation) in stream.handed(in_hand=True).items()
                     if self._committed.get(each) == offset
                     or (each in assignment.starts and not assignment.holds(each, generation))
-                ]
+                }
             )
         self._committed = {
             partition: start.offset for partition, start in assignment.starts.items() if start is not None
@@ -134,7 +134,7 @@ class Commits:
                 for each, (position, generation) in left.items()
                 if assignment is not None and assignment.holds(each, generation)
             }
-            lost = [each for each in left if each not in ours]
+            lost = {each: generation for each, (_, generation) in left.items() if each not in ours}
             failed.update((each, KafkaError(_WHY)) for each in lost)
             for stream in self._streams:
                 stream.forget(lost)

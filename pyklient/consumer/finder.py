@@ -116,6 +116,8 @@ class Finder:
 
     def _adopt(self, claim: Claim) -> None:
         """Take *claim* in; it may stand in for one that was dropped."""
+        if not claim.active:
+            return  # lost by its fetcher just when it was taken away; it must not replace its successor
         self._homeless.append(claim)
         if claim not in self._room.claims:
             others = (each for each in self._room.claims if each.partition != claim.partition)

@@ -46,6 +46,8 @@ class Share:
             _LONGEST_QUIET, config.session_timeout_ms / 2000, config.rebalance_timeout_ms / 2000
         )
         self._commit_timeout = min(config.default_api_timeout_ms, config.session_timeout_ms) / 1000
+        self._longest_stall = config.max_poll_interval_ms / 1000
+        self._stalled: list[KafkaStream] = []
         self._assignment: Assignment | None = None
         self._count_in_hand = False
 
@@ -113,11 +115,13 @@ class Share:
     def stalled_for(self) -> float:
         """Seconds for which no message has been taken although one waits; 0.0 while the loops move."""
         now = time.monotonic()
-        return max((stream.stalled_for(now) for stream in self._all), default=0.0)
+        times = {stream: stream.stalled_for(now) for stream in self._all}
+        self._stalled = [stream for stream, stalled in times.items() if stalled >= self._longest_stall]
+        return max(times.values(), default=0.0)
 
     def wanted(self) -> bool:
-        """Whether a loop stands waiting for a message."""
-        return any(stream.wanted for stream in self._all)
+        """Whether the loops that stood still for ``max_poll_interval_ms`` go on."""
+        return all(stream.wanted for stream in self._stalled)
 
     def commit_completed(self) -> None:
         """Commit what has been handed out and is not in hand any more. Does not wait for the answer."""

@@ -16,7 +16,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
@@ -193,7 +193,8 @@ class KafkaStream:
         self._refuse_fork()
         deadline = None if timeout is None else time.monotonic() + timeout
         self._settle()
-        while self._chunk is None:
+        # What is taken away and forgotten from here on is handed out as it is by then: stopped.
+        while (chunk := self._chunk) is None:
             item = self._wait(deadline, timeout)
             if item is None:
                 return None
@@ -205,7 +206,7 @@ class KafkaStream:
             except Exception as error:
                 raise self._pass_over(item, error) from None
         self._busy = True
-        return self._chunk
+        return chunk
 
     def _refuse_fork(self) -> None:
         if self._forked:
@@ -280,7 +281,7 @@ class KafkaStream:
         piece.at += used
         piece.start = chunk.next_offset
         if not piece.size:
-            piece.buffer, piece.at = _NOTHING, 0
+            piece.buffer = _NOTHING  # "at" stays: a fetcher may be copying the buffer this very moment
         with self._condition:
             if piece.claim.active:
                 self._chunk, self._revoked = chunk, False
@@ -397,12 +398,15 @@ class KafkaStream:
                     found[partition] = Handed(offset, found[partition].generation)
         return found
 
-    def forget(self, partitions: Sequence[TopicPartition]) -> None:
-        """Nothing is to be committed of *partitions*, which others read now."""
+    def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
+        """Nothing is to be committed of *partitions* that was handed out under the generation that stands
+        with each, or before. What has been handed out of it since stays."""
         with self._condition:
-            for partition in partitions:
-                self._marks.pop(partition, None)
-                self._batch_starts.pop(partition, None)
+            handed = self.handed(in_hand=True)
+            for partition, generation in partitions.items():
+                if partition in handed and handed[partition].generation <= generation:
+                    self._marks.pop(partition, None)
+                    self._batch_starts.pop(partition, None)
             source = self._source
             if source is not None and not source.claim.active and source.claim.partition in partitions:
                 self._chunk = self._source = None
@@ -419,8 +423,8 @@ class KafkaStream:
 
     @property
     def wanted(self) -> bool:
-        """Whether a loop stands waiting for a message."""
-        return self._waiting
+        """Whether a loop stands waiting for a message, or has asked for one since it was found stalled."""
+        return self._waiting or self._asks != self._seen[0]
 
 
 class CommitTurn:

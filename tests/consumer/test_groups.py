@@ -227,6 +227,36 @@ def test_a_member_that_stands_still_leaves_and_comes_back_when_its_loop_goes_on(
         assert "because its loop goes on" in caplog.text
 
 
+def test_a_member_that_looks_in_without_waiting_comes_back_too(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    with connect(feed, group, max_poll_interval_ms=150) as connector:
+        batches = connector.stream(topic).batches(max_records=1, timeout=0)
+        wait_for(lambda: next(batches), "the first message")
+        wait_for(lambda: not held(connector), "the partitions to be given back")
+        wait_for(lambda: values(next(batches)) == ["a"], "the message in hand to come again")
+        wait_for(lambda: values(next(batches)) == ["b"], "the one behind it")
+
+
+def test_a_member_stays_away_until_the_very_loop_that_stood_still_goes_on(
+    feed: Feed, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="pyklient.consumer")
+    topic, group = feed.topic(2, "a", "b", "c", "d"), feed.name()
+    with connect(feed, group, max_poll_interval_ms=150) as connector:
+        slow, quick = connector.create_message_streams({topic: 2})[topic]
+        loop = iter(slow)
+        next(loop)
+        reader = threading.Thread(target=lambda: list(quick), daemon=True)
+        reader.start()
+        wait_for(lambda: not held(connector), "the partitions to be given back")
+        began = time.monotonic()
+        wait_for(lambda: time.monotonic() > began + 1, "a while")
+        assert caplog.text.count("max_poll_interval_ms=150") == 1
+        next(loop)
+        assert held(connector)
+    reader.join(5)
+
+
 def test_a_static_member_that_restarts_causes_no_rebalance(feed: Feed) -> None:
     topic, group = feed.topic(2, "a"), feed.name()
     listener = Listener()

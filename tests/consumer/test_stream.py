@@ -136,6 +136,22 @@ def test_a_batch_is_in_hand_as_a_whole() -> None:
     assert bench.committable(in_hand=False) == {0: 3, 1: 1}
 
 
+def test_forgetting_a_generation_keeps_what_a_later_one_has_in_hand() -> None:
+    bench = Bench()
+    bench.put(batch("a", "b", "c"), then=3)
+    batches = bench.stream.batches(max_records=2, timeout=0.01)
+    next(batches)
+    bench.stream.forget({T0: 0})
+    assert bench.committable(in_hand=False) == {0: 0}, "both messages are in hand"
+    next(batches)
+    bench.stream.forget({T0: 0})
+    assert bench.committable(in_hand=False) == {0: 2}
+    bench.assignment.active = False
+    bench.stream.revoke()
+    bench.stream.forget({T0: 1})
+    assert bench.committable(in_hand=True) == {}
+
+
 def test_leaving_a_loop_keeps_its_last_message_in_hand() -> None:
     bench = Bench()
     bench.put(batch("a", "b"), then=2)
@@ -342,6 +358,26 @@ def test_a_stream_is_stalled_only_while_something_waits_and_nothing_is_taken() -
     assert bench.stream.stalled_for(325.0) == 5.0, "a message is in hand and another waits"
     next(loop)
     assert bench.stream.stalled_for(330.0) == 0
+
+
+def test_a_loop_that_only_looks_in_goes_on_as_well_as_one_that_waits() -> None:
+    bench = Bench()
+    bench.put(batch("a", "b"), then=2)
+    batches = bench.stream.batches(max_records=1, timeout=0)
+    next(batches)
+    bench.stream.stalled_for(100.0)
+    assert not bench.stream.wanted
+    next(batches)
+    assert bench.stream.wanted
+
+
+def test_a_piece_read_to_its_end_stays_read_when_its_bytes_are_moved_meanwhile() -> None:
+    bench = Bench()
+    piece = bench.put(batch("a", "b"), then=2)
+    copied = memoryview(bytes(piece.buffer))
+    next(iter(bench.stream))
+    piece.buffer = copied
+    assert piece.size == 0
 
 
 def test_a_stream_cannot_be_pickled_and_says_what_to_do() -> None:

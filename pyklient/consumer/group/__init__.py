@@ -86,7 +86,7 @@ class Owner(Protocol):
         """Seconds for which no message has been taken although one waits; 0.0 while the loops move."""
 
     def wanted(self) -> bool:
-        """Whether a loop stands waiting for a message."""
+        """Whether every loop that :meth:`stalled_for` last found to stand still goes on."""
 
     def commit_completed(self) -> None:
         """Commit what has been handed out and is not in hand any more. Does not wait for the answer."""
