@@ -1,0 +1,70 @@
+"""What a producer at full speed takes while its broker does not answer, measured from outside."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.net.scripted import SILENCE
+from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker
+
+ROOT = Path(__file__).parents[2]
+MIB = 1 << 20
+
+PROGRAM = """
+import re, resource, sys
+from pyklient.errors import BufferFullError
+from pyklient.producer.producer import Producer
+def peak():
+    # What getrusage tells on Linux is inherited from the process that started this one.
+    try:
+        with open("/proc/self/status") as status:
+            return int(re.search(r"VmHWM:\\s+(\\d+)", status.read())[1]) * 1024
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+producer = Producer(sys.argv[1], buffer_memory={buffer}, max_block_ms=200)
+producer.send({topic!r}, b"first").result(30)
+before, sent = peak(), 0
+try:
+    while True:
+        {send}
+        sent += 1
+except BufferFullError:
+    pass
+print(sent, peak() - before, flush=True)
+producer._close(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("send", "least"),
+    [
+        pytest.param("producer.send({topic!r}, b'%0100d' % sent)", 100, id="100-bytes"),
+        pytest.param("producer.send({topic!r}, b'%d' % sent)", 5, id="small"),
+        pytest.param("producer.send({topic!r}, bytes(100_000))", 100_000, id="large"),
+        pytest.param(
+            "producer.send({topic!r}, b'x', key=b'%d' % sent, partition=sent % 50)", 5, id="partitions"
+        ),
+        pytest.param("producer.send({topic!r}, b'x', headers=[('a', b'%d' % sent)])", 5, id="headers"),
+        pytest.param(
+            "producer.send({topic!r}, b'x', on_delivery=lambda delivery, sent=sent: sent)", 5, id="callbacks"
+        ),
+    ],
+)
+def test_memory_stays_within_the_buffer_and_is_made_use_of(send: str, least: int) -> None:
+    buffer = 8 * MIB
+    with ProduceBroker(partitions=50) as broker:
+        broker.faults.extend([None, *[LoseAnswer(SILENCE)] * 1_000])
+        program = PROGRAM.format(buffer=buffer, topic=TOPIC, send=send.format(topic=TOPIC))
+        ran = subprocess.run(
+            [sys.executable, "-c", program, broker.address],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+    sent, grown = map(int, ran.stdout.split())
+    assert sent * least <= buffer
+    assert buffer // 2 < grown < buffer + 8 * MIB
