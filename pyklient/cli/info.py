@@ -1,7 +1,6 @@
 """``pyklient info``: what is installed, for bug reports and for "why is it slow"."""
 
 import importlib.metadata
-import os
 import platform
 
 import click
@@ -20,12 +19,6 @@ def version() -> str:
     return importlib.metadata.version("pyklient")
 
 
-def _why_python() -> str:
-    if pinned := os.environ.get("PYKLIENT_KERNEL"):
-        return f"PYKLIENT_KERNEL={pinned}"
-    return "this installation has no compiled kernel"
-
-
 @click.command(short_help="Version, kernel in use, codecs.", epilog="Example: pyklient info --json")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def info(as_json: bool) -> None:
@@ -36,8 +29,8 @@ def info(as_json: bool) -> None:
         "platform": platform.platform(),
         "kernel": kernel.name,
     }
-    if kernel.name == "python":
-        facts["why"] = _why_python()
+    if kernel.not_compiled:
+        facts["why"] = kernel.not_compiled
     codecs = {
         codec: f"{package} {importlib.metadata.version(package)}" if package else "standard library"
         for codec, package in _CODECS.items()

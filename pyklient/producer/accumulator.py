@@ -42,9 +42,9 @@ class Limits(NamedTuple):
 
 
 class Clocks(NamedTuple):
-    """What it takes for the time: milliseconds since 1970, and seconds that never go back."""
+    """What it takes for the time: nanoseconds since 1970, and seconds that never go back."""
 
-    wall_ms: Callable[[], int]
+    wall_ns: Callable[[], int]
     monotonic: Callable[[], float]
 
 
@@ -88,7 +88,7 @@ class Accumulator:
         self.appender = Appender(
             self.admit,
             self.ledger,
-            clocks.wall_ms,
+            clocks.wall_ns,
             plain=fields.plain and partitioner is None,
             batch_size=min(limits.batch_size, limits.max_request_size) - BATCH_SIZE,
             limit=limits.buffer_memory,

@@ -243,7 +243,7 @@ def _assemble(
             max_block=config.max_block_ms / 1000,
             linger=config.linger_ms / 1000,
         ),
-        Clocks(_wall_ms, time.monotonic),
+        Clocks(time.time_ns, time.monotonic),
         Fields(as_encoder(config.key_encoder), as_encoder(config.value_encoder), _wall_ms),
         as_partitioner(config.partitioner),
         Sticky(random.Random()),

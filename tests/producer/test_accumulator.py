@@ -68,7 +68,7 @@ class Border:
         self.topics = FixedTopics(**(partitions or {"clicks": 1}))
         self.accumulator = Accumulator(
             limits,
-            Clocks(lambda: 1_000, lambda: self.now),
+            Clocks(lambda: 1_000_000_000, lambda: self.now),
             Fields(key_encoder, value_encoder, lambda: 1_000),
             as_partitioner(partitioner),
             Sticky(random.Random(1)),
@@ -216,7 +216,7 @@ def fill(border: Border) -> None:
 def test_memory_that_is_used_up_blocks_and_then_fails() -> None:
     border = Border()
     fill(border)
-    border.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+    border.accumulator._clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
     started = time.monotonic()
     with pytest.raises(BufferFullError, match="max_block_ms=50"):
         border.send("clicks", bytes(90))
@@ -227,7 +227,7 @@ def test_memory_that_is_used_up_blocks_and_then_fails() -> None:
 def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
     border = Border(LIMITS._replace(max_block=10.0))
     fill(border)
-    border.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+    border.accumulator._clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
     order: list[int] = []
 
     def send(number: int) -> None:

@@ -27,7 +27,7 @@ class Bench:
         self.appender = Appender(
             self._decline,
             self.ledger,
-            lambda: self.now_ms,
+            lambda: self.now_ms * 1_000_000,
             plain=plain,
             batch_size=batch_size,
             limit=limit,

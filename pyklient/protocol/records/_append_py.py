@@ -19,22 +19,138 @@ from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Any, Final
 
-from pyklient.protocol.records._batch_py import (
-    BATCH_COST,
-    Batch,
-    Delivery,
-    Desk,
-    OnDelivery,
-    restored_delivery,
-)
+from pyklient.errors import KafkaError
+from pyklient.model import RecordMetadata
 from pyklient.protocol.records._kernel_py import encode_record, murmur2
 from pyklient.protocol.records.layout import INT64_MAX, Headers
+from pyklient.protocol.records.outcomes import Desk, Listener, OnDelivery, Outcome, Settlement
+from pyklient.protocol.records.register import BATCH_COST, LISTENER_COST, Register
 from pyklient.protocol.records.varints import SHORT, encode_signed
 
-__all__ = ["Appender", "Batch", "Delivery", "restored_delivery"]
+__all__ = ["Appender", "Batch", "Delivery"]
 
-LISTENER_COST: Final = 400
-"""Memory of a Delivery that a callback keeps alive, its place in the batch, and a closure: most are one."""
+
+class Batch(Settlement):
+    """Records of one partition: under construction, then ``closed``, then ``done``.
+
+    It is done once, for all its records, though parts of it may have been settled one by one. ``created``
+    is in the accumulator's monotonic seconds.
+    """
+
+    __module__ = "pyklient.protocol.records.kernel"
+
+    def __init__(self, desk: Desk, topic: str, partition: int, created: float) -> None:
+        super().__init__(desk, created)
+        self.topic = topic
+        self.partition = partition
+        self.records: bytearray = bytearray()
+        self.base_timestamp = -1
+        self.max_timestamp = -1
+        self.charged = BATCH_COST
+        """The memory accounted for it."""
+        self.closed = False
+        self.done = False
+        # Size and count, in one step: what an interrupted append has left behind them does not count.
+        self._filled = (0, 0)
+        self._listeners: list[Listener] = []
+        self._outcomes: list[Outcome] = []
+
+    @property
+    def count(self) -> int:
+        """How many records it has."""
+        return self._filled[1]
+
+    @property
+    def size(self) -> int:
+        """Bytes of its records."""
+        return self._filled[0]
+
+    def payload(self) -> bytearray:
+        """The records section of a batch of format 2, for a batch that is closed."""
+        del self.records[self._filled[0] :]
+        return self.records
+
+
+class Delivery:
+    """What becomes of one record that was sent. Light: a handle on its batch, and safe in any thread.
+
+    It need not be kept. A failure that nobody looks at here, and that no callback is told, is raised by
+    ``flush``, ``close`` or the end of the ``with`` block.
+    """
+
+    __slots__ = ("_batch", "_index", "_timestamp_ms")
+    __module__ = "pyklient.protocol.records.kernel"
+
+    def __init__(self, batch: Batch, index: int, timestamp_ms: int) -> None:
+        self._batch = batch
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+
+    @property
+    def place(self) -> tuple[Batch, int]:
+        """Its batch, and its place there."""
+        return self._batch, self._index
+
+    @property
+    def topic(self) -> str:
+        """The topic it was sent to."""
+        return self._batch.topic
+
+    @property
+    def partition(self) -> int:
+        """The partition it was sent to."""
+        return self._batch.partition
+
+    def done(self) -> bool:
+        """Whether the outcome is known."""
+        return self._batch.done
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Where the record is stored, as soon as that is known.
+
+        ``offset`` is -1 with ``acks=0``. Raises what ``exception`` returns, and KafkaTimeoutError where the
+        outcome is not known after *timeout* seconds: the record may still be delivered. Without a
+        *timeout* it takes ``delivery_timeout_ms`` at most.
+        """
+        return self._batch.result(self._index, self._timestamp_ms, timeout)
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """Why the record could not be delivered; None if it was. Waits, and times out, as ``result`` does."""
+        return self._batch.exception(self._index, timeout)
+
+    def add_done_callback(self, callback: OnDelivery) -> None:
+        """Call ``callback(delivery)`` when the outcome is known: on the sender's thread, or here and now if
+        it is known already. What it raises is logged, or raised here and now."""
+        if not self._batch.listen(self, callback):
+            self._batch.see(self._index, self._index + 1)
+            callback(self)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Delivery:
+            return NotImplemented
+        if self._batch is other._batch or self._index != other._index:
+            return self._batch is other._batch and self._index == other._index
+        stored = self._batch.stored(self._index, self._timestamp_ms)
+        return stored is not None and stored == other._batch.stored(other._index, other._timestamp_ms)
+
+    def __hash__(self) -> int:
+        return hash((self._batch.topic, self._batch.partition, self._index))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Of a record whose outcome is known. Raises TypeError before that."""
+        from pyklient.protocol.records.kernel import restore_delivery
+
+        batch, index = self._batch, self._index
+        return restore_delivery, (
+            batch.topic,
+            batch.partition,
+            index,
+            self._timestamp_ms,
+            batch.carried(index),
+        )
+
+    def __repr__(self) -> str:
+        return self._batch.describe(self._index)
 
 
 _TIMES: Final = tuple([b"\x00" + delta for delta in SHORT[:1024]])
@@ -66,6 +182,19 @@ def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, head
     return SHORT[len(body)] + body
 
 
+def _plain(headers: Any) -> bool:
+    """Whether they can be encoded without running anybody else's code, which might send, under the lock."""
+    if headers.__class__ is not list and headers.__class__ is not tuple:
+        return False
+    for pair in headers:
+        if pair.__class__ is not tuple or len(pair) != 2:
+            return False
+        name, value = pair
+        if name.__class__ is not str or (value.__class__ is not bytes and value is not None):
+            return False
+    return True
+
+
 class _Topic:
     """A topic that records can be appended to: the batch under construction of each partition."""
 
@@ -77,47 +206,34 @@ class _Topic:
         self.sticky = 0
         self.batches: list[Batch | None] = []
 
-    def close(self, first: int) -> None:
-        """Close the batches of the partitions from *first* on. Their places stay, for a ``send`` that has
-        just looked the topic up."""
-        for number, batch in enumerate(self.batches[first:], first):
-            if batch is not None:
-                batch.closed = True
-                self.batches[number] = None
 
-
-class Appender:
+class Appender(Register):
     """Takes records into batches. Safe to use from several threads.
 
     *decline* gets the arguments of a ``send`` that is no plain append. With *plain* False that is every
-    one: keys and values need encoders, or a partitioner of the user's chooses. *clock_ms* gives the time
-    for records without one; ``batch_size`` bounds the records of a batch in bytes (one record may be
-    larger), ``limit`` the memory of all batches that are not done yet.
+    one: keys and values need encoders, or a partitioner of the user's chooses. *clock_ns* gives the time
+    for records without one, in nanoseconds since 1970; *batch_size* bounds the records of a batch in bytes
+    (one record may be larger), *limit* the memory of all batches that are not done yet.
     """
 
-    OVERHEAD: Final = BATCH_COST + LISTENER_COST
-    """What is charged beside its bytes for a record that begins a batch and has a callback."""
+    __module__ = "pyklient.protocol.records.kernel"
 
     def __init__(
         self,
         decline: Callable[..., Delivery],
         desk: Desk,
-        clock_ms: Callable[[], int],
+        clock_ns: Callable[[], int],
         *,
         plain: bool,
         batch_size: int,
         limit: int,
     ) -> None:
+        super().__init__(desk, batch_size, _Topic, Batch)
         self.limit = limit
-        """Memory above which ``send`` declines. Lowered while somebody waits for memory, so that nobody
-        overtakes."""
-        self.used = 0
-        """Memory charged for batches that are not done yet."""
+        self._taken = 0
+        self._freed = 0
         self._decline = decline
-        self._desk = desk
-        self._lock = desk.lock
-        self._clock_ms = clock_ms
-        self._batch_size = batch_size
+        self._clock_ns = clock_ns
         self._known: dict[str, _Topic] = {}
         # What send looks at: empty where everything has to be declined.
         self._topics = self._known if plain else {}
@@ -136,6 +252,7 @@ class Appender:
         known = self._topics.get(topic)
         if (
             known is None
+            or (headers is not None and not _plain(headers))
             or (value.__class__ is not bytes and value is not None)
             or (key.__class__ is not bytes and key is not None)
             or (on_delivery is not None and not callable(on_delivery))
@@ -148,7 +265,7 @@ class Appender:
         else:
             return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         if timestamp_ms is None:
-            time_ms = self._clock_ms()
+            time_ms = self._clock_ns() // 1_000_000
         elif timestamp_ms.__class__ is int and 0 <= timestamp_ms <= INT64_MAX:
             time_ms = timestamp_ms
         else:
@@ -158,8 +275,8 @@ class Appender:
                 delivery = self._put(
                     known, number, value, key, time_ms, headers or (), on_delivery, self.limit
                 )
-        except (AttributeError, TypeError, ValueError):
-            delivery = None  # headers that are not as they should be: declining says how
+        except UnicodeEncodeError:
+            delivery = None  # the name of a header is no text: declining says so
         if delivery is None:
             return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         return delivery
@@ -201,7 +318,7 @@ class Appender:
             if batch is None:
                 return None
             first = batch.count
-            time_ms = self._clock_ms()
+            time_ms = self._clock_ns() // 1_000_000
             for value in islice(values, start, None):
                 if value.__class__ is not bytes or not self._put(
                     known, number, value, None, time_ms, (), None, self.limit
@@ -231,7 +348,7 @@ class Appender:
         record = _encode(delta, index, key, value, headers)
         cost = len(record) if on_delivery is None else len(record) + LISTENER_COST
         grown = size + len(record)
-        if self.used + cost > limit or (grown > known.batch_size and (index or not any_size)):
+        if self._taken - self._freed + cost > limit or (grown > known.batch_size and (index or not any_size)):
             return None
         if timestamp_ms > batch.max_timestamp or not index:
             batch.max_timestamp = timestamp_ms
@@ -240,88 +357,8 @@ class Appender:
         batch.records[size:] = record
         batch._filled = (grown, index + 1)
         batch.charged += cost
-        self.used += cost
+        self._taken += cost
         delivery = Delivery(batch, index, timestamp_ms)
         if on_delivery is not None:
             batch._listeners.append((delivery, on_delivery))
         return delivery
-
-    def know(self, topic: str, partitions: int) -> None:
-        """*topic* has so many partitions: it is new here, or has grown, or was made again with fewer."""
-        with self._lock:
-            known = self._known.get(topic) or _Topic(self._batch_size)
-            known.close(partitions)
-            known.batches += [None] * (partitions - len(known.batches))
-            known.count = partitions
-            known.sticky = min(known.sticky, partitions - 1)
-            self._known[topic] = known
-
-    def forget(self, topic: str) -> None:
-        """*topic* is gone; its batches under construction take no more records."""
-        with self._lock:
-            known = self._known.pop(topic, None)
-            if known is not None:
-                known.close(0)
-
-    def topics(self) -> list[str]:
-        """The topics it knows."""
-        return list(self._known)
-
-    def partition_count(self, topic: str) -> int:
-        """How many partitions *topic* has; 0 where it is not known."""
-        known = self._known.get(topic)
-        return 0 if known is None else known.count
-
-    def sticky(self, topic: str) -> int:
-        """Where records of *topic* without a key go at the moment."""
-        known = self._known.get(topic)
-        return 0 if known is None else known.sticky
-
-    def stick(self, topic: str, partition: int) -> None:
-        """Records of *topic* without a key go to *partition* from now on."""
-        with self._lock:
-            known = self._known.get(topic)
-            if known is not None and partition < known.count:
-                known.sticky = partition
-
-    def current(self, topic: str, partition: int) -> Batch | None:
-        """The batch under construction."""
-        known = self._known.get(topic)
-        return known.batches[partition] if known is not None and partition < known.count else None
-
-    def open(self, topic: str, partition: int, created: float) -> Batch | None:
-        """Close the batch under construction and begin another, which is charged for. None where the topic
-        has no such partition (any more)."""
-        with self._lock:
-            known = self._known.get(topic)
-            if known is None or partition >= known.count:
-                return None
-            before = known.batches[partition]
-            if before is not None:
-                before.closed = True
-            batch = known.batches[partition] = Batch(self._desk, topic, partition, created)
-            self.used += BATCH_COST
-            return batch
-
-    def take(self, batch: Batch) -> None:
-        """Close *batch*: its bytes do not change any more, and belong to the caller."""
-        with self._lock:
-            batch.closed = True
-            if self.current(batch.topic, batch.partition) is batch:
-                self._known[batch.topic].batches[batch.partition] = None
-
-    def shrink(self, topic: str, batch_size: int) -> None:
-        """Batches of *topic* have *batch_size* bytes of records at most from now on, if that is less."""
-        with self._lock:
-            known = self._known.get(topic)
-            if known is not None:
-                known.batch_size = min(known.batch_size, batch_size)
-
-    def release(self, amount: int) -> None:
-        """Memory that is free again."""
-        with self._lock:
-            self.used = max(0, self.used - amount)
-
-    def shut(self) -> None:
-        """Decline every ``send`` from now on. Takes no lock: it must work in the child of a fork."""
-        self._topics = {}

@@ -1,51 +1,45 @@
-"""The record loops in Python: the reference that a compiled kernel is held to.
+"""The record loops in Python: the reference that the compiled kernel is held to.
 
-Functions over buffers and two small classes, nothing else: no sockets, no retries, no threads. Loops keep
-to local variables, read one- and two-byte varints inline and check each record once, at its end: a length
-that lies cannot end where its record ends.
+Functions over buffers, nothing else: no sockets, no retries, no threads. Loops keep to local variables,
+read one- and two-byte varints inline and check each record once, at its end: a length that lies cannot end
+where its record ends.
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import islice
 from operator import lt
 from struct import unpack_from
-from typing import Any, Final
-
-from crc32c import crc32c
+from typing import Final
 
 from pyklient.errors import CorruptRecordError
-from pyklient.protocol.records._message_py import Chunk, Draft, Message, finish
-from pyklient.protocol.records.aborted import AbortedTransactions
-from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED, compression_of, decompress
+from pyklient.protocol.records import reader
+from pyklient.protocol.records._message_py import Draft, Message, finish
 from pyklient.protocol.records.layout import (
-    ABORT,
-    ATTRIBUTES_AT,
-    BATCH,
-    BATCH_SIZE,
-    CONTROL_BIT,
     CREATE_TIME,
     INT64_MAX,
     INT64_MIN,
     LOG_APPEND_TIME,
-    MAGIC_AT,
     RECORD_LEAST,
-    TIMESTAMP_TYPE_BIT,
-    TRANSACTIONAL_BIT,
     Buffer,
     Columns,
     Headers,
     HeaderTuple,
-    batch_end,
 )
-from pyklient.protocol.records.message_set import parse_entry
 from pyklient.protocol.records.varints import SHORT, SHORT_END, encode_signed, read_folded, unfold
 
-__all__ = ["Chunk", "Message", "decode", "encode_record", "encode_records", "murmur2", "parse_records"]
-
-_ENOUGH_MESSAGES: Final = 10_000
-_ENOUGH_BYTES: Final = 4 << 20
-"""A chunk is closed after the batch that reaches one of these, so that it stays small beside its frame."""
+__all__ = [
+    "Message",
+    "control_type",
+    "decode",
+    "encode_record",
+    "encode_records",
+    "make_messages",
+    "murmur2",
+    "parse_messages",
+    "parse_records",
+]
 
 _HASH_MULTIPLIER: Final = 0x5BD1E995
 _MASK: Final = 0xFFFFFFFF
@@ -132,7 +126,9 @@ def encode_records(
     )
 
 
-def parse_records(data: bytes, count: int, base_offset: int, last_delta: int, base_timestamp: int) -> Columns:
+def parse_records(
+    data: Buffer, count: int, base_offset: int, last_delta: int, base_timestamp: int
+) -> Columns:
     """The records section of a format-2 batch, decompressed, field by field.
 
     Raises CorruptRecordError unless *data* is exactly *count* well-formed records, with offsets that rise
@@ -141,7 +137,7 @@ def parse_records(data: bytes, count: int, base_offset: int, last_delta: int, ba
     if not 0 <= count * RECORD_LEAST <= len(data):
         raise CorruptRecordError(f"a batch says it holds {count} records in {len(data)} bytes")
     try:
-        columns, end = _parse(data, count, base_timestamp)
+        columns, end = _parse(bytes(data), count, base_timestamp)
     except IndexError:
         raise CorruptRecordError("a batch ends in the middle of a record") from None
     if end != len(data):
@@ -150,6 +146,8 @@ def parse_records(data: bytes, count: int, base_offset: int, last_delta: int, ba
     if deltas:
         if deltas[-1] > last_delta or not all(map(lt, deltas, islice(deltas, 1, None))):
             raise CorruptRecordError(f"the offsets of a batch do not rise within 0 … {last_delta}")
+        if base_offset + deltas[-1] > INT64_MAX:
+            raise CorruptRecordError(f"the offsets of a batch from {base_offset} on do not fit 64 bits")
         if base_offset:
             deltas[:] = [base_offset + delta for delta in deltas]
         if (
@@ -276,186 +274,48 @@ def _parse_headers(data: bytes, position: int) -> tuple[HeaderTuple, int]:
             raise CorruptRecordError("a header's value has a negative length")
         headers.append((name, data[position : position + (size >> 1)]))
         position += size >> 1
-    # past the end, if a length lied: then this is not where the record ends
+    if position > len(data):
+        raise IndexError
     return tuple(headers), position
 
 
-def decode(
-    buffer: Buffer,
+def parse_messages(
+    data: Buffer,
+    count: int,
+    base_offset: int,
+    last_delta: int,
+    base_timestamp: int,
+    append_time: int | None,
     topic: str,
     partition: int,
     start_offset: int,
-    *,
-    position: int = 0,
-    check_crcs: bool = True,
-    aborted: AbortedTransactions | None = None,
-    key_decoder: Callable[[bytes | None], Any] | None = None,
-    value_decoder: Callable[[bytes | None], Any] | None = None,
-    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
-) -> Chunk:
-    """The next messages of a fetched *buffer*, from byte *position* on, at *start_offset* and above.
+) -> list[Message]:
+    """The messages at *start_offset* and above in the records section of a format-2 batch, decompressed.
 
-    Whole batches are decoded until the chunk has enough of them; go on at ``position + chunk.nbytes`` with
-    ``chunk.next_offset`` and the same *aborted*. A chunk without messages and with ``nbytes`` 0 is the end:
-    what is left of the buffer is an incomplete batch. Control batches, and those that *aborted* covers,
-    are passed over; without *aborted* everything is read (``read_uncommitted``).
-
-    Raises CorruptRecordError, UnsupportedCodecError or MessageTooLargeError for bad bytes, and whatever a
-    decoder raises, with a note of the place; always only once the messages before it have been returned.
+    *append_time* is what all timestamps are where the broker has set them, else None. Raises as
+    :func:`parse_records`.
     """
-    reader = _Reader(topic, partition, start_offset)
-    reader.check_crcs = check_crcs
-    reader.aborted = aborted
-    reader.key_decoder = key_decoder
-    reader.value_decoder = value_decoder
-    reader.max_decompressed = max_decompressed
-    view = memoryview(buffer)
-    start = position
-    try:
-        while (end := batch_end(view, position)) and reader.wants_more:
-            reader.read(view[position:end])
-            position = end
-    except Exception:
-        # a later call meets it again, first thing
-        if not reader.messages:
-            raise
-    return Chunk(topic, partition, reader.messages, reader.next_offset, position - start)
+    columns = parse_records(data, count, base_offset, last_delta, base_timestamp)
+    columns = columns.since(bisect_left(columns.offsets, start_offset))
+    if append_time is None:
+        return make_messages(topic, partition, CREATE_TIME, columns)
+    columns.timestamps[:] = [append_time] * len(columns.timestamps)
+    return make_messages(topic, partition, LOG_APPEND_TIME, columns)
 
 
-class _Reader:
-    """One call of :func:`decode` under way."""
-
-    check_crcs: bool
-    aborted: AbortedTransactions | None
-    key_decoder: Callable[[bytes | None], Any] | None
-    value_decoder: Callable[[bytes | None], Any] | None
-    max_decompressed: int
-
-    def __init__(self, topic: str, partition: int, start_offset: int) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.next_offset = start_offset
-        self.messages: list[Message] = []
-        self.nbytes = 0
-
-    @property
-    def wants_more(self) -> bool:
-        return len(self.messages) < _ENOUGH_MESSAGES and self.nbytes < _ENOUGH_BYTES
-
-    def read(self, batch: memoryview) -> None:
-        """Take in one whole batch or entry."""
-        if batch[MAGIC_AT] == 2:
-            self._read_batch(batch)
-        else:
-            columns, kind = parse_entry(
-                batch, check_crcs=self.check_crcs, max_decompressed=self.max_decompressed
-            )
-            offsets = columns.offsets
-            if (
-                offsets[0] < 0
-                or offsets[-1] >= INT64_MAX
-                or not all(map(lt, offsets, islice(offsets, 1, None)))
-            ):
-                raise CorruptRecordError(f"the offsets of the message set at {offsets[-1]} do not rise")
-            self.nbytes += sum(map(len, filter(None, columns.values)))
-            if offsets[-1] >= self.next_offset:
-                self._take(columns, kind)
-                self.next_offset = offsets[-1] + 1
-
-    def _read_batch(self, batch: memoryview) -> None:
-        (
-            base,
-            _,
-            _,
-            _,
-            crc,
-            attributes,
-            last_delta,
-            base_timestamp,
-            max_timestamp,
-            producer_id,
-            _,
-            _,
-            count,
-        ) = BATCH.unpack_from(batch)
-        last = base + last_delta
-        if base < 0 or last_delta < 0 or last >= INT64_MAX or count < 0:
-            raise CorruptRecordError(f"a batch cannot span the offsets {base} … {last} with {count} records")
-        if last < self.next_offset:
-            return
-        if self.check_crcs and crc32c(batch[ATTRIBUTES_AT:]) != crc:
-            raise CorruptRecordError(f"the checksum of the batch at offset {base} does not match its bytes")
-        if attributes & CONTROL_BIT:
-            self._pass_control(batch, producer_id, last)
-        elif count and not (attributes & TRANSACTIONAL_BIT and self._is_aborted(producer_id, last)):
-            payload = batch[BATCH_SIZE:]
-            data = decompress(compression_of(attributes, 2), payload, 2, self.max_decompressed)
-            columns = parse_records(data, count, base, last_delta, base_timestamp)
-            kind = CREATE_TIME
-            if attributes & TIMESTAMP_TYPE_BIT:
-                kind = LOG_APPEND_TIME
-                columns.timestamps[:] = [max_timestamp] * count
-            self.nbytes += len(data)
-            self._take(columns, kind)
-        self.next_offset = last + 1
-
-    def _pass_control(self, batch: memoryview, producer_id: int, offset: int) -> None:
-        if self.aborted is not None and control_type(batch) == ABORT:
-            self.aborted.end(producer_id, offset)
-
-    def _is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        return self.aborted is not None and self.aborted.covers(producer_id, last_offset)
-
-    def _take(self, columns: Columns, kind: int) -> None:
-        """Make messages of the records from ``next_offset`` on."""
-        offsets, timestamps, keys, values, headers = columns
-        first = bisect_left(offsets, self.next_offset)
-        if first:
-            offsets, timestamps = offsets[first:], timestamps[first:]
-            keys, values = keys[first:], values[first:]
-        keys, key_failure = _decoded(keys, self.key_decoder)
-        if key_failure:
-            values = values[: len(keys)]
-        values, value_failure = _decoded(values, self.value_decoder)
-        topic, partition = self.topic, self.partition
-        drafts = [
-            Draft(topic, partition, offset, timestamp, kind, key, value)
-            for offset, timestamp, key, value in zip(offsets, timestamps, keys, values, strict=False)
-        ]
-        whole = len(drafts)
-        for index, of_one in headers.items():
-            if first <= index < first + whole:
-                drafts[index - first].headers = of_one
-        self.messages += finish(drafts)
-        failure = value_failure or key_failure
-        if failure:
-            self.next_offset = offsets[whole]
-            what = "value" if value_failure else "key"
-            failure.add_note(f"while decoding the {what} of {topic}-{partition} at offset {offsets[whole]}")
-            raise failure
+def make_messages(topic: str, partition: int, timestamp_type: int, columns: Columns) -> list[Message]:
+    """Messages of records that have been parsed, or decoded. As many as there are offsets."""
+    offsets, timestamps, keys, values, headers = columns
+    drafts = [
+        Draft(topic, partition, offset, timestamp, timestamp_type, key, value)
+        for offset, timestamp, key, value in zip(offsets, timestamps, keys, values, strict=False)
+    ]
+    for index, of_one in headers.items():
+        if index < len(drafts):
+            drafts[index].headers = of_one
+    return finish(drafts)
 
 
-def _decoded(
-    column: list[bytes | None], decoder: Callable[[bytes | None], Any] | None
-) -> tuple[list[Any], Exception | None]:
-    """What the decoder makes of each, up to the first that it fails on, and that failure."""
-    if decoder is None:
-        return column, None
-    decoded: list[Any] = []
-    try:
-        decoded.extend(map(decoder, column))
-    except Exception as error:
-        return decoded, error
-    if len(decoded) < len(column):
-        return decoded, RuntimeError("a decoder raised StopIteration")
-    return decoded, None
-
-
-def control_type(batch: Buffer) -> int:
-    """What a control batch says: 0 abort, 1 commit; others are the brokers' own affair."""
-    base, _, _, _, _, _, last_delta, base_timestamp, _, _, _, _, count = BATCH.unpack_from(batch)
-    columns = parse_records(bytes(batch[BATCH_SIZE:]), count, base, last_delta, base_timestamp)
-    key = columns.keys[0] if columns.keys else None
-    if key is None or len(key) < 4:
-        raise CorruptRecordError(f"the control batch at offset {base} has no type")
-    return int.from_bytes(key[2:4], "big", signed=True)
+_LOOPS: Final = reader.Loops(parse_records, parse_messages, make_messages)
+decode = partial(reader.decode, _LOOPS)
+control_type = partial(reader.control_type, _LOOPS)

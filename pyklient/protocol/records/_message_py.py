@@ -1,14 +1,14 @@
-"""The two objects that a reader holds: a message, and a run of messages that knows how far it was read."""
+"""A message, in Python: the reference that the compiled one is held to."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
-from itertools import islice, repeat
-from operator import attrgetter, length_hint
+from collections.abc import Callable
+from itertools import repeat
+from operator import attrgetter, index
 from typing import Any, Final, NoReturn, cast
 
 from pyklient.protocol.records.layout import HeaderTuple
 
-__all__ = ["Chunk", "Draft", "Message", "finish"]
+__all__ = ["Draft", "Message", "finish"]
 
 
 class Draft:
@@ -61,10 +61,10 @@ class Message(Draft):
     ) -> None:
         put = object.__setattr__
         put(self, "topic", topic)
-        put(self, "partition", partition)
-        put(self, "offset", offset)
-        put(self, "timestamp_ms", timestamp_ms)
-        put(self, "timestamp_type", timestamp_type)
+        put(self, "partition", _whole(partition, 32))
+        put(self, "offset", _whole(offset, 64))
+        put(self, "timestamp_ms", _whole(timestamp_ms, 64))
+        put(self, "timestamp_type", _whole(timestamp_type, 8))
         put(self, "key", key)
         put(self, "value", value)
         put(self, "headers", headers)
@@ -97,6 +97,13 @@ class Message(Draft):
         return restore_message, _all_fields(self)
 
 
+def _whole(number: int, bits: int) -> int:
+    whole = index(number)
+    if not -1 << bits - 1 <= whole < 1 << bits - 1:
+        raise OverflowError(f"{whole} does not fit {bits} bits")
+    return whole
+
+
 _all_fields: Final[Callable[[Draft], tuple[Any, ...]]] = attrgetter(
     "topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"
 )
@@ -108,83 +115,3 @@ def finish(drafts: list[Draft]) -> list[Message]:
     """Turn the drafts into messages, in place: setting fields past ``__setattr__`` costs twice as much."""
     deque(map(_become, drafts, repeat(Message)), maxlen=0)
     return cast("list[Message]", drafts)
-
-
-class Chunk:
-    """Messages of one partition, decoded, in order, with the place that reading them has reached.
-
-    Iterating hands out each message once, however often ``iter()`` is called, and runs no Python code per
-    message. Not meant for two readers at a time; any thread may ask for the position, or stop it.
-    """
-
-    __slots__ = (
-        "_count",
-        "_iterator",
-        "_messages",
-        "_stopped_at",
-        "nbytes",
-        "next_offset",
-        "partition",
-        "topic",
-    )
-
-    def __init__(
-        self, topic: str, partition: int, messages: list[Message], next_offset: int, nbytes: int
-    ) -> None:
-        self.topic = topic
-        self.partition = partition
-        self.next_offset = next_offset
-        """The offset to read on from after this chunk, past control records, gaps and aborted batches."""
-        self.nbytes = nbytes
-        """Bytes of the buffer that this chunk has used up."""
-        self._messages = messages
-        self._count = len(messages)
-        self._iterator: Any = iter(messages)
-        self._stopped_at: tuple[int, int, int] | None = None
-
-    def __iter__(self) -> Iterator[Message]:
-        iterator: Iterator[Message] = self._iterator
-        return iterator
-
-    def take(self, limit: int) -> list[Message]:
-        """Up to *limit* more messages."""
-        return list(islice(self._iterator, limit))
-
-    def stop(self) -> None:
-        """Hand out nothing more. The position stays where it is.
-
-        A reader in another thread may still get one message that the position does not count: read
-        again elsewhere, never lost.
-        """
-        if self._stopped_at is None:
-            self._stopped_at = (self.handed, self.position, self.last_handed)
-            self._iterator.__setstate__(self._count)
-
-    # In each of these the iterator is asked first: what a stop has moved is then seen to be stopped.
-
-    @property
-    def handed(self) -> int:
-        """How many messages have been handed out."""
-        handed = self._count - length_hint(self._iterator)
-        return handed if self._stopped_at is None else self._stopped_at[0]
-
-    @property
-    def remaining(self) -> int:
-        """How many messages are still to be handed out; 0 once stopped."""
-        return length_hint(self._iterator)
-
-    @property
-    def position(self) -> int:
-        """The offset of the next message to be handed out; ``next_offset`` when there is none left."""
-        handed = self._count - length_hint(self._iterator)
-        if self._stopped_at is not None:
-            return self._stopped_at[1]
-        return self._messages[handed].offset if handed < self._count else self.next_offset
-
-    @property
-    def last_handed(self) -> int:
-        """The offset of the message handed out last; -1 before the first."""
-        handed = self._count - length_hint(self._iterator)
-        if self._stopped_at is not None:
-            return self._stopped_at[2]
-        return self._messages[handed - 1].offset if handed else -1

@@ -1,23 +1,16 @@
-"""The record kernel in use, under one name whichever it is.
+"""The record kernel in use, under one name whichever it is: the compiled one where it was built, else Python.
 
-``name`` says which one runs. ``PYKLIENT_KERNEL`` pins one, and a pinned kernel that cannot be loaded is an
-ImportError: a test run or a benchmark never measures another one than it says.
+``name`` says which one runs, ``not_compiled`` why it is not the compiled one. ``PYKLIENT_KERNEL`` pins one,
+and a pinned kernel that cannot be loaded is an ImportError: a test run or a benchmark never measures another
+one than it says.
 """
 
+import importlib
 import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pyklient.protocol.records._append_py import Appender, Batch, Delivery, restored_delivery
-from pyklient.protocol.records._kernel_py import (
-    Chunk,
-    Message,
-    control_type,
-    decode,
-    encode_record,
-    encode_records,
-    murmur2,
-    parse_records,
-)
+from pyklient.protocol.records.chunk import Chunk
+from pyklient.protocol.records.outcomes import Nobody
 
 __all__ = [
     "Appender",
@@ -31,15 +24,56 @@ __all__ = [
     "encode_records",
     "murmur2",
     "name",
+    "not_compiled",
     "parse_records",
     "restore_delivery",
     "restore_message",
 ]
 
-name: Final = "python"
+_COMPILED: Final = "pyklient.protocol.records._kernel"
 
-if (_pinned := os.environ.get("PYKLIENT_KERNEL") or name) != name:
-    raise ImportError(f"PYKLIENT_KERNEL={_pinned}, but this installation has the kernel {name!r} only")
+
+def _why_not_compiled() -> str:
+    """Empty where it can be loaded, and is not pinned away."""
+    pin = os.environ.get("PYKLIENT_KERNEL")
+    if pin == "python":
+        return "PYKLIENT_KERNEL=python"
+    if pin and pin != "compiled":
+        raise ImportError(f"PYKLIENT_KERNEL={pin}: there is no such kernel, only 'compiled' and 'python'")
+    try:
+        importlib.import_module(_COMPILED)
+        return ""
+    except ImportError as error:
+        why = f"it does not load: {error}"
+        if isinstance(error, ModuleNotFoundError) and error.name == _COMPILED:
+            why = "it was not built when pyklient was installed, which takes a C compiler"
+        if pin:
+            raise ImportError(f"PYKLIENT_KERNEL={pin}, but {why}") from error
+        return why
+
+
+not_compiled: Final = _why_not_compiled()
+name: Final = "python" if not_compiled else "compiled"
+
+if TYPE_CHECKING or not_compiled:
+    from pyklient.protocol.records._append_py import Appender, Batch, Delivery
+    from pyklient.protocol.records._kernel_py import (
+        Message,
+        control_type,
+        decode,
+        encode_record,
+        encode_records,
+        murmur2,
+        parse_records,
+    )
+else:
+    # not by an import statement: the import linter knows no module of this name
+    _compiled = importlib.import_module(_COMPILED)
+    Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
+    Message = _compiled.Message
+    control_type, decode = _compiled.control_type, _compiled.decode
+    encode_record, encode_records = _compiled.encode_record, _compiled.encode_records
+    murmur2, parse_records = _compiled.murmur2, _compiled.parse_records
 
 
 def restore_message(*fields: Any) -> Message:
@@ -47,6 +81,10 @@ def restore_message(*fields: Any) -> Message:
     return Message(*fields)
 
 
-def restore_delivery(*fields: Any) -> Delivery:
+def restore_delivery(
+    topic: str, partition: int, index: int, timestamp_ms: int, outcome: tuple[Any, ...]
+) -> Delivery:
     """Unpickle a delivery into the kernel in use, whichever wrote the pickle."""
-    return restored_delivery(*fields)
+    batch = Batch(Nobody(), topic, partition, 0.0)
+    batch.recall(outcome)
+    return Delivery(batch, index, timestamp_ms)

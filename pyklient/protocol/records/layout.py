@@ -113,6 +113,14 @@ class Columns(NamedTuple):
     values: list[bytes | None]
     headers: dict[int, HeaderTuple]
 
+    def since(self, first: int) -> "Columns":
+        """Without the *first* so many records."""
+        if not first:
+            return self
+        offsets, timestamps, keys, values, headers = self
+        moved = {index - first: of_one for index, of_one in headers.items() if index >= first}
+        return Columns(offsets[first:], timestamps[first:], keys[first:], values[first:], moved)
+
 
 def batch_end(view: memoryview, position: int) -> int:
     """Where the batch or entry at *position* ends; 0 if the buffer ends before it does.

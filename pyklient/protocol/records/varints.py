@@ -10,6 +10,8 @@ from pyklient.errors import CorruptRecordError
 
 __all__ = ["SHORT", "SHORT_END", "encode_signed", "read_folded", "unfold"]
 
+_MASK: Final = (1 << 64) - 1
+
 
 def _encode(folded: int) -> bytes:
     out = bytearray()
@@ -26,10 +28,14 @@ SHORT: Final = tuple(_encode(value << 1) for value in range(SHORT_END))
 
 
 def encode_signed(value: int) -> bytes:
-    """*value* (64 bits, signed) as a zigzag varint."""
+    """*value* (64 bits, signed) as a zigzag varint.
+
+    One that needs more bits wraps round, as in Java: the sum with what it was taken from is right again.
+    """
     if 0 <= value < SHORT_END:
         return SHORT[value]
-    return _encode(value << 1 if value >= 0 else (-value << 1) - 1)
+    low = value & _MASK
+    return _encode((low << 1 & _MASK) ^ (_MASK if low >> 63 else 0))
 
 
 def unfold(folded: int) -> int:

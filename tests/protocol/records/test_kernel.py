@@ -3,19 +3,33 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from pyklient.protocol.records import kernel
 
+SAY = "from pyklient.protocol.records import kernel; print(kernel.name, kernel.not_compiled, sep='|')"
 
-def imported(**environment: str) -> subprocess.CompletedProcess[str]:
+BROKEN = """
+import sys
+class Broken:
+    def find_spec(self, name, path=None, target=None):
+        if name.endswith('records._kernel'):
+            raise ImportError('undefined symbol: PyFoo')
+sys.meta_path.insert(0, Broken())
+"""
+
+
+def imported(
+    program: str = SAY, *, folder: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """What a new interpreter says of its kernel."""
-    program = "from pyklient.protocol.records import kernel; print(kernel.name)"
     variables = {name: value for name, value in os.environ.items() if name != "PYKLIENT_KERNEL"}
     return subprocess.run(
         [sys.executable, "-c", program],
         env=variables | environment,
+        cwd=folder,
         capture_output=True,
         text=True,
         timeout=30,
@@ -24,18 +38,50 @@ def imported(**environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_it_says_which_one_runs() -> None:
-    assert kernel.name in ("python", "compiled")
-    assert imported(PYKLIENT_KERNEL="").stdout == imported().stdout == f"{kernel.name}\n"
-    assert imported(PYKLIENT_KERNEL=kernel.name).stdout == f"{kernel.name}\n"
+    assert kernel.name == ("python" if kernel.not_compiled else "compiled")
+    assert imported(PYKLIENT_KERNEL=kernel.name).stdout.startswith(f"{kernel.name}|")
+
+
+def test_the_compiled_one_is_taken_where_it_loads() -> None:
+    assert imported().stdout == imported(PYKLIENT_KERNEL="").stdout == "compiled|\n"
+
+
+def test_either_can_be_pinned() -> None:
+    assert imported(PYKLIENT_KERNEL="compiled").stdout == "compiled|\n"
+    assert imported(PYKLIENT_KERNEL="python").stdout == "python|PYKLIENT_KERNEL=python\n"
 
 
 @pytest.mark.parametrize("pin", ["c", "Python", "fast"])
-def test_a_pin_that_cannot_be_loaded_is_an_import_error(pin: str) -> None:
+def test_a_pin_that_is_none_is_an_import_error(pin: str) -> None:
     ran = imported(PYKLIENT_KERNEL=pin)
     assert ran.returncode != 0
     assert f"ImportError: PYKLIENT_KERNEL={pin}" in ran.stderr
 
 
-def test_everything_it_exports_is_there() -> None:
-    for name in kernel.__all__:
-        assert getattr(kernel, name) is not None
+def test_one_that_does_not_load_is_passed_over_unless_it_is_pinned() -> None:
+    assert imported(BROKEN + SAY).stdout == "python|it does not load: undefined symbol: PyFoo\n"
+    ran = imported(BROKEN + SAY, PYKLIENT_KERNEL="compiled")
+    assert ran.returncode != 0
+    assert (
+        "ImportError: PYKLIENT_KERNEL=compiled, but it does not load: undefined symbol: PyFoo" in ran.stderr
+    )
+
+
+def test_one_that_was_not_built_is_passed_over_unless_it_is_pinned(tmp_path: Path) -> None:
+    package = Path(kernel.__file__).parents[2]
+    (tmp_path / "pyklient").mkdir()
+    for source in package.rglob("*.py"):
+        copy = tmp_path / "pyklient" / source.relative_to(package)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(source.read_bytes())
+    ran = imported(folder=tmp_path, PYTHONPATH=str(tmp_path))
+    assert ran.stdout.startswith("python|it was not built when pyklient was installed")
+    ran = imported(folder=tmp_path, PYTHONPATH=str(tmp_path), PYKLIENT_KERNEL="compiled")
+    assert "ImportError: PYKLIENT_KERNEL=compiled, but it was not built" in ran.stderr
+
+
+def test_everything_it_exports_is_there_and_of_one_kernel() -> None:
+    exported = [getattr(kernel, name) for name in kernel.__all__ if name not in ("name", "not_compiled")]
+    homes = {getattr(one, "__module__", None) for one in exported}
+    assert None not in exported
+    assert not (any("_py" in str(home) for home in homes) and kernel.name == "compiled")

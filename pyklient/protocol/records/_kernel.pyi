@@ -1,0 +1,13 @@
+# To the type checker, too, the compiled kernel is no different from its twin.
+from pyklient.protocol.records._append_py import Appender as Appender
+from pyklient.protocol.records._append_py import Batch as Batch
+from pyklient.protocol.records._append_py import Delivery as Delivery
+from pyklient.protocol.records._kernel_py import Message as Message
+from pyklient.protocol.records._kernel_py import control_type as control_type
+from pyklient.protocol.records._kernel_py import decode as decode
+from pyklient.protocol.records._kernel_py import encode_record as encode_record
+from pyklient.protocol.records._kernel_py import encode_records as encode_records
+from pyklient.protocol.records._kernel_py import make_messages as make_messages
+from pyklient.protocol.records._kernel_py import murmur2 as murmur2
+from pyklient.protocol.records._kernel_py import parse_messages as parse_messages
+from pyklient.protocol.records._kernel_py import parse_records as parse_records

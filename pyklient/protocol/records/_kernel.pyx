@@ -1,0 +1,680 @@
+# cython: language_level=3
+"""The record loops, compiled: the twin of ``_kernel_py`` and ``_append_py``, and no different to the eye.
+
+Bytes come in through the buffer protocol and are read with a cursor that knows where they end. Objects
+that a loop makes millions of have no Python code of their own, and numbers in them are plain C.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
+from cpython.dict cimport PyDict_GetItemWithError
+from cpython.list cimport PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.string cimport memcpy
+from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
+
+cimport cython
+
+from pyklient.protocol.records._varint cimport (
+    BEYOND_32_BITS,
+    BEYOND_64_BITS,
+    BEYOND_TIME,
+    CUT_OFF,
+    NEGATIVE_COUNT,
+    NEGATIVE_DELTA,
+    NEGATIVE_HEADER,
+    NEGATIVE_KEY,
+    NEGATIVE_LENGTH,
+    NEGATIVE_NAME,
+    NEGATIVE_VALUE,
+    NO_FAULT,
+    Cursor,
+    Fault,
+    fold,
+    put,
+    read_folded,
+    size_of,
+    unfold,
+)
+
+from functools import partial
+from operator import index as index_of
+from time import time_ns
+
+from pyklient.errors import CorruptRecordError
+from pyklient.protocol.records import reader
+from pyklient.protocol.records.layout import Columns
+from pyklient.protocol.records.outcomes import Settlement
+from pyklient.protocol.records.register import BATCH_COST, LISTENER_COST, Register
+
+__all__ = [
+    "Appender",
+    "Batch",
+    "Delivery",
+    "Message",
+    "control_type",
+    "decode",
+    "encode_record",
+    "encode_records",
+    "make_messages",
+    "murmur2",
+    "parse_messages",
+    "parse_records",
+]
+
+cdef extern from *:
+    """
+    #define pyklient_add_overflows(a, b, sum) __builtin_add_overflow(a, b, sum)
+    """
+    bint pyklient_add_overflows(int64_t a, int64_t b, int64_t* sum) noexcept nogil
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+    unsigned long long PyLong_AsUnsignedLongLongMask(object number) except? 0xFFFFFFFFFFFFFFFF
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    ctypedef struct PyTypeObject:
+        const char* tp_name
+
+cdef Py_ssize_t _LISTENER_COST = LISTENER_COST
+
+
+# --- messages
+
+
+@cython.final
+@cython.freelist(1024)
+@cython.no_gc
+cdef class Message:
+    """A record as a reader gets it. Immutable.
+
+    ``timestamp_ms`` counts from 1970, -1 for none; ``timestamp_type`` is 0 where the producer set it
+    (CreateTime), 1 where the broker did (LogAppendTime), -1 in the oldest format, which has none. ``key``
+    and ``value`` are bytes or None, or what a decoder made of them; ``headers`` are (name, value) pairs.
+    """
+
+    cdef readonly object topic
+    cdef readonly object key
+    cdef readonly object value
+    cdef readonly object headers
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp_ms
+    cdef readonly int32_t partition
+    cdef readonly int8_t timestamp_type
+
+    def __init__(
+        self,
+        topic,
+        partition,
+        offset,
+        timestamp_ms,
+        timestamp_type,
+        key,
+        value,
+        headers=(),
+    ):
+        self.topic = topic
+        # by way of index, since a plain conversion would take floats
+        self.partition = index_of(partition)
+        self.offset = index_of(offset)
+        self.timestamp_ms = index_of(timestamp_ms)
+        self.timestamp_type = index_of(timestamp_type)
+        self.key = key
+        self.value = value
+        self.headers = headers
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"a Message cannot be changed: {name}")
+
+    def __delattr__(self, name):
+        raise AttributeError(f"a Message cannot be changed: {name}")
+
+    cdef tuple _all_fields(self):
+        return (
+            self.topic,
+            self.partition,
+            self.offset,
+            self.timestamp_ms,
+            self.timestamp_type,
+            self.key,
+            self.value,
+            self.headers,
+        )
+
+    def __eq__(self, other):
+        if type(other) is not Message:
+            return NotImplemented
+        return self._all_fields() == (<Message>other)._all_fields()
+
+    def __hash__(self):
+        # not the value: what a decoder made of it need not be hashable
+        return hash((self.topic, self.partition, self.offset))
+
+    def __repr__(self):
+        return (
+            f"Message(topic={self.topic!r}, partition={self.partition!r}, offset={self.offset!r}, "
+            f"timestamp_ms={self.timestamp_ms!r}, timestamp_type={self.timestamp_type!r}, "
+            f"key={self.key!r}, value={self.value!r}, headers={self.headers!r})"
+        )
+
+    def __reduce__(self):
+        from pyklient.protocol.records.kernel import restore_message
+
+        return restore_message, self._all_fields()
+
+
+# The name by which pickles and reports know the class is that of the door, whichever kernel is behind it.
+(<PyTypeObject*>Message).tp_name = "pyklient.protocol.records.kernel.Message"
+
+
+def make_messages(topic, int32_t partition, int8_t timestamp_type, columns):
+    """Messages of records that have been parsed, or decoded. As many as there are offsets."""
+    offsets, timestamps, keys, values, headers = columns
+    cdef dict with_headers = headers
+    cdef list messages = []
+    cdef Message message
+    for offset, timestamp, key, value in zip(offsets, timestamps, keys, values):
+        message = Message.__new__(Message)
+        message.topic = topic
+        message.partition = partition
+        message.offset = offset
+        message.timestamp_ms = timestamp
+        message.timestamp_type = timestamp_type
+        message.key = key
+        message.value = value
+        message.headers = ()
+        messages.append(message)
+    for index, of_one in with_headers.items():
+        if index < len(messages):
+            (<Message>messages[index]).headers = of_one
+    return messages
+
+
+# --- parsing
+
+
+cdef struct Parsed:
+    # One record, its headers apart; a key or value is None where its size is -1.
+    const uint8_t* stop
+    int64_t timestamp
+    int64_t delta
+    const uint8_t* key
+    Py_ssize_t key_size
+    const uint8_t* value
+    Py_ssize_t value_size
+    bint too_late
+
+
+cdef inline Fault _sized(
+    Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
+) noexcept nogil:
+    """Bytes with their number in front."""
+    cdef uint64_t folded = 0
+    cdef Fault fault = read_folded(cursor, &folded, 32)
+    if fault != NO_FAULT:
+        return fault
+    if folded & 1:
+        return negative
+    if <Py_ssize_t>(folded >> 1) > cursor.end - cursor.at:
+        return CUT_OFF
+    start[0] = cursor.at
+    size[0] = <Py_ssize_t>(folded >> 1)
+    cursor.at += size[0]
+    return NO_FAULT
+
+
+cdef inline Fault _bytes(
+    Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
+) noexcept nogil:
+    """The same, or None: a size of -1."""
+    if cursor.at < cursor.end and cursor.at[0] == 1:
+        cursor.at += 1
+        size[0] = -1
+        return NO_FAULT
+    return _sized(cursor, start, size, negative)
+
+
+cdef inline Fault _next(Cursor* cursor, Parsed* record, int64_t base_timestamp) noexcept nogil:
+    """A record, up to its headers. ``too_late``: its timestamp does not fit, which is not looked at until
+    all records have been parsed."""
+    cdef uint64_t folded = 0
+    cdef Fault fault = read_folded(cursor, &folded, 32)
+    if fault != NO_FAULT:
+        return fault
+    if folded & 1:
+        return NEGATIVE_LENGTH
+    # where it should end; this may lie beyond the buffer, so it is compared with and never read
+    record.stop = <const uint8_t*>(<size_t>cursor.at + <size_t>(folded >> 1))
+    # one byte of attributes, unused so far
+    if cursor.end - cursor.at < 2:
+        return CUT_OFF
+    cursor.at += 1
+    fault = read_folded(cursor, &folded, 64)
+    if fault != NO_FAULT:
+        return fault
+    record.too_late = pyklient_add_overflows(base_timestamp, unfold(folded), &record.timestamp)
+    if record.too_late and folded >> 62:
+        return BEYOND_TIME
+    fault = read_folded(cursor, &folded, 32)
+    if fault != NO_FAULT:
+        return fault
+    if folded & 1:
+        return NEGATIVE_DELTA
+    record.delta = <int64_t>(folded >> 1)
+    fault = _bytes(cursor, &record.key, &record.key_size, NEGATIVE_KEY)
+    if fault != NO_FAULT:
+        return fault
+    fault = _bytes(cursor, &record.value, &record.value_size, NEGATIVE_VALUE)
+    if fault != NO_FAULT:
+        return fault
+    return CUT_OFF if cursor.at >= cursor.end else NO_FAULT
+
+
+cdef int _raise(Fault fault) except -1:
+    raise CorruptRecordError(_SENTENCES[fault])
+
+
+_SENTENCES = {
+    CUT_OFF: "a batch ends in the middle of a record",
+    BEYOND_32_BITS: "a number in a record does not fit 32 bits",
+    BEYOND_64_BITS: "a number in a record does not fit 64 bits",
+    BEYOND_TIME: "a timestamp does not fit 64 bits",
+    NEGATIVE_LENGTH: "a record has a negative length",
+    NEGATIVE_DELTA: "a record has a negative offset delta",
+    NEGATIVE_KEY: "a key has a negative length",
+    NEGATIVE_VALUE: "a value has a negative length",
+    NEGATIVE_COUNT: "a record has a negative number of headers",
+    NEGATIVE_NAME: "a header's name has a negative length",
+    NEGATIVE_HEADER: "a header's value has a negative length",
+}
+
+
+cdef inline object _object(const uint8_t* start, Py_ssize_t size):
+    return None if size < 0 else PyBytes_FromStringAndSize(<const char*>start, size)
+
+
+cdef tuple _headers(Cursor* cursor):
+    cdef uint64_t count = 0
+    cdef const uint8_t* start = NULL
+    cdef Py_ssize_t size = 0
+    cdef list headers = []
+    cdef Fault fault = read_folded(cursor, &count, 32)
+    if fault == NO_FAULT and count & 1:
+        fault = NEGATIVE_COUNT
+    count >>= 1
+    while fault == NO_FAULT and count:
+        count -= 1
+        fault = _sized(cursor, &start, &size, NEGATIVE_NAME)
+        if fault != NO_FAULT:
+            break
+        # as the Java client does: a name that is not UTF-8 must not make the record unreadable
+        name = PyUnicode_DecodeUTF8(<const char*>start, size, "replace")
+        fault = _bytes(cursor, &start, &size, NEGATIVE_HEADER)
+        if fault == NO_FAULT:
+            headers.append((name, _object(start, size)))
+    if fault != NO_FAULT:
+        _raise(fault)
+    return tuple(headers)
+
+
+@cython.final
+cdef class _Section:
+    """The records section of one batch, being read. Its buffer is held as long as this lives."""
+
+    cdef Py_buffer view
+    cdef bint held
+    cdef Cursor cursor
+    cdef Parsed record
+    cdef int64_t base_offset
+    cdef int64_t last_delta
+    cdef int64_t base_timestamp
+    cdef int64_t previous
+    cdef bint rising
+    cdef bint in_time
+
+    def __cinit__(self, data, int64_t count, int64_t base_offset, int64_t last_delta, int64_t base_timestamp):
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.held = True
+        if count < 0 or count > self.view.len // 7:
+            raise CorruptRecordError(f"a batch says it holds {count} records in {self.view.len} bytes")
+        self.cursor.at = <const uint8_t*>self.view.buf
+        self.cursor.end = self.cursor.at + self.view.len
+        self.base_offset = base_offset
+        self.last_delta = last_delta
+        self.base_timestamp = base_timestamp
+        self.previous = -1
+        self.rising = True
+        self.in_time = True
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    cdef inline tuple next(self):
+        """Read the next record; its headers, or None where it has none."""
+        cdef Fault fault = _next(&self.cursor, &self.record, self.base_timestamp)
+        if fault != NO_FAULT:
+            _raise(fault)
+        cdef tuple headers = None
+        if self.cursor.at[0]:
+            headers = _headers(&self.cursor)
+        else:
+            self.cursor.at += 1
+        if self.cursor.at != self.record.stop:
+            self._raise_length()
+        self.rising &= self.record.delta > self.previous
+        self.previous = self.record.delta
+        self.in_time &= not self.record.too_late
+        return headers
+
+    cdef int _raise_length(self) except -1:
+        cdef const uint8_t* start = <const uint8_t*>self.view.buf
+        raise CorruptRecordError(
+            f"a record ends at byte {self.cursor.at - start} of its batch, "
+            f"its length says {<int64_t>(<size_t>self.record.stop - <size_t>start)}"
+        )
+
+    cdef int finish(self, int64_t count) except -1:
+        """Check what can be said of all records only."""
+        cdef int64_t last
+        if self.cursor.at != self.cursor.end:
+            raise CorruptRecordError(
+                f"{self.cursor.end - self.cursor.at} bytes follow the last of {count} records"
+            )
+        if not self.rising or self.previous > self.last_delta and count:
+            raise CorruptRecordError(f"the offsets of a batch do not rise within 0 … {self.last_delta}")
+        if count and pyklient_add_overflows(self.base_offset, self.previous, &last):
+            raise CorruptRecordError(f"the offsets of a batch from {self.base_offset} on do not fit 64 bits")
+        if not self.in_time:
+            raise CorruptRecordError("a timestamp does not fit 64 bits")
+        return 0
+
+
+def parse_records(data, int64_t count, int64_t base_offset, int64_t last_delta, int64_t base_timestamp):
+    """The records section of a format-2 batch, decompressed, field by field.
+
+    Raises CorruptRecordError unless *data* is exactly *count* well-formed records, with offsets that rise
+    within 0 … *last_delta*.
+    """
+    cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
+    cdef list offsets = []
+    cdef list timestamps = []
+    cdef list keys = []
+    cdef list values = []
+    cdef dict headers = {}
+    cdef tuple of_one
+    cdef int64_t index
+    for index in range(count):
+        of_one = section.next()
+        if of_one is not None:
+            headers[index] = of_one
+        # unsigned, so that it cannot overflow before it is checked
+        offsets.append(<int64_t>(<uint64_t>base_offset + <uint64_t>section.record.delta))
+        timestamps.append(section.record.timestamp)
+        keys.append(_object(section.record.key, section.record.key_size))
+        values.append(_object(section.record.value, section.record.value_size))
+    section.finish(count)
+    return Columns(offsets, timestamps, keys, values, headers)
+
+
+def parse_messages(
+    data,
+    int64_t count,
+    int64_t base_offset,
+    int64_t last_delta,
+    int64_t base_timestamp,
+    append_time,
+    topic,
+    int32_t partition,
+    int64_t start_offset,
+):
+    """The messages at *start_offset* and above in the records section of a format-2 batch, decompressed.
+
+    *append_time* is what all timestamps are where the broker has set them, else None. Raises as
+    :func:`parse_records`.
+    """
+    cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
+    cdef bint stamped = append_time is not None
+    cdef int64_t stamp = append_time if stamped else 0
+    cdef list messages = None
+    cdef tuple headers
+    cdef tuple no_headers = ()
+    cdef int64_t index
+    cdef int64_t first = 0
+    cdef int64_t offset
+    cdef Message message
+    for index in range(count):
+        headers = section.next()
+        offset = <int64_t>(<uint64_t>base_offset + <uint64_t>section.record.delta)
+        if messages is None:
+            if offset < start_offset:
+                continue
+            first = index
+            messages = PyList_New(count - index)
+        message = Message.__new__(Message)
+        message.topic = topic
+        message.partition = partition
+        message.offset = offset
+        message.timestamp_ms = stamp if stamped else section.record.timestamp
+        message.timestamp_type = stamped
+        message.key = _object(section.record.key, section.record.key_size)
+        message.value = _object(section.record.value, section.record.value_size)
+        message.headers = no_headers if headers is None else headers
+        Py_INCREF(message)
+        PyList_SET_ITEM(messages, index - first, message)
+    section.finish(count)
+    return [] if messages is None else messages
+
+
+# --- encoding
+
+
+cdef struct Draft:
+    # One record before it is written. A key or value is None where its size is -1.
+    uint64_t timestamp
+    uint64_t delta
+    const uint8_t* key
+    Py_ssize_t key_size
+    const uint8_t* value
+    Py_ssize_t value_size
+    const uint8_t* headers
+    Py_ssize_t headers_size
+    Py_ssize_t body_size
+
+
+cdef inline Py_ssize_t _measure(Draft* draft, int64_t timestamp_delta, int64_t offset_delta) noexcept nogil:
+    """Fill in what is missing beside key, value and headers; the bytes that the record will take."""
+    draft.timestamp = fold(timestamp_delta)
+    draft.delta = fold(offset_delta)
+    cdef Py_ssize_t size = 1 + size_of(draft.timestamp) + size_of(draft.delta) + draft.headers_size
+    size += 1 if draft.key_size < 0 else size_of(fold(draft.key_size)) + draft.key_size
+    size += 1 if draft.value_size < 0 else size_of(fold(draft.value_size)) + draft.value_size
+    draft.body_size = size
+    return size_of(fold(size)) + size
+
+
+cdef inline uint8_t* _put_bytes(uint8_t* at, const uint8_t* data, Py_ssize_t size) noexcept nogil:
+    at = put(at, fold(size))
+    if size > 0:
+        memcpy(at, data, <size_t>size)
+        at += size
+    return at
+
+
+cdef inline uint8_t* _put_record(uint8_t* at, const Draft* draft) noexcept nogil:
+    at = put(at, fold(draft.body_size))
+    at[0] = 0
+    at = put(at + 1, draft.timestamp)
+    at = put(at, draft.delta)
+    at = _put_bytes(at, draft.key, draft.key_size)
+    at = _put_bytes(at, draft.value, draft.value_size)
+    memcpy(at, draft.headers, <size_t>draft.headers_size)
+    return at + draft.headers_size
+
+
+cdef const uint8_t* NO_HEADERS = <const uint8_t*>b"\x00"
+
+
+cdef bytes _encoded_headers(headers):
+    """The headers of one record, with their count in front. A header's value may be None, its name not."""
+    cdef Py_ssize_t size = _plain_size(headers)
+    if size < 0:
+        return _any_headers(headers)
+    cdef bytes encoded = PyBytes_FromStringAndSize(NULL, size)
+    cdef uint8_t* at = <uint8_t*>PyBytes_AS_STRING(encoded)
+    at = put(at, fold(len(headers)))
+    cdef Py_ssize_t name_size
+    cdef const char* text
+    for name, value in <tuple>headers if type(headers) is tuple else <list>headers:
+        text = PyUnicode_AsUTF8AndSize(name, &name_size)
+        at = _put_bytes(at, <const uint8_t*>text, name_size)
+        if value is None:
+            at = _put_bytes(at, NULL, -1)
+        else:
+            at = _put_bytes(at, <const uint8_t*>PyBytes_AS_STRING(value), PyBytes_GET_SIZE(value))
+    return encoded
+
+
+cdef Py_ssize_t _plain_size(headers) except -2:
+    """Bytes that they take if they are a list or tuple of what records hold; -1 if not."""
+    if type(headers) is not tuple and type(headers) is not list:
+        return -1
+    cdef Py_ssize_t size = size_of(fold(len(headers)))
+    cdef Py_ssize_t name_size
+    for pair in headers:
+        if type(pair) is not tuple or len(<tuple>pair) != 2:
+            return -1
+        name, value = <tuple>pair
+        if type(name) is not str or not (value is None or type(value) is bytes):
+            return -1
+        PyUnicode_AsUTF8AndSize(name, &name_size)
+        size += size_of(fold(name_size)) + name_size
+        size += 1 if value is None else size_of(fold(PyBytes_GET_SIZE(value))) + PyBytes_GET_SIZE(value)
+    return size
+
+
+cdef bytes _any_headers(headers):
+    """The same of anything that can be taken for headers; raises what Python raises for what cannot."""
+    cdef bytearray encoded = bytearray(_varint(len(headers)))
+    for name, value in headers:
+        text = name.encode()
+        encoded += _varint(len(text))
+        encoded += text
+        encoded += b"\x01" if value is None else _varint(len(value))
+        if value is not None:
+            encoded += value
+    return bytes(encoded)
+
+
+cdef bytes _varint(int64_t number):
+    cdef uint8_t encoded[10]
+    return PyBytes_FromStringAndSize(<const char*>encoded, put(encoded, fold(number)) - encoded)
+
+
+cdef bytes _encode(int64_t timestamp_delta, int64_t offset_delta, key, value, headers):
+    cdef Draft draft
+    cdef Py_buffer key_view, value_view
+    cdef bytes encoded = _encoded_headers(headers) if headers else None
+    cdef bytes record
+    draft.headers = NO_HEADERS if encoded is None else <const uint8_t*>PyBytes_AS_STRING(encoded)
+    draft.headers_size = 1 if encoded is None else PyBytes_GET_SIZE(encoded)
+    _hold(key, &key_view, &draft.key, &draft.key_size)
+    try:
+        _hold(value, &value_view, &draft.value, &draft.value_size)
+        try:
+            record = PyBytes_FromStringAndSize(NULL, _measure(&draft, timestamp_delta, offset_delta))
+            _put_record(<uint8_t*>PyBytes_AS_STRING(record), &draft)
+            return record
+        finally:
+            if value is not None:
+                PyBuffer_Release(&value_view)
+    finally:
+        if key is not None:
+            PyBuffer_Release(&key_view)
+
+
+cdef int _hold(data, Py_buffer* view, const uint8_t** start, Py_ssize_t* size) except -1:
+    start[0] = NULL
+    size[0] = -1
+    if data is not None:
+        PyObject_GetBuffer(data, view, PyBUF_SIMPLE)
+        start[0] = <const uint8_t*>view.buf
+        size[0] = view.len
+    return 0
+
+
+def encode_record(timestamp_delta, offset_delta, key, value, headers=()):
+    """One record of format 2, with its length in front. Deltas count from the batch's base."""
+    return _encode(_wrapped(timestamp_delta), _wrapped(offset_delta), key, value, headers)
+
+
+cdef inline int64_t _wrapped(number) except? -1:
+    """As Java's arithmetic has it: the sum with what it was taken from is right again."""
+    return <int64_t>PyLong_AsUnsignedLongLongMask(number)
+
+
+def encode_records(records, base_timestamp, offset_deltas=None):
+    """A run of ``(timestamp_ms, key, value, headers)`` as the records section of a format-2 batch.
+
+    Offsets count 0, 1, 2 … unless *offset_deltas* says otherwise.
+    """
+    cdef list encoded = []
+    cdef uint64_t base = <uint64_t>_wrapped(base_timestamp)
+    cdef int64_t index = 0
+    if offset_deltas is None:
+        for timestamp, key, value, headers in records:
+            encoded.append(_encode(<int64_t>(<uint64_t>_wrapped(timestamp) - base), index, key, value, headers))
+            index += 1
+    else:
+        for delta, (timestamp, key, value, headers) in zip(offset_deltas, records, strict=True):
+            encoded.append(
+                _encode(<int64_t>(<uint64_t>_wrapped(timestamp) - base), _wrapped(delta), key, value, headers)
+            )
+    return b"".join(encoded)
+
+
+# --- the hash of Kafka's default partitioner
+
+
+cdef inline uint32_t _murmur2(const uint8_t* data, Py_ssize_t size) noexcept nogil:
+    cdef uint32_t value = <uint32_t>0x9747B28C ^ <uint32_t>size
+    cdef uint32_t word
+    cdef Py_ssize_t left = size
+    while left >= 4:
+        word = data[0] | <uint32_t>data[1] << 8 | <uint32_t>data[2] << 16 | <uint32_t>data[3] << 24
+        word *= <uint32_t>0x5BD1E995
+        word = (word ^ word >> 24) * <uint32_t>0x5BD1E995
+        value = value * <uint32_t>0x5BD1E995 ^ word
+        data += 4
+        left -= 4
+    if left:
+        word = data[0]
+        if left > 1:
+            word |= <uint32_t>data[1] << 8
+        if left > 2:
+            word |= <uint32_t>data[2] << 16
+        value = (value ^ word) * <uint32_t>0x5BD1E995
+    value = (value ^ value >> 13) * <uint32_t>0x5BD1E995
+    return (value ^ value >> 15) & <uint32_t>0x7FFFFFFF
+
+
+def murmur2(data):
+    """The hash of Kafka's default partitioner, as the Java client computes it; 0 … 2³¹-1."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    try:
+        return _murmur2(<const uint8_t*>view.buf, view.len)
+    finally:
+        PyBuffer_Release(&view)
+
+
+_LOOPS = reader.Loops(parse_records, parse_messages, make_messages)
+decode = partial(reader.decode, _LOOPS)
+control_type = partial(reader.control_type, _LOOPS)
+
+
+include "_append.pxi"

@@ -1,0 +1,91 @@
+"""A run of messages that knows how far it was read."""
+
+from collections.abc import Iterator
+from itertools import islice
+from operator import length_hint
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pyklient.protocol.records.kernel import Message
+
+__all__ = ["Chunk"]
+
+
+class Chunk:
+    """Messages of one partition, decoded, in order, with the place that reading them has reached.
+
+    Iterating hands out each message once, however often ``iter()`` is called, and runs no Python code per
+    message. Not meant for two readers at a time; any thread may ask for the position, or stop it.
+    """
+
+    __slots__ = (
+        "_count",
+        "_iterator",
+        "_messages",
+        "_stopped_at",
+        "nbytes",
+        "next_offset",
+        "partition",
+        "topic",
+    )
+
+    def __init__(
+        self, topic: str, partition: int, messages: "list[Message]", next_offset: int, nbytes: int
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.next_offset = next_offset
+        """The offset to read on from after this chunk, past control records, gaps and aborted batches."""
+        self.nbytes = nbytes
+        """Bytes of the buffer that this chunk has used up."""
+        self._messages = messages
+        self._count = len(messages)
+        self._iterator: Any = iter(messages)
+        self._stopped_at: tuple[int, int, int] | None = None
+
+    def __iter__(self) -> "Iterator[Message]":
+        iterator: Iterator[Message] = self._iterator
+        return iterator
+
+    def take(self, limit: int) -> "list[Message]":
+        """Up to *limit* more messages."""
+        return list(islice(self._iterator, limit))
+
+    def stop(self) -> None:
+        """Hand out nothing more. The position stays where it is.
+
+        A reader in another thread may still get one message that the position does not count: read
+        again elsewhere, never lost.
+        """
+        if self._stopped_at is None:
+            self._stopped_at = (self.handed, self.position, self.last_handed)
+            self._iterator.__setstate__(self._count)
+
+    # In each of these the iterator is asked first: what a stop has moved is then seen to be stopped.
+
+    @property
+    def handed(self) -> int:
+        """How many messages have been handed out."""
+        handed = self._count - length_hint(self._iterator)
+        return handed if self._stopped_at is None else self._stopped_at[0]
+
+    @property
+    def remaining(self) -> int:
+        """How many messages are still to be handed out; 0 once stopped."""
+        return length_hint(self._iterator)
+
+    @property
+    def position(self) -> int:
+        """The offset of the next message to be handed out; ``next_offset`` when there is none left."""
+        handed = self._count - length_hint(self._iterator)
+        if self._stopped_at is not None:
+            return self._stopped_at[1]
+        return self._messages[handed].offset if handed < self._count else self.next_offset
+
+    @property
+    def last_handed(self) -> int:
+        """The offset of the message handed out last; -1 before the first."""
+        handed = self._count - length_hint(self._iterator)
+        if self._stopped_at is not None:
+            return self._stopped_at[2]
+        return self._messages[handed - 1].offset if handed else -1

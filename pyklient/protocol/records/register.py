@@ -1,0 +1,150 @@
+"""The topics that records can be sent to, and their batches under construction: what both kernels have in
+common of an Appender. Nothing here runs once per record."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from pyklient.protocol.records.outcomes import Desk
+
+if TYPE_CHECKING:
+    from pyklient.protocol.records.kernel import Batch
+
+__all__ = ["BATCH_COST", "LISTENER_COST", "Register"]
+
+BATCH_COST: Final = 1024
+"""Memory that a batch takes beside its records: the objects here and those that carry it to the broker."""
+
+LISTENER_COST: Final = 400
+"""Memory of a Delivery that a callback keeps alive, its place in the batch, and a closure: most are one."""
+
+
+class Register:
+    """Half of an Appender. The kernel's half takes records in.
+
+    Both halves may run at the same time in different threads, where the kernel's takes no lock: so a batch
+    is closed before anybody else gets it, and the numbers of partitions that the kernel finds here are to
+    be checked by it.
+    """
+
+    OVERHEAD: Final = BATCH_COST + LISTENER_COST
+    """What is charged beside its bytes for a record that begins a batch and has a callback."""
+
+    # The kernel's half has these, as it looks at them for each record.
+    limit: int
+    """Memory above which ``send`` declines. Lowered while somebody waits for memory, so that nobody
+    overtakes."""
+    _taken: int
+    _freed: int
+    _known: dict[str, Any]
+    _topics: dict[str, Any]
+
+    def __init__(
+        self,
+        desk: Desk,
+        batch_size: int,
+        new_topic: Callable[[int], Any],
+        new_batch: "Callable[[Desk, str, int, float], Batch]",
+    ) -> None:
+        self._desk = desk
+        self._lock = desk.lock
+        self._batch_size = batch_size
+        self._new_topic = new_topic
+        self._new_batch = new_batch
+
+    @property
+    def used(self) -> int:
+        """Memory charged for batches that are not done yet."""
+        return self._taken - self._freed
+
+    def know(self, topic: str, partitions: int) -> None:
+        """*topic* has so many partitions: it is new here, or has grown, or was made again with fewer."""
+        with self._lock:
+            known = self._known.get(topic) or self._new_topic(self._batch_size)
+            _close(known.batches, partitions)
+            known.batches += [None] * (partitions - len(known.batches))
+            known.count = partitions
+            known.sticky = min(known.sticky, partitions - 1)
+            self._known[topic] = known
+
+    def forget(self, topic: str) -> None:
+        """*topic* is gone; its batches under construction take no more records."""
+        with self._lock:
+            known = self._known.pop(topic, None)
+            if known is not None:
+                _close(known.batches, 0)
+
+    def topics(self) -> list[str]:
+        """The topics it knows."""
+        return list(self._known)
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions *topic* has; 0 where it is not known."""
+        known = self._known.get(topic)
+        return 0 if known is None else int(known.count)
+
+    def sticky(self, topic: str) -> int:
+        """Where records of *topic* without a key go at the moment."""
+        known = self._known.get(topic)
+        return 0 if known is None else int(known.sticky)
+
+    def stick(self, topic: str, partition: int) -> None:
+        """Records of *topic* without a key go to *partition* from now on."""
+        with self._lock:
+            known = self._known.get(topic)
+            if known is not None and partition < known.count:
+                known.sticky = partition
+
+    def current(self, topic: str, partition: int) -> "Batch | None":
+        """The batch under construction."""
+        known = self._known.get(topic)
+        if known is None or partition >= known.count:
+            return None
+        batch: Batch | None = known.batches[partition]
+        return batch
+
+    def open(self, topic: str, partition: int, created: float) -> "Batch | None":
+        """Close the batch under construction and begin another, which is charged for. None where the topic
+        has no such partition (any more)."""
+        with self._lock:
+            known = self._known.get(topic)
+            if known is None or partition >= known.count:
+                return None
+            before = known.batches[partition]
+            if before is not None:
+                before.closed = True
+            batch = self._new_batch(self._desk, topic, partition, created)
+            known.batches[partition] = batch
+            self._freed -= BATCH_COST
+            return batch
+
+    def take(self, batch: "Batch") -> None:
+        """Close *batch*: its bytes do not change any more, and belong to the caller."""
+        with self._lock:
+            batch.closed = True
+            if self.current(batch.topic, batch.partition) is batch:
+                self._known[batch.topic].batches[batch.partition] = None
+
+    def shrink(self, topic: str, batch_size: int) -> None:
+        """Batches of *topic* have *batch_size* bytes of records at most from now on, if that is less."""
+        with self._lock:
+            known = self._known.get(topic)
+            if known is not None:
+                known.batch_size = min(known.batch_size, batch_size)
+
+    def release(self, amount: int) -> None:
+        """Memory that is free again."""
+        with self._lock:
+            self._freed = min(self._freed + amount, self._taken)
+
+    def shut(self) -> None:
+        """Decline every ``send`` from now on. Takes no lock: it must work in the child of a fork."""
+        self._topics = {}
+
+
+def _close(batches: "list[Batch | None]", first: int) -> None:
+    """Close the batches of the partitions from *first* on. Their places stay, for a ``send`` that has just
+    looked the topic up."""
+    for number, batch in enumerate(batches[first:], first):
+        if batch is not None:
+            batch.closed = True
+            batches[number] = None
