@@ -35,7 +35,8 @@ __all__ = ["Lane"]
 Place = tuple[int, int]
 
 _BATCHES_REMEMBERED = 5
-"""Batches of a producer that the broker remembers for each partition, to tell one that is sent again."""
+"""Batches of a producer that the broker remembers for each partition, to tell one that is sent again. What
+is not confirmed must stay among them, also where later ones are confirmed before it."""
 
 
 class Lane:
@@ -93,8 +94,10 @@ class Lane:
             return not self._flying and now >= self._rest_until
         if not self._waiting or self._gap is not None or self._doubt is not None:
             return False
-        if self.sequences is not None and len(self._flying) >= (_BATCHES_REMEMBERED if self._known else 1):
-            return False
+        if self.sequences is not None and self._flying:
+            since_oldest = self._sealed - self._flying[0].order + 1
+            if since_oldest >= (_BATCHES_REMEMBERED if self._known else 1):
+                return False
         head = self._waiting[0]
         return head.closed or head.created + self._linger <= now
 
