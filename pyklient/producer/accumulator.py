@@ -96,7 +96,7 @@ class Accumulator:
         self.begun: deque[Batch] = deque()
         """Batches that the sender has not seen yet, in the order in which they were begun."""
         self.filled: deque[Batch] = deque()
-        """Batches that are full while their partition has no newer one."""
+        """Batches that are due while their partition has no newer one."""
         self._limits = limits
         self._clocks = clocks
         self._fields = fields
@@ -270,6 +270,7 @@ class Accumulator:
         try:
             self._waiting.append(ticket)
             self.appender.limit = 0
+            self._hurry()
             while self._waiting[0] is not ticket or not self._has_room(record, memory):
                 remaining = deadline - self._clocks.monotonic()
                 if remaining <= 0:
@@ -286,6 +287,14 @@ class Accumulator:
                 self._freed.notify_all()
             else:
                 self.appender.limit = memory
+
+    def _hurry(self) -> None:
+        """With the border held: memory is short, so no batch lingers any longer."""
+        for batch in self._unfinished:
+            if not batch.closed:
+                self.appender.take(batch)
+                self.filled.append(batch)
+        self._wake(self._clocks.monotonic())
 
     def _append(
         self,

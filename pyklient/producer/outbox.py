@@ -213,9 +213,11 @@ class Outbox:
                 timeout=self._terms.timeout,
                 expects_reply=self._terms.acks != 0,
             )
-        except KafkaError as error:
-            self._broken = (shipment.connection_number, error)
-            self._counter.post(partial(self._counter.unsent, self, shipment, error))
+        except Exception as error:
+            # Whatever it is, the records it happened to must hear of it.
+            failure = error if isinstance(error, KafkaError) else KafkaError(f"cannot be sent: {error!r}")
+            self._broken = (shipment.connection_number, failure)
+            self._counter.post(partial(self._counter.unsent, self, shipment, failure))
             return
         answer.add_done_callback(partial(self._answered, shipment))
 

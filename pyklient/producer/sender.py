@@ -78,7 +78,7 @@ class Sender:
 
     def is_current(self) -> bool:
         """Whether the caller runs on this thread."""
-        return threading.get_ident() == self._thread.ident
+        return threading.current_thread() is self._thread
 
     def post(self, item: Callable[[], None]) -> None:
         """Have *item* called on the thread; from any thread."""

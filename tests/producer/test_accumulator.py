@@ -251,6 +251,18 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
     assert border.accumulator.appender.limit == 20_000
 
 
+def test_nothing_lingers_while_somebody_waits_for_memory() -> None:
+    border = Border(LIMITS._replace(batch_size=1_000_000, linger=3_600.0), clicks=3)
+    for partition in range(3):
+        border.send("clicks", bytes(1_000), partition=partition)
+    fill(border)
+    border.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+    with pytest.raises(BufferFullError):
+        border.send("clicks", bytes(1_000))
+    assert all(batch.closed for batch in border.accumulator.unfinished())
+    assert set(border.accumulator.filled) == set(border.accumulator.begun)
+
+
 def test_all_memory_comes_back() -> None:
     border = Border()
     for _ in range(20):

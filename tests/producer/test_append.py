@@ -330,7 +330,14 @@ def test_failures_are_unseen_until_somebody_looks() -> None:
     report = bench.ledger.report()
     assert report is not None
     assert report.count == 3
-    sent[2].exception(0)
+    later = bench.open()
+    bench.appender.send("clicks", b"x")
+    later.settle(0, 1, -1, -1, KafkaError("lost later"))
+    sent[2].exception(0)  # reported already, so this strikes nothing out
+    report = bench.ledger.report()
+    assert report is not None
+    assert report.count == 1
+    assert "lost later" in str(report)
     assert bench.ledger.report() is None
 
 

@@ -52,6 +52,14 @@ def test_flush_waits_for_everything_that_was_sent_and_does_not_linger(broker: Pr
         producer.flush(10)
 
 
+def test_a_small_memory_and_a_long_linger_do_not_block_each_other(broker: ProduceBroker) -> None:
+    with producing(broker, linger_ms=60_000, delivery_timeout_ms=120_000, buffer_memory=50_000) as producer:
+        for number in range(1_000):
+            producer.send(TOPIC, b"%0200d" % number)
+        producer.flush(10)
+    assert len(broker.stored[0]) == 1_000
+
+
 def test_a_flush_that_takes_too_long_says_so_and_the_records_go_on(broker: ProduceBroker) -> None:
     go_on = threading.Event()
     broker.faults.append(lambda request: go_on.wait(10) and None)
@@ -209,6 +217,26 @@ def test_closing_from_a_callback_ends_the_producer(broker: ProduceBroker) -> Non
     assert delivery.result(10).offset == 0
     wait_until(lambda: own_threads() == [])
     producer.close()
+
+
+def test_a_sender_that_crashes_takes_its_records_with_it_and_says_so(
+    broker: ProduceBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    broker.faults.append(LoseAnswer(SILENCE))
+    producer = broker.producer(batch_size=0)
+    sent = [producer.send(TOPIC, b"x") for _ in range(9)]
+    producer._sender.post(fail)
+    for delivery in sent:
+        with pytest.raises(KafkaError, match="ZeroDivisionError"):
+            delivery.result(10)
+    with pytest.raises(KafkaError, match="ZeroDivisionError"):
+        producer.send(TOPIC, b"x")
+    producer.close()
+    assert own_threads() == []
+    assert "nobody foresaw" in caplog.text
 
 
 def test_several_threads_may_close_at_once(broker: ProduceBroker) -> None:

@@ -16,23 +16,23 @@ PROGRAM = """
 import re, resource, sys
 from pyklient.errors import BufferFullError
 from pyklient.producer.producer import Producer
-def peak():
+def memory(which):
     # What getrusage tells on Linux is inherited from the process that started this one.
     try:
         with open("/proc/self/status") as status:
-            return int(re.search(r"VmHWM:\\s+(\\d+)", status.read())[1]) * 1024
+            return int(re.search(which + r":\\s+(\\d+)", status.read())[1]) * 1024
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 producer = Producer(sys.argv[1], buffer_memory={buffer}, max_block_ms=200)
 producer.send({topic!r}, b"first").result(30)
-before, sent = peak(), 0
+before, sent = memory('VmRSS'), 0
 try:
     while True:
         {send}
         sent += 1
 except BufferFullError:
     pass
-print(sent, peak() - before, flush=True)
+print(sent, memory('VmHWM') - before, flush=True)
 producer._close(0)
 """
 

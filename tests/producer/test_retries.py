@@ -172,6 +172,33 @@ def test_a_record_fails_in_time_while_its_request_is_still_unanswered(broker: Pr
     assert broker.stored[0] == [b"x", b"y"]
 
 
+def test_an_answer_that_comes_after_the_record_has_failed_changes_nothing(broker: ProduceBroker) -> None:
+    seen_to_fail = threading.Event()
+    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS), lambda request: seen_to_fail.wait(5) and None])
+    options = {"request_timeout_ms": 900, "delivery_timeout_ms": 1_000, "retry_backoff_ms": 300}
+    with producing(broker, linger_ms=0, retry_backoff_max_ms=300, **options) as producer:
+        late = producer.send(TOPIC, b"x")
+        assert isinstance(late.exception(10), KafkaTimeoutError)
+        seen_to_fail.set()
+        assert producer.send(TOPIC, b"y").result(10).offset == 1
+        assert isinstance(late.exception(0), KafkaTimeoutError)
+        wait_until(lambda: producer._accumulator.appender.used == 0)
+    assert broker.stored[0] == [b"x", b"y"]
+    assert [(one.epoch, one.sequence) for one in broker.seen] == [(0, 0), (0, 0), (0, 1)]
+
+
+def test_a_broker_that_comes_back_older_gets_the_older_format() -> None:
+    new = {key: request.versions for key, request in REQUESTS.items()}
+    old = {**new, ProduceRequest.api_key: (0, 2)}
+    with ProduceBroker(versions=new) as broker:
+        broker.faults.append(lambda request: broker._versions.update(old) or LoseAnswer(HANG_UP))
+        with producing(broker, acks=1) as producer:
+            producer.send(TOPIC, b"x", timestamp_ms=17).result(10)
+            assert producer.send(TOPIC, b"y").result(10)
+    assert [one.batch.magic for one in broker.seen] == [2, 1, 1]
+    assert broker.seen[1].batch.records()[0].timestamp_ms == 17
+
+
 def test_a_new_leader_is_found_by_asking_for_metadata() -> None:
     with ProduceBroker(node_id=1) as old, ProduceBroker(node_id=2) as new:
         old.peers = [new]
