@@ -321,9 +321,13 @@ class Connection:
         now = time.monotonic()
         with self._state:
             first = min(self._waiting.values(), key=_deadline_of, default=None)
+            if first is None and now - self._last_used >= self._max_idle:
+                # Here and now, so that no request gets in between.
+                self._failure = ClosedError(
+                    f"the connection to {self.endpoint} was idle for {self._max_idle:.0f} s"
+                )
+        self._raise_failure()
         if first is None:
-            if now - self._last_used >= self._max_idle:
-                raise ClosedError(f"the connection to {self.endpoint} was idle for {self._max_idle:.0f} s")
             return TICK
         if first.deadline <= now:
             raise self._timed_out(first.name, first.timeout)

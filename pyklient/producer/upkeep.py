@@ -122,8 +122,8 @@ class Upkeep:
             metadata = self._client.refresh_metadata(
                 topics, self._timeout, allow_auto_create=allow_auto_create
             )
-        except KafkaError as error:
-            failure = error
+        except Exception as error:
+            failure = _as_kafka_error(error)
         self._post(partial(self._learned, metadata, failure))
 
     def _ask_producer_id(self) -> None:
@@ -136,6 +136,11 @@ class Upkeep:
             if response.error_code:
                 raise broker_error(response.error_code, "asking for a producer id")
             producer_id = (response.producer_id, response.producer_epoch)
-        except KafkaError as error:
-            failure = error
+        except Exception as error:
+            failure = _as_kafka_error(error)
         self._post(partial(self._identified, producer_id, failure))
+
+
+def _as_kafka_error(error: Exception) -> KafkaError:
+    """Whatever it is, the sender must hear of it: it asks again only when the last question has ended."""
+    return error if isinstance(error, KafkaError) else KafkaError(f"asking a broker has failed: {error!r}")
