@@ -36,6 +36,10 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "kernel" in metafunc.fixturenames:
+        from tests.protocol.records.kernels import KERNELS
+
+        metafunc.parametrize("kernel", KERNELS, ids=[each.name for each in KERNELS])
     if "any_broker" not in metafunc.fixturenames:
         return
     chosen = _chosen(metafunc.config)

@@ -12,7 +12,8 @@ from pyklient.errors import KafkaError, KafkaTimeoutError, broker_error
 from pyklient.model import RecordMetadata
 from pyklient.producer.ledger import Ledger
 from pyklient.protocol.records import batch_header, iter_batches
-from pyklient.protocol.records.kernel import Appender, Batch, Delivery, murmur2
+from pyklient.protocol.records import kernel as in_use
+from pyklient.protocol.records.kernel import Batch, Delivery
 
 PLENTY = 1 << 30
 
@@ -20,11 +21,13 @@ PLENTY = 1 << 30
 class Bench:
     """An Appender with a clock that stands still and a note of what it declined."""
 
-    def __init__(self, *, plain: bool = True, batch_size: int = 10_000, limit: int = PLENTY) -> None:
+    def __init__(
+        self, kernel: Any, *, plain: bool = True, batch_size: int = 10_000, limit: int = PLENTY
+    ) -> None:
         self.now_ms = 1_000_000
         self.declined: list[tuple[Any, ...]] = []
         self.ledger = Ledger(threading.Lock(), lambda: False)
-        self.appender = Appender(
+        self.appender = kernel.Appender(
             self._decline,
             self.ledger,
             lambda: self.now_ms * 1_000_000,
@@ -32,13 +35,13 @@ class Bench:
             batch_size=batch_size,
             limit=limit,
         )
-        self._elsewhere = Batch(self.ledger, "elsewhere", 0, 0.0)
-        self.nowhere = Delivery(self._elsewhere, 0, 0)
+        self._elsewhere = kernel.Batch(self.ledger, "elsewhere", 0, 0.0)
+        self.nowhere: Delivery = kernel.Delivery(self._elsewhere, 0, 0)
 
     def open(self, partitions: int = 1, topic: str = "clicks") -> Batch:
         """A topic with a batch under construction in each partition; the first of them."""
         self.appender.know(topic, partitions)
-        batches = [self.appender.open(topic, number, 0.0) for number in range(partitions)]
+        batches: list[Batch | None] = [self.appender.open(topic, number, 0.0) for number in range(partitions)]
         assert batches[0] is not None
         return batches[0]
 
@@ -68,9 +71,10 @@ rows = st.tuples(st.integers(0, (1 << 62)), blobs, blobs, headers)
 
 @given(st.lists(rows, min_size=1, max_size=30))
 def test_what_is_appended_is_what_a_reader_finds(
+    kernel: Any,
     given_rows: list[tuple[int, bytes | None, bytes | None, list[tuple[str, bytes | None]]]],
 ) -> None:
-    bench = Bench(batch_size=1 << 20)
+    bench = Bench(kernel, batch_size=1 << 20)
     batch = bench.open()
     for time_ms, key, value, pairs in given_rows:
         delivery = bench.appender.send("clicks", value, key, 0, time_ms, pairs)
@@ -80,8 +84,8 @@ def test_what_is_appended_is_what_a_reader_finds(
     assert batch.max_timestamp == max(row[0] for row in given_rows)
 
 
-def test_batches_of_very_many_small_records_are_read_back() -> None:
-    bench = Bench(batch_size=1 << 24)
+def test_batches_of_very_many_small_records_are_read_back(kernel: Any) -> None:
+    bench = Bench(kernel, batch_size=1 << 24)
     batch = bench.open()
     for number in range(70_000):
         bench.appender.send("clicks", b"%d" % number, None if number % 2 else b"k")
@@ -90,8 +94,8 @@ def test_batches_of_very_many_small_records_are_read_back() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 4_095, 4_096, 8_191, 8_192, 100_000])
 @pytest.mark.parametrize("key", [None, b"", b"k", bytes(4_096)])
-def test_sizes_on_both_sides_of_each_border_are_read_back(size: int, key: bytes | None) -> None:
-    bench = Bench(batch_size=1 << 24)
+def test_sizes_on_both_sides_of_each_border_are_read_back(kernel: Any, size: int, key: bytes | None) -> None:
+    bench = Bench(kernel, batch_size=1 << 24)
     batch = bench.open()
     for delta in (0, 1, 1_023, 1_024, 1 << 40):
         bench.appender.send("clicks", bytes(size), key, None, 1_000 + delta)
@@ -100,8 +104,8 @@ def test_sizes_on_both_sides_of_each_border_are_read_back(size: int, key: bytes 
     ]
 
 
-def test_a_record_without_a_time_gets_the_clocks() -> None:
-    bench = Bench()
+def test_a_record_without_a_time_gets_the_clocks(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     for _ in range(3):
         bench.appender.send("clicks", b"x")
@@ -109,8 +113,8 @@ def test_a_record_without_a_time_gets_the_clocks() -> None:
     assert [time_ms for time_ms, _, _, _ in records_of(batch)] == [1_000_000, 1_000_007, 1_000_014]
 
 
-def test_a_clock_that_goes_back_is_no_trouble() -> None:
-    bench = Bench()
+def test_a_clock_that_goes_back_is_no_trouble(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     for time_ms in (500, 100, 900):
         bench.appender.send("clicks", b"x", None, None, time_ms)
@@ -142,8 +146,10 @@ def test_a_clock_that_goes_back_is_no_trouble() -> None:
         pytest.param(("clicks", b"x", None, None, None, [("\ud800", b"")]), id="a name that is no text"),
     ],
 )
-def test_what_is_no_plain_record_is_declined_and_leaves_nothing_behind(arguments: tuple[Any, ...]) -> None:
-    bench = Bench()
+def test_what_is_no_plain_record_is_declined_and_leaves_nothing_behind(
+    kernel: Any, arguments: tuple[Any, ...]
+) -> None:
+    bench = Bench(kernel)
     batch = bench.open(partitions=2)
     used = bench.appender.used
     assert bench.appender.send(*arguments) is bench.nowhere
@@ -151,28 +157,28 @@ def test_what_is_no_plain_record_is_declined_and_leaves_nothing_behind(arguments
     assert (batch.count, bench.appender.used) == (0, used)
 
 
-def test_everything_is_declined_where_encoders_are_needed_and_after_the_end() -> None:
-    bench = Bench(plain=False)
+def test_everything_is_declined_where_encoders_are_needed_and_after_the_end(kernel: Any) -> None:
+    bench = Bench(kernel, plain=False)
     bench.open()
     assert bench.appender.send("clicks", b"x") is bench.nowhere
-    bench = Bench()
+    bench = Bench(kernel)
     bench.open()
     bench.appender.shut()
     assert bench.appender.send("clicks", b"x") is bench.nowhere
 
 
-def test_keys_choose_partitions_as_javas_client_does() -> None:
-    bench = Bench()
+def test_keys_choose_partitions_as_javas_client_does(kernel: Any) -> None:
+    bench = Bench(kernel)
     bench.open(partitions=7)
     keys = [b"", b"a", b"user-1", "schlüssel".encode(), bytes(100)]
     for key in keys:
-        assert bench.appender.send("clicks", b"x", key).partition == murmur2(key) % 7
-    assert murmur2(b"21") == -973932308 & 0x7FFFFFFF
-    assert murmur2(b"foobar") == -790332482 & 0x7FFFFFFF
+        assert bench.appender.send("clicks", b"x", key).partition == kernel.murmur2(key) % 7
+    assert kernel.murmur2(b"21") == -973932308 & 0x7FFFFFFF
+    assert kernel.murmur2(b"foobar") == -790332482 & 0x7FFFFFFF
 
 
-def test_records_without_a_key_stick_to_one_partition() -> None:
-    bench = Bench()
+def test_records_without_a_key_stick_to_one_partition(kernel: Any) -> None:
+    bench = Bench(kernel)
     bench.open(partitions=3)
     bench.appender.stick("clicks", 2)
     assert {bench.appender.send("clicks", b"x").partition for _ in range(10)} == {2}
@@ -180,8 +186,8 @@ def test_records_without_a_key_stick_to_one_partition() -> None:
     assert bench.appender.sticky("clicks") == 2
 
 
-def test_a_full_batch_declines_and_a_first_record_may_be_larger_once_it_is_checked() -> None:
-    bench = Bench(batch_size=100)
+def test_a_full_batch_declines_and_a_first_record_may_be_larger_once_it_is_checked(kernel: Any) -> None:
+    bench = Bench(kernel, batch_size=100)
     batch = bench.open()
     assert bench.appender.send("clicks", bytes(500)) is bench.nowhere
     assert bench.appender.append("clicks", 0, bytes(500), None, 7, (), None, PLENTY) is not None
@@ -193,8 +199,8 @@ def test_a_full_batch_declines_and_a_first_record_may_be_larger_once_it_is_check
     assert bench.appender.send("clicks", b"x") is not bench.nowhere
 
 
-def test_memory_is_charged_until_it_is_released() -> None:
-    bench = Bench(limit=5_000)
+def test_memory_is_charged_until_it_is_released(kernel: Any) -> None:
+    bench = Bench(kernel, limit=5_000)
     batch = bench.open()
     before = bench.appender.used
     while bench.appender.send("clicks", bytes(100)) is not bench.nowhere:
@@ -206,8 +212,8 @@ def test_memory_is_charged_until_it_is_released() -> None:
     assert bench.appender.send("clicks", bytes(100)) is not bench.nowhere
 
 
-def test_a_callback_is_charged_for() -> None:
-    bench = Bench()
+def test_a_callback_is_charged_for(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     bench.appender.send("clicks", b"x")
     plain = batch.charged
@@ -215,8 +221,8 @@ def test_a_callback_is_charged_for() -> None:
     assert batch.charged - plain > 100
 
 
-def test_many_values_are_taken_until_one_does_not_fit() -> None:
-    bench = Bench(batch_size=150)
+def test_many_values_are_taken_until_one_does_not_fit(kernel: Any) -> None:
+    bench = Bench(kernel, batch_size=150)
     batch = bench.open()
     values: list[Any] = [b"%025d" % number for number in range(10)]
     assert bench.appender.append_many("clicks", None, values, 2) == (batch, 0, 4)
@@ -229,8 +235,8 @@ def test_many_values_are_taken_until_one_does_not_fit() -> None:
     assert bench.appender.append_many("other", 0, values, 0) is None
 
 
-def test_a_taken_batch_gets_no_more_records() -> None:
-    bench = Bench()
+def test_a_taken_batch_gets_no_more_records(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     bench.appender.send("clicks", b"x")
     bench.appender.take(batch)
@@ -239,8 +245,8 @@ def test_a_taken_batch_gets_no_more_records() -> None:
     assert batch.closed
 
 
-def test_a_topic_that_shrinks_or_goes_closes_its_batches() -> None:
-    bench = Bench()
+def test_a_topic_that_shrinks_or_goes_closes_its_batches(kernel: Any) -> None:
+    bench = Bench(kernel)
     bench.open(partitions=3)
     kept, gone = bench.appender.current("clicks", 0), bench.appender.current("clicks", 2)
     bench.appender.know("clicks", 2)
@@ -254,8 +260,8 @@ def test_a_topic_that_shrinks_or_goes_closes_its_batches() -> None:
     assert bench.appender.send("clicks", b"x") is bench.nowhere
 
 
-def test_an_interrupted_append_does_not_count() -> None:
-    bench = Bench()
+def test_an_interrupted_append_does_not_count(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     bench.appender.send("clicks", b"one")
     batch.records += b"half a rec"
@@ -264,8 +270,8 @@ def test_an_interrupted_append_does_not_count() -> None:
     assert [value for _, _, value, _ in records_of(batch)] == [b"one", b"two"]
 
 
-def test_a_batch_tells_each_record_its_own_outcome() -> None:
-    bench = Bench()
+def test_a_batch_tells_each_record_its_own_outcome(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     sent = [bench.appender.send("clicks", b"x", None, None, 50 + number) for number in range(6)]
     assert not any(delivery.done() for delivery in sent)
@@ -284,8 +290,8 @@ def test_a_batch_tells_each_record_its_own_outcome() -> None:
     assert bench.ledger.report() is None
 
 
-def test_what_is_left_of_a_batch_can_be_failed() -> None:
-    bench = Bench()
+def test_what_is_left_of_a_batch_can_be_failed(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     sent = [bench.appender.send("clicks", b"x", None, None, None, None, print) for _ in range(6)]
     batch.settle(2, 3, 10, -1, None)
@@ -297,8 +303,8 @@ def test_what_is_left_of_a_batch_can_be_failed() -> None:
     assert untouched.done
 
 
-def test_waiting_ends_with_the_outcome_or_the_time() -> None:
-    bench = Bench()
+def test_waiting_ends_with_the_outcome_or_the_time(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     delivery = bench.appender.send("clicks", b"x")
     with pytest.raises(KafkaTimeoutError, match="clicks-0"):
@@ -317,8 +323,8 @@ def test_waiting_ends_with_the_outcome_or_the_time() -> None:
     assert [one.offset for one in found] == [3] * 5
 
 
-def test_failures_are_unseen_until_somebody_looks() -> None:
-    bench = Bench()
+def test_failures_are_unseen_until_somebody_looks(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     sent = [bench.appender.send("clicks", b"x") for _ in range(5)]
     with pytest.raises(KafkaTimeoutError):
@@ -341,19 +347,19 @@ def test_failures_are_unseen_until_somebody_looks() -> None:
     assert bench.ledger.report() is None
 
 
-def test_deliveries_are_compared_by_record() -> None:
-    bench = Bench()
+def test_deliveries_are_compared_by_record(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     first, second = bench.appender.send("clicks", b"x"), bench.appender.send("clicks", b"x")
-    assert first == Delivery(batch, 0, 0)
-    assert hash(first) == hash(Delivery(batch, 0, 0))
+    assert first == kernel.Delivery(batch, 0, 0)
+    assert hash(first) == hash(kernel.Delivery(batch, 0, 0))
     assert first != second
     assert first != 0
     assert (first.topic, first.partition, first.place) == ("clicks", 0, (batch, 0))
 
 
 def test_a_delivery_travels_in_a_pickle_once_its_outcome_is_known() -> None:
-    bench = Bench()
+    bench = Bench(in_use)
     batch = bench.open()
     sent = [bench.appender.send("clicks", b"x", None, None, 50 + number) for number in range(4)]
     with pytest.raises(TypeError, match="result"):
@@ -374,8 +380,8 @@ def test_a_delivery_travels_in_a_pickle_once_its_outcome_is_known() -> None:
     assert b"_batch_py" not in pickle.dumps(sent[0])
 
 
-def test_each_who_asks_gets_an_exception_of_their_own() -> None:
-    bench = Bench()
+def test_each_who_asks_gets_an_exception_of_their_own(kernel: Any) -> None:
+    bench = Bench(kernel)
     batch = bench.open()
     delivery = bench.appender.send("clicks", b"x")
     error = KafkaError("lost")
@@ -389,8 +395,8 @@ def test_each_who_asks_gets_an_exception_of_their_own() -> None:
     assert isinstance(first.__cause__, OSError)
 
 
-def test_threads_do_not_tear_records_apart() -> None:
-    bench = Bench(batch_size=1 << 30)
+def test_threads_do_not_tear_records_apart(kernel: Any) -> None:
+    bench = Bench(kernel, batch_size=1 << 30)
     batch = bench.open()
 
     def send(letter: bytes) -> None:

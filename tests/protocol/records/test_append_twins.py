@@ -215,7 +215,6 @@ def test_any_course_of_things_is_the_same(course: list[tuple[Any, ...]], ends_sh
     assert python.state() == compiled.state()
 
 
-@pytest.mark.parametrize("kernel", KERNELS, ids=["python", "compiled"])
 class TestEach:
     def test_arguments_go_by_position_or_by_name_and_are_declined_as_they_came(self, kernel: Any) -> None:
         bench = Bench(kernel)

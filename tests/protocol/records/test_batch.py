@@ -1,5 +1,7 @@
 """Batches by their headers: facts, order, gaps, ends of buffers, and what cannot be written."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +19,6 @@ from pyklient.protocol.records import (
     encode_batch,
     iter_batches,
 )
-from pyklient.protocol.records.kernel import encode_records
 from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES, batches_of, new_records
 
 
@@ -54,8 +55,8 @@ def test_offsets_with_gaps_survive(records: list[NewRecord], data: st.DataObject
     assert batch.next_offset == 101 + deltas[-1]
 
 
-def test_a_compacted_batch_keeps_its_base_and_its_end() -> None:
-    payload = encode_records([(7, None, b"kept", ())], 7, [4])
+def test_a_compacted_batch_keeps_its_base_and_its_end(kernel: Any) -> None:
+    payload = kernel.encode_records([(7, None, b"kept", ())], 7, [4])
     header = batch_header(
         payload, count=1, base_timestamp=7, max_timestamp=9, base_offset=10, last_offset_delta=8
     )

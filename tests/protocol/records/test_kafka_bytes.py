@@ -20,7 +20,6 @@ from pyklient.protocol.records import (
     encode_batch,
     iter_batches,
 )
-from pyklient.protocol.records.kernel import decode, murmur2
 from tests.protocol.records.oracle import KAFKAS, RecordsOracle, Refused
 from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES
 
@@ -99,13 +98,13 @@ def test_kafka_reads_what_we_write(magic: int, codec: Compression, oracle: Recor
 @pytest.mark.parametrize(("magic", "codec"), ALLOWED, ids=_ids)
 @pytest.mark.parametrize("timestamp_type", [CREATE_TIME, LOG_APPEND_TIME])
 def test_we_read_what_kafka_writes(
-    magic: int, codec: Compression, timestamp_type: int, oracle: RecordsOracle
+    kernel: Any, magic: int, codec: Compression, timestamp_type: int, oracle: RecordsOracle
 ) -> None:
     kind = timestamp_type if magic else NO_TIMESTAMP_TYPE
     written = oracle.write(samples(magic), magic=magic, compression=codec, base_offset=7, timestamp_type=kind)
     found = oracle.read(written)
     assert ours(written) == found
-    messages = decode(written, "t", 0, 0).take(100)
+    messages = kernel.decode(written, "t", 0, 0).take(100)
     assert [(m.offset, m.timestamp_ms, m.key, m.value, m.headers) for m in messages] == [
         (r["offset"], r["timestamp"], r["key"], r["value"], r["headers"])
         for batch in found
@@ -181,7 +180,9 @@ def test_more_records_than_two_bytes_can_count_are_the_same_bytes(oracle: Record
     assert [record.value for record in batch.records()] == [record.value for record in records]
 
 
-def test_kafkas_transaction_markers_are_recognised_and_passed_over(oracle: RecordsOracle) -> None:
+def test_kafkas_transaction_markers_are_recognised_and_passed_over(
+    kernel: Any, oracle: RecordsOracle
+) -> None:
     transaction = oracle.write(
         SAMPLES, base_offset=0, producer_id=9, producer_epoch=0, transactional=True, base_sequence=0
     )
@@ -191,7 +192,7 @@ def test_kafkas_transaction_markers_are_recognised_and_passed_over(oracle: Recor
         batch.verify()
         assert (batch.is_control, batch.is_transactional, batch.control_type) == (True, True, int(commit))
         aborted = AbortedTransactions([] if commit else [(9, 0)])
-        chunk = decode(transaction + marker, "t", 0, 0, aborted=aborted)
+        chunk = kernel.decode(transaction + marker, "t", 0, 0, aborted=aborted)
         assert chunk.next_offset == len(SAMPLES) + 1
         assert len(chunk.take(100)) == (len(SAMPLES) if commit else 0)
 
@@ -222,8 +223,8 @@ def test_conversion_for_old_consumers_is_kafkas(
     )
 
 
-def test_murmur2_is_kafkas(oracle: RecordsOracle) -> None:
+def test_murmur2_is_kafkas(kernel: Any, oracle: RecordsOracle) -> None:
     random = Random(2)
     keys = [random.randbytes(random.randrange(40)) for _ in range(2000)]
     keys += [bytes(size) for size in range(20)] + [b"\xff" * size for size in range(20)]
-    assert [murmur2(key) for key in keys] == oracle.murmur2(keys)
+    assert [kernel.murmur2(key) for key in keys] == oracle.murmur2(keys)

@@ -7,6 +7,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from time import monotonic
 from typing import Any, Final
 
@@ -26,7 +27,6 @@ from pyklient.protocol.records import (
     encode_batch,
     iter_batches,
 )
-from pyklient.protocol.records.kernel import decode, parse_records
 from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES
 
 EXPECTED: Final = (CorruptRecordError, UnsupportedCodecError, MessageTooLargeError)
@@ -43,18 +43,18 @@ def resealed(data: bytes | bytearray) -> bytes:
     return bytes(sealed)
 
 
-def consume(data: bytes, *, check_crcs: bool = True) -> None:
+def consume(kernel: Any, data: bytes, *, check_crcs: bool = True) -> None:
     """Read everything in *data* every way there is. Only errors that are expected may come out."""
-    for use in (_decode, _walk, _convert, _assign):
+    for use in (partial(_decode, kernel), _walk, _convert, _assign):
         with suppress(*EXPECTED):
             use(data, check_crcs)
 
 
-def _decode(data: bytes, check_crcs: bool) -> None:
+def _decode(kernel: Any, data: bytes, check_crcs: bool) -> None:
     position = start = 0
     aborted = AbortedTransactions([(-1, 0), (5, 3)])
     while True:
-        chunk = decode(
+        chunk = kernel.decode(
             data,
             "t",
             0,
@@ -108,34 +108,36 @@ WRITTEN: Final = [
 
 @settings(deadline=None, max_examples=400)
 @given(st.data())
-def test_mutated_batches(data: st.DataObject) -> None:
+def test_mutated_batches(kernel: Any, data: st.DataObject) -> None:
     mutated = bytearray(data.draw(st.sampled_from(WRITTEN)))
     for _ in range(data.draw(st.integers(1, 6))):
         at = data.draw(st.integers(0, min(len(mutated), 150) - 1) | st.integers(0, len(mutated) - 1))
         mutated[at] = data.draw(st.sampled_from([0, 1, 0x7F, 0x80, 0xFF]) | st.integers(0, 255))
-    consume(bytes(mutated), check_crcs=False)
-    consume(resealed(mutated))
+    consume(kernel, bytes(mutated), check_crcs=False)
+    consume(kernel, resealed(mutated))
     relabelled = bytearray(mutated)
     relabelled[8:12] = (len(mutated) - 12).to_bytes(4, "big")
-    consume(resealed(relabelled))
+    consume(kernel, resealed(relabelled))
 
 
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=300), st.integers(0, 5), st.integers(-3, 40), st.sampled_from(list(Compression)))
-def test_batches_with_records_made_of_noise(noise: bytes, count: int, delta: int, codec: Compression) -> None:
+def test_batches_with_records_made_of_noise(
+    kernel: Any, noise: bytes, count: int, delta: int, codec: Compression
+) -> None:
     header = batch_header(
         noise, count=count, base_timestamp=5, max_timestamp=5, last_offset_delta=delta, compression=codec
     )
-    consume(header + noise)
+    consume(kernel, header + noise)
 
 
 @settings(deadline=None, max_examples=300)
 @given(st.binary(max_size=200))
-def test_noise(noise: bytes) -> None:
-    consume(noise, check_crcs=False)
+def test_noise(kernel: Any, noise: bytes) -> None:
+    consume(kernel, noise, check_crcs=False)
     for magic in (0, 1, 2):
         framed = bytes(8) + (len(noise) + 5).to_bytes(4, "big") + bytes(4) + bytes((magic,)) + noise
-        consume(resealed(framed))
+        consume(kernel, resealed(framed))
 
 
 def single(magic: int, codec: Compression) -> bytes:
@@ -145,39 +147,39 @@ def single(magic: int, codec: Compression) -> bytes:
 
 
 @pytest.mark.parametrize("written", [single(*pair) for pair in ALLOWED], ids=map(str, ALLOWED))
-def test_batches_cut_off_at_every_byte_hold_nothing(written: bytes) -> None:
+def test_batches_cut_off_at_every_byte_hold_nothing(kernel: Any, written: bytes) -> None:
     for cut in range(len(written)):
-        chunk = decode(written[:cut], "t", 0, 0)
+        chunk = kernel.decode(written[:cut], "t", 0, 0)
         assert (chunk.nbytes, chunk.remaining) == (0, 0)
         assert list(iter_batches(written[:cut])) == []
 
 
 @pytest.mark.parametrize("written", [single(*pair) for pair in ALLOWED], ids=map(str, ALLOWED))
-def test_batches_cut_off_at_every_byte_and_sealed_anew_are_corrupt(written: bytes) -> None:
+def test_batches_cut_off_at_every_byte_and_sealed_anew_are_corrupt(kernel: Any, written: bytes) -> None:
     for cut in range(17, len(written)):
         data = bytearray(written[:cut])
         data[8:12] = (cut - 12).to_bytes(4, "big")
         with pytest.raises(EXPECTED):
-            decode(resealed(data), "t", 0, 0)
+            kernel.decode(resealed(data), "t", 0, 0)
 
 
-def test_records_cut_off_at_every_byte_are_corrupt() -> None:
+def test_records_cut_off_at_every_byte_are_corrupt(kernel: Any) -> None:
     written = encode_batch(SAMPLES)[61:]
     for cut in range(len(written)):
         with pytest.raises(CorruptRecordError):
-            parse_records(written[:cut], len(SAMPLES), 0, 10, 0)
+            kernel.parse_records(written[:cut], len(SAMPLES), 0, 10, 0)
 
 
 @pytest.mark.parametrize("count", [0, 1, 5, 7, 1 << 20, (1 << 31) - 1, -1, -(1 << 31)])
-def test_a_count_that_lies_is_corrupt(count: int) -> None:
+def test_a_count_that_lies_is_corrupt(kernel: Any, count: int) -> None:
     data = bytearray(encode_batch(SAMPLES))
     assert len(SAMPLES) not in (0, 1, 5, 7)
     data[57:61] = count.to_bytes(4, "big", signed=True)
     if count == 0:
-        assert decode(resealed(data), "t", 0, 0).next_offset == len(SAMPLES)
+        assert kernel.decode(resealed(data), "t", 0, 0).next_offset == len(SAMPLES)
         return
     with pytest.raises(CorruptRecordError):
-        decode(resealed(data), "t", 0, 0)
+        kernel.decode(resealed(data), "t", 0, 0)
     [batch] = iter_batches(data)
     with pytest.raises(CorruptRecordError):
         batch.records()
@@ -187,20 +189,20 @@ def test_a_count_that_lies_is_corrupt(count: int) -> None:
     ("base_offset", "last_delta"),
     [(-1, 5), (-(1 << 63), 5), ((1 << 63) - 1, 0), ((1 << 63) - 3, 5), (0, -1), (0, -(1 << 31)), (0, 4)],
 )
-def test_offsets_that_cannot_be_are_corrupt(base_offset: int, last_delta: int) -> None:
+def test_offsets_that_cannot_be_are_corrupt(kernel: Any, base_offset: int, last_delta: int) -> None:
     data = bytearray(encode_batch(SAMPLES))
     data[:8] = base_offset.to_bytes(8, "big", signed=True)
     data[23:27] = last_delta.to_bytes(4, "big", signed=True)
     with pytest.raises(CorruptRecordError):
-        decode(resealed(data), "t", 0, 0)
+        kernel.decode(resealed(data), "t", 0, 0)
 
 
 @pytest.mark.parametrize("deltas", [[0, 0], [1, 0], [0, 2]])
-def test_offset_deltas_must_rise_within_the_batch(deltas: list[int]) -> None:
+def test_offset_deltas_must_rise_within_the_batch(kernel: Any, deltas: list[int]) -> None:
     data = bytearray(encode_batch([NewRecord(1, None, b"x")] * 2, offset_deltas=deltas))
     data[23:27] = (1).to_bytes(4, "big")
     with pytest.raises(CorruptRecordError, match=r"do not rise within 0 … 1"):
-        decode(resealed(data), "t", 0, 0)
+        kernel.decode(resealed(data), "t", 0, 0)
 
 
 FIELDS: Final = ("length", "timestamp", "offset", "key", "value", "headers", "name", "header value")
@@ -220,7 +222,7 @@ VARINTS: Final = {
 
 @pytest.mark.parametrize("field", FIELDS)
 @pytest.mark.parametrize("varint", VARINTS)
-def test_a_number_that_lies_is_corrupt_wherever_it_stands(field: str, varint: str) -> None:
+def test_a_number_that_lies_is_corrupt_wherever_it_stands(kernel: Any, field: str, varint: str) -> None:
     parts = {
         "length": b"\x18",
         "attributes": b"\x00",
@@ -236,7 +238,7 @@ def test_a_number_that_lies_is_corrupt_wherever_it_stands(field: str, varint: st
         "header value": b"\x02",
         "header data": b"h",
     }
-    assert parse_records(b"".join(parts.values()), 1, 0, 0, 0).headers == {0: (("n", b"h"),)}
+    assert kernel.parse_records(b"".join(parts.values()), 1, 0, 0, 0).headers == {0: (("n", b"h"),)}
     parts[field] = VARINTS[varint] or bytes((parts[field][0] | 1,))
     body = b"".join(list(parts.values())[1:])
     if field != "length":
@@ -244,10 +246,10 @@ def test_a_number_that_lies_is_corrupt_wherever_it_stands(field: str, varint: st
         parts["length"] = bytes((size << 1,)) if size < 64 else bytes((size << 1 & 0x7F | 0x80, size >> 6))
     harmless = field == "timestamp" and varint not in ("ten bytes too large", "endless")
     if harmless:
-        assert len(parse_records(b"".join(parts.values()), 1, 0, 0, 0).offsets) == 1
+        assert len(kernel.parse_records(b"".join(parts.values()), 1, 0, 0, 0).offsets) == 1
         return
     with pytest.raises(CorruptRecordError):
-        parse_records(b"".join(parts.values()), 1, 0, 0, 0)
+        kernel.parse_records(b"".join(parts.values()), 1, 0, 0, 0)
 
 
 @pytest.mark.parametrize(
@@ -260,18 +262,18 @@ def test_a_number_that_lies_is_corrupt_wherever_it_stands(field: str, varint: st
         (-5, -(1 << 63)),
     ],
 )
-def test_a_timestamp_beyond_64_bits_is_corrupt(base: int, delta: int) -> None:
+def test_a_timestamp_beyond_64_bits_is_corrupt(kernel: Any, base: int, delta: int) -> None:
     payload = encode_batch([NewRecord(0, None, b"x"), NewRecord(delta, None, b"x")])[61:]
     with pytest.raises(CorruptRecordError, match="a timestamp does not fit 64 bits"):
-        parse_records(payload, 2, 0, 1, base)
+        kernel.parse_records(payload, 2, 0, 1, base)
 
 
-def test_a_key_of_negative_length_does_not_lead_backwards() -> None:
+def test_a_key_of_negative_length_does_not_lead_backwards(kernel: Any) -> None:
     """A parser that steps back by it reads the same bytes again, and may even end where it should."""
     for negative in range(3, 40, 2):
         record = bytes((0, 0, 0, negative)) + b"\x01\x00" * 8
         with pytest.raises(CorruptRecordError, match="negative length"):
-            parse_records(bytes((len(record) << 1,)) + record, 1, 0, 0, 0)
+            kernel.parse_records(bytes((len(record) << 1,)) + record, 1, 0, 0, 0)
 
 
 def many_headers() -> bytes:
@@ -319,14 +321,14 @@ def counted_high() -> bytes:
         counted_high,
     ],
 )
-def test_a_megabyte_made_to_be_slow_is_not(make: Callable[[], bytes]) -> None:
+def test_a_megabyte_made_to_be_slow_is_not(kernel: Any, make: Callable[[], bytes]) -> None:
     data = make()
     arguments: Any = {"max_decompressed": LIMIT}
     started = monotonic()
     tracemalloc.start()
     try:
         with suppress(KafkaError):
-            decode(data, "t", 0, 0, **arguments)
+            kernel.decode(data, "t", 0, 0, **arguments)
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()

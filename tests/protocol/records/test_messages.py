@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from pyklient.protocol.records import NewRecord, encode_batch
-from pyklient.protocol.records.kernel import Chunk, Message, decode
+from pyklient.protocol.records.kernel import Chunk, Message
 
 FIELDS: dict[str, Any] = {
     "topic": "clicks",
@@ -25,39 +25,40 @@ FIELDS: dict[str, Any] = {
 }
 
 
-def chunk_of(count: int, base_offset: int = 0) -> Chunk:
+def chunk_of(kernel: Any, count: int, base_offset: int = 0) -> Chunk:
     records = [NewRecord(1000, None, b"%d" % index) for index in range(count)]
-    return decode(encode_batch(records, base_offset=base_offset), "t", 1, base_offset)
+    chunk: Chunk = kernel.decode(encode_batch(records, base_offset=base_offset), "t", 1, base_offset)
+    return chunk
 
 
 class TestMessage:
-    def test_fields_by_name_and_by_position(self) -> None:
-        message = Message(**FIELDS)
+    def test_fields_by_name_and_by_position(self, kernel: Any) -> None:
+        message = kernel.Message(**FIELDS)
         assert {name: getattr(message, name) for name in FIELDS} == FIELDS
-        assert Message(*FIELDS.values()) == message
+        assert kernel.Message(*FIELDS.values()) == message
 
-    def test_decoded_messages_are_the_same_as_made_ones(self) -> None:
+    def test_decoded_messages_are_the_same_as_made_ones(self, kernel: Any) -> None:
         record = NewRecord(FIELDS["timestamp_ms"], FIELDS["key"], FIELDS["value"], FIELDS["headers"])
-        [message] = decode(encode_batch([record], base_offset=17), "clicks", 3, 0)
-        assert type(message) is Message
-        assert message == Message(**FIELDS)
-        assert hash(message) == hash(Message(**FIELDS))
-        assert repr(message) == repr(Message(**FIELDS))
+        [message] = kernel.decode(encode_batch([record], base_offset=17), "clicks", 3, 0)
+        assert type(message) is kernel.Message
+        assert message == kernel.Message(**FIELDS)
+        assert hash(message) == hash(kernel.Message(**FIELDS))
+        assert repr(message) == repr(kernel.Message(**FIELDS))
 
-    def test_headers_are_none_unless_given(self) -> None:
-        assert Message("t", 0, 1, 2, 0, None, None).headers == ()
+    def test_headers_are_none_unless_given(self, kernel: Any) -> None:
+        assert kernel.Message("t", 0, 1, 2, 0, None, None).headers == ()
 
     @pytest.mark.parametrize("name", FIELDS)
-    def test_every_field_counts_for_equality(self, name: str) -> None:
+    def test_every_field_counts_for_equality(self, kernel: Any, name: str) -> None:
         other = 2 if isinstance(FIELDS[name], int) else "other"
-        assert Message(**{**FIELDS, name: other}) != Message(**FIELDS)
+        assert kernel.Message(**{**FIELDS, name: other}) != kernel.Message(**FIELDS)
 
-    def test_it_equals_nothing_else(self) -> None:
-        assert Message(**FIELDS) != tuple(FIELDS.values())
-        assert (Message(**FIELDS) == 5) is False
+    def test_it_equals_nothing_else(self, kernel: Any) -> None:
+        assert kernel.Message(**FIELDS) != tuple(FIELDS.values())
+        assert (kernel.Message(**FIELDS) == 5) is False
 
-    def test_it_cannot_be_changed(self) -> None:
-        [message] = chunk_of(1)
+    def test_it_cannot_be_changed(self, kernel: Any) -> None:
+        [message] = chunk_of(kernel, 1)
         for name in (*FIELDS, "anything"):
             with pytest.raises(AttributeError, match=f"a Message cannot be changed: {name}"):
                 setattr(message, name, 1)
@@ -65,9 +66,9 @@ class TestMessage:
             del message.value
         assert message.value == b"0"
 
-    def test_it_is_hashable_whatever_a_decoder_made_of_its_value(self) -> None:
-        message = Message(**{**FIELDS, "value": {"json": []}})
-        assert len({message, message, Message(**FIELDS)}) == 2
+    def test_it_is_hashable_whatever_a_decoder_made_of_its_value(self, kernel: Any) -> None:
+        message = kernel.Message(**{**FIELDS, "value": {"json": []}})
+        assert len({message, message, kernel.Message(**FIELDS)}) == 2
 
     @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))
     def test_it_pickles_without_naming_a_kernel(self, protocol: int) -> None:
@@ -80,20 +81,20 @@ class TestMessage:
         message = Message(**FIELDS)
         assert copy.copy(message) == copy.deepcopy(message) == message
 
-    def test_its_repr_says_all(self) -> None:
-        assert repr(Message("t", 0, 5, 7, 1, None, b"v")) == (
+    def test_its_repr_says_all(self, kernel: Any) -> None:
+        assert repr(kernel.Message("t", 0, 5, 7, 1, None, b"v")) == (
             "Message(topic='t', partition=0, offset=5, timestamp_ms=7, timestamp_type=1, key=None, "
             "value=b'v', headers=())"
         )
 
-    def test_it_is_light(self) -> None:
-        assert sys.getsizeof(Message(**FIELDS)) <= 96
-        assert not hasattr(Message(**FIELDS), "__dict__")
+    def test_it_is_light(self, kernel: Any) -> None:
+        assert sys.getsizeof(kernel.Message(**FIELDS)) <= 96
+        assert not hasattr(kernel.Message(**FIELDS), "__dict__")
 
 
 class TestChunk:
-    def test_iterating_hands_out_each_message_once_over_any_number_of_iterators(self) -> None:
-        chunk = chunk_of(5)
+    def test_iterating_hands_out_each_message_once_over_any_number_of_iterators(self, kernel: Any) -> None:
+        chunk = chunk_of(kernel, 5)
         assert next(iter(chunk)).offset == 0
         for message in chunk:
             assert message.offset == 1
@@ -102,8 +103,8 @@ class TestChunk:
         assert [message.offset for message in chunk] == [4]
         assert list(chunk) == chunk.take(5) == []
 
-    def test_it_knows_how_far_it_has_been_read(self) -> None:
-        chunk = chunk_of(3, base_offset=10)
+    def test_it_knows_how_far_it_has_been_read(self, kernel: Any) -> None:
+        chunk = chunk_of(kernel, 3, base_offset=10)
         seen = []
         while True:
             seen.append((chunk.handed, chunk.remaining, chunk.position, chunk.last_handed))
@@ -112,16 +113,16 @@ class TestChunk:
         assert seen == [(0, 3, 10, -1), (1, 2, 11, 10), (2, 1, 12, 11), (3, 0, 13, 12)]
         assert chunk.next_offset == 13
 
-    def test_its_position_skips_gaps(self) -> None:
+    def test_its_position_skips_gaps(self, kernel: Any) -> None:
         records = [NewRecord(1, None, b"x")] * 2
         data = encode_batch(records, base_offset=5, offset_deltas=[2, 6])
-        chunk = decode(data, "t", 0, 0)
+        chunk = kernel.decode(data, "t", 0, 0)
         assert chunk.position == 7
         chunk.take(1)
         assert (chunk.position, chunk.last_handed) == (11, 7)
 
-    def test_stopping_hands_out_nothing_more_and_keeps_the_place(self) -> None:
-        chunk = chunk_of(5, base_offset=10)
+    def test_stopping_hands_out_nothing_more_and_keeps_the_place(self, kernel: Any) -> None:
+        chunk = chunk_of(kernel, 5, base_offset=10)
         iterator = iter(chunk)
         next(iterator)
         next(iterator)
@@ -130,21 +131,21 @@ class TestChunk:
             assert (chunk.handed, chunk.position, chunk.last_handed, chunk.remaining) == (2, 12, 11, 0)
             assert list(iterator) == list(chunk) == chunk.take(3) == []
 
-    def test_stopping_an_untouched_or_an_exhausted_chunk(self) -> None:
-        chunk = chunk_of(2)
+    def test_stopping_an_untouched_or_an_exhausted_chunk(self, kernel: Any) -> None:
+        chunk = chunk_of(kernel, 2)
         chunk.stop()
         assert (chunk.handed, chunk.position, chunk.last_handed) == (0, 0, -1)
-        chunk = chunk_of(2)
+        chunk = chunk_of(kernel, 2)
         assert len(list(chunk)) == 2
         chunk.stop()
         assert (chunk.handed, chunk.position, chunk.last_handed, chunk.remaining) == (2, 2, 1, 0)
 
-    def test_an_empty_chunk_is_at_its_end(self) -> None:
-        chunk = decode(encode_batch([], base_offset=4), "t", 0, 0)
+    def test_an_empty_chunk_is_at_its_end(self, kernel: Any) -> None:
+        chunk = kernel.decode(encode_batch([], base_offset=4), "t", 0, 0)
         assert (chunk.handed, chunk.remaining, chunk.position, chunk.last_handed) == (0, 0, 5, -1)
 
-    def test_iterating_many_runs_no_python_code_per_message(self) -> None:
-        chunks = [chunk_of(100, base_offset=100 * index) for index in range(3)]
+    def test_iterating_many_runs_no_python_code_per_message(self, kernel: Any) -> None:
+        chunks = [chunk_of(kernel, 100, base_offset=100 * index) for index in range(3)]
         calls: list[object] = []
         sys.setprofile(lambda frame, event, argument: calls.append(event) if event == "call" else None)
         try:
@@ -154,9 +155,9 @@ class TestChunk:
         # one __iter__ a chunk
         assert len(calls) <= len(chunks)
 
-    def test_a_stop_from_another_thread_never_counts_what_was_not_handed_out(self) -> None:
+    def test_a_stop_from_another_thread_never_counts_what_was_not_handed_out(self, kernel: Any) -> None:
         for _ in range(50):
-            chunk = chunk_of(3000)
+            chunk = chunk_of(kernel, 3000)
             seen: list[Message] = []
             reader = Thread(target=seen.extend, args=(iter(one for one in chunk),), daemon=True)
             reader.start()

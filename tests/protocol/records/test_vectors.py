@@ -1,13 +1,13 @@
 """Bytes written down by hand from Kafka's layouts, and hashes its Java client gives."""
 
 import zlib
+from typing import Any
 
 import crc32c
 import lz4.frame
 import pytest
 
 from pyklient.protocol.records import Compression, NewRecord, batch_header, encode_batch, iter_batches
-from pyklient.protocol.records.kernel import encode_record, murmur2
 from pyklient.protocol.records.lz4_header import with_classic_checksum, with_standard_checksum, xxh32
 
 
@@ -50,8 +50,8 @@ def test_an_empty_batch_of_format_2_as_compaction_leaves_it() -> None:
     assert (batch.producer_id, batch.producer_epoch, batch.base_sequence) == (9, 0, 0)
 
 
-def test_a_record_of_format_2() -> None:
-    record = encode_record(5, 3, b"k", None, [("h", b"1"), ("n", None)])
+def test_a_record_of_format_2(kernel: Any) -> None:
+    record = kernel.encode_record(5, 3, b"k", None, [("h", b"1"), ("n", None)])
     #       length attr ts+5 offset+3 key1 k  null  2 headers  name1 h  value1 1  name1 n  null
     assert record.hex() == "1c000a06026b010402680231026e01"
 
@@ -69,9 +69,9 @@ def test_a_record_of_format_2() -> None:
         (bytes(range(200, 256)), 1687799443),
     ],
 )
-def test_murmur2_is_javas_without_its_sign(key: bytes, expected: int) -> None:
-    assert murmur2(key) == expected
-    assert murmur2(bytearray(key)) == murmur2(memoryview(key)) == expected
+def test_murmur2_is_javas_without_its_sign(kernel: Any, key: bytes, expected: int) -> None:
+    assert kernel.murmur2(key) == expected
+    assert kernel.murmur2(bytearray(key)) == kernel.murmur2(memoryview(key)) == expected
 
 
 @pytest.mark.parametrize(

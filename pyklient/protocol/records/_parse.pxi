@@ -1,0 +1,276 @@
+# The records section of a batch, read. Part of _kernel.pyx.
+#
+# A cursor knows where its bytes end, and whatever moves it looks first. Faults are numbers as long as no Python
+# is needed to tell them.
+
+cdef struct Parsed:
+    # One record, its headers apart; a key or value is None where its size is -1.
+    const uint8_t* stop
+    int64_t timestamp
+    int64_t delta
+    const uint8_t* key
+    Py_ssize_t key_size
+    const uint8_t* value
+    Py_ssize_t value_size
+    bint too_late
+
+
+cdef inline Fault _sized(
+    Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
+) noexcept nogil:
+    """Bytes with their number in front."""
+    cdef uint64_t folded = 0
+    cdef Fault fault = read_folded(cursor, &folded, 32)
+    if fault != NO_FAULT:
+        return fault
+    if folded & 1:
+        return negative
+    if <Py_ssize_t>(folded >> 1) > cursor.end - cursor.at:
+        return CUT_OFF
+    start[0] = cursor.at
+    size[0] = <Py_ssize_t>(folded >> 1)
+    cursor.at += size[0]
+    return NO_FAULT
+
+
+cdef inline Fault _bytes(
+    Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
+) noexcept nogil:
+    """The same, or None: a size of -1."""
+    if cursor.at < cursor.end and cursor.at[0] == 1:
+        cursor.at += 1
+        size[0] = -1
+        return NO_FAULT
+    return _sized(cursor, start, size, negative)
+
+
+cdef inline Fault _next(Cursor* cursor, Parsed* record, int64_t base_timestamp) noexcept nogil:
+    """A record, up to its headers. ``too_late``: its timestamp does not fit, which is not looked at until
+    all records have been parsed."""
+    cdef uint64_t folded = 0
+    cdef Fault fault = read_folded(cursor, &folded, 32)
+    if fault != NO_FAULT:
+        return fault
+    if folded & 1:
+        return NEGATIVE_LENGTH
+    # where it should end; this may lie beyond the buffer, so it is compared with and never read
+    record.stop = <const uint8_t*>(<size_t>cursor.at + <size_t>(folded >> 1))
+    # one byte of attributes, unused so far
+    if cursor.end - cursor.at < 2:
+        return CUT_OFF
+    cursor.at += 1
+    fault = read_folded(cursor, &folded, 64)
+    if fault != NO_FAULT:
+        return fault
+    record.too_late = pyklient_add_overflows(base_timestamp, unfold(folded), &record.timestamp)
+    if record.too_late and folded >> 62:
+        return BEYOND_TIME
+    fault = read_folded(cursor, &folded, 32)
+    if fault != NO_FAULT:
+        return fault
+    if folded & 1:
+        return NEGATIVE_DELTA
+    record.delta = <int64_t>(folded >> 1)
+    fault = _bytes(cursor, &record.key, &record.key_size, NEGATIVE_KEY)
+    if fault != NO_FAULT:
+        return fault
+    fault = _bytes(cursor, &record.value, &record.value_size, NEGATIVE_VALUE)
+    if fault != NO_FAULT:
+        return fault
+    return CUT_OFF if cursor.at >= cursor.end else NO_FAULT
+
+
+cdef int _raise(Fault fault) except -1:
+    raise CorruptRecordError(_SENTENCES[fault])
+
+
+_SENTENCES = {
+    CUT_OFF: "a batch ends in the middle of a record",
+    BEYOND_32_BITS: "a number in a record does not fit 32 bits",
+    BEYOND_64_BITS: "a number in a record does not fit 64 bits",
+    BEYOND_TIME: "a timestamp does not fit 64 bits",
+    NEGATIVE_LENGTH: "a record has a negative length",
+    NEGATIVE_DELTA: "a record has a negative offset delta",
+    NEGATIVE_KEY: "a key has a negative length",
+    NEGATIVE_VALUE: "a value has a negative length",
+    NEGATIVE_COUNT: "a record has a negative number of headers",
+    NEGATIVE_NAME: "a header's name has a negative length",
+    NEGATIVE_HEADER: "a header's value has a negative length",
+}
+
+
+cdef inline object _object(const uint8_t* start, Py_ssize_t size):
+    return None if size < 0 else PyBytes_FromStringAndSize(<const char*>start, size)
+
+
+cdef tuple _headers(Cursor* cursor):
+    cdef uint64_t count = 0
+    cdef const uint8_t* start = NULL
+    cdef Py_ssize_t size = 0
+    cdef list headers = []
+    cdef Fault fault = read_folded(cursor, &count, 32)
+    if fault == NO_FAULT and count & 1:
+        fault = NEGATIVE_COUNT
+    count >>= 1
+    while fault == NO_FAULT and count:
+        count -= 1
+        fault = _sized(cursor, &start, &size, NEGATIVE_NAME)
+        if fault != NO_FAULT:
+            break
+        # as the Java client does: a name that is not UTF-8 must not make the record unreadable
+        name = PyUnicode_DecodeUTF8(<const char*>start, size, "replace")
+        fault = _bytes(cursor, &start, &size, NEGATIVE_HEADER)
+        if fault == NO_FAULT:
+            headers.append((name, _object(start, size)))
+    if fault != NO_FAULT:
+        _raise(fault)
+    return tuple(headers)
+
+
+@cython.final
+cdef class _Section:
+    """The records section of one batch, being read. Its buffer is held as long as this lives."""
+
+    cdef Py_buffer view
+    cdef bint held
+    cdef Cursor cursor
+    cdef Parsed record
+    cdef int64_t base_offset
+    cdef int64_t last_delta
+    cdef int64_t base_timestamp
+    cdef int64_t previous
+    cdef bint rising
+    cdef bint in_time
+
+    def __cinit__(self, data, int64_t count, int64_t base_offset, int64_t last_delta, int64_t base_timestamp):
+        PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
+        self.held = True
+        if count < 0 or count > self.view.len // 7:
+            raise CorruptRecordError(f"a batch says it holds {count} records in {self.view.len} bytes")
+        self.cursor.at = <const uint8_t*>self.view.buf
+        self.cursor.end = self.cursor.at + self.view.len
+        self.base_offset = base_offset
+        self.last_delta = last_delta
+        self.base_timestamp = base_timestamp
+        self.previous = -1
+        self.rising = True
+        self.in_time = True
+
+    def __dealloc__(self):
+        if self.held:
+            PyBuffer_Release(&self.view)
+
+    cdef inline tuple next(self):
+        """Read the next record; its headers, or None where it has none."""
+        cdef Fault fault = _next(&self.cursor, &self.record, self.base_timestamp)
+        if fault != NO_FAULT:
+            _raise(fault)
+        cdef tuple headers = None
+        if self.cursor.at[0]:
+            headers = _headers(&self.cursor)
+        else:
+            self.cursor.at += 1
+        if self.cursor.at != self.record.stop:
+            self._raise_length()
+        self.rising &= self.record.delta > self.previous
+        self.previous = self.record.delta
+        self.in_time &= not self.record.too_late
+        return headers
+
+    cdef int _raise_length(self) except -1:
+        cdef const uint8_t* start = <const uint8_t*>self.view.buf
+        raise CorruptRecordError(
+            f"a record ends at byte {self.cursor.at - start} of its batch, "
+            f"its length says {<int64_t>(<size_t>self.record.stop - <size_t>start)}"
+        )
+
+    cdef int finish(self, int64_t count) except -1:
+        """Check what can be said of all records only."""
+        cdef int64_t last
+        if self.cursor.at != self.cursor.end:
+            raise CorruptRecordError(
+                f"{self.cursor.end - self.cursor.at} bytes follow the last of {count} records"
+            )
+        if not self.rising or self.previous > self.last_delta and count:
+            raise CorruptRecordError(f"the offsets of a batch do not rise within 0 … {self.last_delta}")
+        if count and pyklient_add_overflows(self.base_offset, self.previous, &last):
+            raise CorruptRecordError(f"the offsets of a batch from {self.base_offset} on do not fit 64 bits")
+        if not self.in_time:
+            raise CorruptRecordError("a timestamp does not fit 64 bits")
+        return 0
+
+
+def parse_records(data, int64_t count, int64_t base_offset, int64_t last_delta, int64_t base_timestamp):
+    """The records section of a format-2 batch, decompressed, field by field.
+
+    Raises CorruptRecordError unless *data* is exactly *count* well-formed records, with offsets that rise
+    within 0 … *last_delta*.
+    """
+    cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
+    cdef list offsets = []
+    cdef list timestamps = []
+    cdef list keys = []
+    cdef list values = []
+    cdef dict headers = {}
+    cdef tuple of_one
+    cdef int64_t index
+    for index in range(count):
+        of_one = section.next()
+        if of_one is not None:
+            headers[index] = of_one
+        # unsigned, so that it cannot overflow before it is checked
+        offsets.append(<int64_t>(<uint64_t>base_offset + <uint64_t>section.record.delta))
+        timestamps.append(section.record.timestamp)
+        keys.append(_object(section.record.key, section.record.key_size))
+        values.append(_object(section.record.value, section.record.value_size))
+    section.finish(count)
+    return Columns(offsets, timestamps, keys, values, headers)
+
+
+def parse_messages(
+    data,
+    int64_t count,
+    int64_t base_offset,
+    int64_t last_delta,
+    int64_t base_timestamp,
+    append_time,
+    topic,
+    int32_t partition,
+    int64_t start_offset,
+):
+    """The messages at *start_offset* and above in the records section of a format-2 batch, decompressed.
+
+    *append_time* is what all timestamps are where the broker has set them, else None. Raises as
+    :func:`parse_records`.
+    """
+    cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
+    cdef bint stamped = append_time is not None
+    cdef int64_t stamp = append_time if stamped else 0
+    cdef list messages = None
+    cdef tuple headers
+    cdef tuple no_headers = ()
+    cdef int64_t index
+    cdef int64_t first = 0
+    cdef int64_t offset
+    cdef Message message
+    for index in range(count):
+        headers = section.next()
+        offset = <int64_t>(<uint64_t>base_offset + <uint64_t>section.record.delta)
+        if messages is None:
+            if offset < start_offset:
+                continue
+            first = index
+            messages = PyList_New(count - index)
+        message = Message.__new__(Message)
+        message.topic = topic
+        message.partition = partition
+        message.offset = offset
+        message.timestamp_ms = stamp if stamped else section.record.timestamp
+        message.timestamp_type = stamped
+        message.key = _object(section.record.key, section.record.key_size)
+        message.value = _object(section.record.value, section.record.value_size)
+        message.headers = no_headers if headers is None else headers
+        Py_INCREF(message)
+        PyList_SET_ITEM(messages, index - first, message)
+    section.finish(count)
+    return [] if messages is None else messages
