@@ -6,8 +6,13 @@ per message either: the chunk knows how far it has come.
 
 A message (or batch) is *in hand* from the moment it is handed out until the next one is asked for.
 
-Locks: each stream's condition guards its queue and its chunk, between the reading thread, the fetchers and
+Locks: each stream's lock guards its queue and its chunk, between the reading thread, the fetchers and
 the group thread; it is never held while decoding. ``CommitTurn`` is held for one commit at a time.
+
+Ctrl-C raises between any two steps of a loop in the main thread, which may then go on with a new one. So a
+step notes the new state before it lets go of the old: interrupted, it is done again, and nothing is lost.
+The lock is entered itself, not through its condition, whose entry is a Python function that an interrupt
+can leave with the lock held.
 """
 
 import copy
@@ -111,7 +116,8 @@ class KafkaStream:
         self._decoding = decoding
         self._timeout = timeout
         self._control = control
-        self._condition = threading.Condition()
+        self._lock = threading.RLock()
+        self._condition = threading.Condition(self._lock)
         self._items: deque[Item] = deque()
         self._chunk: Chunk | None = None
         self._source: Piece | None = None
@@ -185,7 +191,7 @@ class KafkaStream:
         finally:
             if self._reader is me:
                 self._reader = None
-            with self._condition:
+            with self._lock:
                 self._condition.notify_all()
 
     def _next(self, timeout: float | None) -> Chunk | None:
@@ -200,6 +206,7 @@ class KafkaStream:
                 return None
             if isinstance(item, Failure):
                 self._control.restart(item.claim, item.position)
+                self.drop(item.claim)
                 raise item.error
             try:
                 self._open(item)
@@ -217,7 +224,7 @@ class KafkaStream:
 
     def _settle(self) -> None:
         """The next message is asked for: what was in hand is done with."""
-        with self._condition:
+        with self._lock:
             self._busy = False
             self._asks += 1
             self._batch_starts.clear()
@@ -227,16 +234,16 @@ class KafkaStream:
             self._condition.notify_all()
 
     def _leave_chunk(self) -> None:
-        """With the condition held: the chunk has nothing more to hand out."""
+        """With the lock held: the chunk has nothing more to hand out."""
         chunk, source = self._chunk, self._source
         if chunk is None or source is None:
             return
-        offset = chunk.position
-        if not source.size and not self._revoked:
-            # A response read to its end takes what is skipped behind its last message along.
-            offset, self._source = source.next_offset, None
-        self._mark(source.claim, offset)
+        # A response read to its end takes what is skipped behind its last message along.
+        at_end = not source.size and not self._revoked
+        self._mark(source.claim, source.next_offset if at_end else chunk.position)
         self._chunk = None
+        if at_end:
+            self._source = None
 
     def _mark(self, claim: Claim, offset: int) -> None:
         self._marks[claim.partition] = Handed(offset, claim.assignment.generation)
@@ -245,7 +252,7 @@ class KafkaStream:
 
     def _wait(self, deadline: float | None, timeout: float | None) -> Item | None:
         """The next item, None at the end. Raises ConsumerTimeout and what has failed."""
-        with self._condition:
+        with self._lock:
             while True:
                 if (item := self._ready()) is not None:
                     return item
@@ -261,32 +268,35 @@ class KafkaStream:
                 self._waiting = False
 
     def _ready(self) -> Item | None:
-        """With the condition held: what is to be opened next, if it is there."""
+        """With the lock held: what is to be opened next, if it is there; a Failure stays queued."""
         if self._source is not None and self._source.claim.active:
             return self._source
         self._source = None
         while self._items:
-            item = self._items.popleft()
+            item = self._items[0]
             if item.claim.active:
+                if isinstance(item, Piece):
+                    self._source = item
+                    self._items.popleft()
                 return item
+            self._items.popleft()
         return None
 
     def _open(self, piece: Piece) -> None:
         """Decode what comes next in *piece* and make it the chunk to hand out from, unless the partition has
         been taken away meanwhile."""
-        self._source = piece
         chunk = self._decoding.chunk(piece)
         used = chunk.nbytes if chunk.nbytes or chunk.remaining else piece.size
         piece.claim.take(used)
-        piece.at += used
-        piece.start = chunk.next_offset
-        if not piece.size:
-            piece.buffer = _NOTHING  # "at" stays: a fetcher may be copying the buffer this very moment
-        with self._condition:
+        with self._lock:
             if piece.claim.active:
                 self._chunk, self._revoked = chunk, False
-                if not chunk.remaining:
-                    self._leave_chunk()
+            piece.at += used
+            piece.start = chunk.next_offset
+            if not piece.size:
+                piece.buffer = _NOTHING  # "at" stays: a fetcher may be copying the buffer this very moment
+            if self._chunk is chunk and not chunk.remaining:
+                self._leave_chunk()
 
     def _pass_over(self, piece: Piece, error: Exception) -> Exception:
         """*piece* cannot be decoded from where it stands: make sure that a new ``iter()`` can go on."""
@@ -301,7 +311,7 @@ class KafkaStream:
         """Up to *max_records* messages from *chunk* and from what is there behind it."""
         batch: list[Message] = []
         while chunk is not None:
-            with self._condition:
+            with self._lock:
                 if self._source is not None and chunk.remaining:
                     self._batch_starts.setdefault(self._source.claim.partition, chunk.position)
                 batch += chunk.take(max_records - len(batch))
@@ -309,8 +319,6 @@ class KafkaStream:
                     break
                 self._leave_chunk()
                 item = self._ready()
-                if isinstance(item, Failure):
-                    self._items.appendleft(item)
                 if not isinstance(item, Piece):
                     break
             try:
@@ -324,7 +332,7 @@ class KafkaStream:
 
     def put(self, items: Sequence[Item]) -> None:
         """Queue *items* of one claim. Never waits. Called by fetchers and by the finder of leaders."""
-        with self._condition:
+        with self._lock:
             if items and items[0].claim.active and not self._ended:
                 for item in items:
                     item.claim.fetched += item.size
@@ -333,12 +341,12 @@ class KafkaStream:
 
     def drop(self, claim: Claim) -> None:
         """Forget what is queued of *claim*, which is read again from elsewhere."""
-        with self._condition:
+        with self._lock:
             self._items = deque(item for item in self._items if item.claim is not claim)
 
     def revoke(self) -> None:
         """Hand nothing more out of what is there. What comes from inactive claims is dropped by itself."""
-        with self._condition:
+        with self._lock:
             self._items.clear()
             self._revoked = True
             if self._chunk is not None:
@@ -346,7 +354,7 @@ class KafkaStream:
 
     def end(self) -> None:
         """End the iteration for good, once what is in hand is done with."""
-        with self._condition:
+        with self._lock:
             self._ended = True
             if self._reader is threading.current_thread():
                 self._reader = None  # a loop of the thread that ends it asks for nothing meanwhile
@@ -355,13 +363,13 @@ class KafkaStream:
 
     def fail(self, error: Exception) -> None:
         """Every loop raises *error* from now on, instead of waiting for more."""
-        with self._condition:
+        with self._lock:
             self._error = error
             self._condition.notify_all()
 
     def end_with(self, claims: Sequence[Claim]) -> None:
         """End the iteration once each of *claims* has been handed out up to its end."""
-        with self._condition:
+        with self._lock:
             self._unfinished = {claim.partition for claim in claims}
 
     def is_held_elsewhere(self) -> bool:
@@ -376,7 +384,7 @@ class KafkaStream:
 
     def wait_until_asked(self, deadline: float) -> bool:
         """Wait for a loop in another thread to finish what it has in hand. → whether it has."""
-        with self._condition:
+        with self._lock:
             while self.is_held_elsewhere():
                 left = deadline - time.monotonic()
                 if left <= 0:
@@ -386,7 +394,7 @@ class KafkaStream:
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Handed]:
         """The next offset of each partition after what was handed out; with or without what is in hand."""
-        with self._condition:
+        with self._lock:
             found = dict(self._marks)
             chunk, source = self._chunk, self._source
             if chunk is not None and source is not None and chunk.handed:
@@ -401,7 +409,7 @@ class KafkaStream:
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
         """Nothing is to be committed of *partitions* that was handed out under the generation that stands
         with each, or before. What has been handed out of it since stays."""
-        with self._condition:
+        with self._lock:
             handed = self.handed(in_hand=True)
             for partition, generation in partitions.items():
                 if partition in handed and handed[partition].generation <= generation:
@@ -413,7 +421,7 @@ class KafkaStream:
 
     def stalled_for(self, now: float) -> float:
         """Seconds for which no message has been taken although one waits, as far as calls of this tell."""
-        with self._condition:
+        with self._lock:
             chunk = self._chunk
             seen = (self._asks, 0 if chunk is None else chunk.handed)
             waits = bool(self._items) or (chunk is not None and chunk.remaining > 0)
