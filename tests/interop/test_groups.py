@@ -13,7 +13,7 @@ from tests.servers.process import wait_until
 from tests.system.members import Member
 from tests.system.reading import read_group, wait_assigned
 
-pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
+pytestmark = [pytest.mark.brokers("reference", "kafka-4.3.1"), pytest.mark.slow]
 
 
 def produce(bootstrap: str, topic: str, partitions: int, first: int, last: int) -> None:

@@ -21,6 +21,8 @@ from pyklient import (
 )
 from tests.servers.ports import HOST, free_port
 
+pytestmark = pytest.mark.slow
+
 
 def by_producer(address: str) -> None:
     with Producer(address, max_block_ms=2_000, request_timeout_ms=1_000) as producer:

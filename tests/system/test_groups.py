@@ -22,6 +22,7 @@ def produce(bootstrap: str, topic: str, partitions: int, each: int) -> None:
                 producer.send(topic, b"%d" % number, partition=partition)
 
 
+@pytest.mark.slow
 def test_two_members_share_the_partitions_and_each_record_is_handed_out_once(
     bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:
@@ -40,6 +41,7 @@ def test_two_members_share_the_partitions_and_each_record_is_handed_out_once(
         assert sorted(one.messages + two.messages) == [(p, offset) for p in range(4) for offset in range(50)]
 
 
+@pytest.mark.slow
 def test_partitions_move_when_a_member_joins_leaves_or_dies(
     bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:
@@ -86,6 +88,7 @@ def test_partitions_move_when_a_member_joins_leaves_or_dies(
         assert sorted(where for where in stays.messages if where[1] >= 30) == last
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strategy", ["range", "roundrobin"])
 def test_each_strategy_deals_out_every_partition_of_two_topics(
     bootstrap: str, new_topic: NewTopic, new_name: NewName, strategy: str
@@ -193,6 +196,7 @@ def test_automatic_commit_on_an_exception_leaves_out_the_message_in_hand(
     assert read_group(bootstrap, group, topic, 1)[0].offset <= 4
 
 
+@pytest.mark.slow
 def test_a_handler_slower_than_twice_the_session_time_out_keeps_its_partitions(
     bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:
@@ -220,6 +224,7 @@ def test_a_handler_slower_than_twice_the_session_time_out_keeps_its_partitions(
         assert {partition for partition, _ in other.messages} == shares["other"]
 
 
+@pytest.mark.slow
 def test_a_kill_in_the_middle_of_a_message_hands_it_out_again(
     bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:

@@ -11,6 +11,8 @@ from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.pool import Server
 from tests.system.reading import connector
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_first_record_makes_its_topic_and_waits_for_a_leader(bootstrap: str, new_name: NewName) -> None:
     topic, group = new_name(), new_name()

@@ -5,11 +5,15 @@ import random
 import threading
 from pathlib import Path
 
+import pytest
+
 from pyklient import Delivery, KafkaError, Producer, SimpleConsumer, read
 from tests.servers.fixtures import NewName, StartReference
 from tests.servers.process import wait_until
 from tests.servers.topics import create_topic
 from tests.system.reading import connector
+
+pytestmark = pytest.mark.slow
 
 _SEGMENT = 64 * 1024
 
