@@ -114,9 +114,9 @@ class Outbox:
             if shipment is None:
                 continue
             self.in_flight += 1
-            if self.in_flight == 1 and self._is_small(shipment) and self._is_open():
-                # Nothing is under way there, so these bytes fit into the socket's buffer: no thread need
-                # wait for them, and a single record gets there sooner.
+            if self._is_idle() and self._is_small(shipment) and self._is_open():
+                # These bytes fit into the socket's buffer: no thread need wait for them, and a single
+                # record gets there sooner.
                 self._send(shipment)
             else:
                 self.courier.run(partial(self._send, shipment))
@@ -135,6 +135,10 @@ class Outbox:
         if shipment.connection_number == self._connection_number:
             self._connection_number += 1
             self._version = None
+
+    def _is_idle(self) -> bool:
+        """Whether nothing else is under way. Without answers, nobody knows what has left the buffer."""
+        return self.in_flight == 1 and self._terms.acks != 0
 
     def _is_small(self, shipment: Shipment) -> bool:
         return sum(parcel.size for _, parcel in shipment.parcels.values()) <= _FITS_A_SOCKET

@@ -65,9 +65,13 @@ class Sender:
         return self._thread.ident is not None
 
     def start(self, work: Work) -> None:
-        """Begin. Called once."""
+        """Begin. A call that was interrupted (Ctrl-C) may be made again."""
         self._work = work
-        self._thread.start()
+        try:
+            self._thread.start()
+        except RuntimeError:
+            if not self.started:
+                raise
 
     def join(self, timeout: float) -> bool:
         """Wait for the thread's end; whether it has come. True at once on the thread itself."""

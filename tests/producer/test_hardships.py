@@ -9,7 +9,7 @@ import pytest
 
 from pyklient.errors import BrokerError, KafkaError, KafkaTimeoutError
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
-from tests.net.scripted import HANG_UP
+from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, producing, wait_until
 
 MESSAGE_TOO_LARGE = 10
@@ -33,6 +33,33 @@ def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: Pr
     threading.Thread(target=collect, daemon=True).start()
     assert collected.wait(10)
     assert sender.join(10)
+
+
+def test_a_first_send_that_was_interrupted_can_be_made_again(broker: ProduceBroker) -> None:
+    with producing(broker) as producer:
+        producer._sender.start(producer._dispatcher)  # as far as Ctrl-C let it come
+        assert producer.send(TOPIC, b"x").result(10).offset == 0
+
+
+def test_a_frozen_broker_holds_nobody_else_up_where_no_answers_are_wanted() -> None:
+    thaw = threading.Event()
+
+    def freeze(request: ProduceRequest) -> Any:
+        thaw.wait(20)
+        return SILENCE
+
+    with ProduceBroker(partitions=2) as broker, ProduceBroker(partitions=2, node_id=2) as frozen:
+        broker.peers.append(frozen)
+        broker.leaders[1] = frozen.node_id
+        broker.on(ProduceRequest, lambda _request: SILENCE)
+        frozen.on(ProduceRequest, freeze)
+        with producing(broker, acks=0, linger_ms=0, request_timeout_ms=15_000) as producer:
+            try:
+                for _ in range(1_000):
+                    producer.send(TOPIC, b"x" * 10_000, partition=1)
+                    assert producer.send(TOPIC, b"x", partition=0).result(5)
+            finally:
+                thaw.set()
 
 
 def test_alarms_that_are_set_anew_do_not_pile_up_until_they_would_have_rung(broker: ProduceBroker) -> None:
