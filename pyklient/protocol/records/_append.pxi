@@ -74,6 +74,7 @@ class Batch(Settlement, _Filling):
         _Filling.__init__(self, topic, partition)
 
 
+# no_gc: it refers to its batch, and the batch to it only until its outcome is known.
 @cython.final
 @cython.freelist(1024)
 @cython.no_gc
@@ -309,6 +310,8 @@ cdef class _Appending:
             PyTuple_SET_ITEM(listener, 0, delivery)
             Py_INCREF(on_delivery)
             PyTuple_SET_ITEM(listener, 1, on_delivery)
+            # for the reason that a Delivery has; thousands of them would be looked through again and again
+            PyObject_GC_UnTrack(<void*>listener)
         if self._write(known, batch, value, key, time_ms, headers, listener, limit, any_size):
             return delivery
         return None

@@ -74,6 +74,7 @@ cdef extern from *:
     bint pyklient_add_overflows(int64_t a, int64_t b, int64_t* sum) noexcept nogil
 
 cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(void* tracked)
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
     unsigned long long PyLong_AsUnsignedLongLongMask(object number) except? 0xFFFFFFFFFFFFFFFF
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
