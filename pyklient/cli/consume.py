@@ -150,7 +150,9 @@ def _follow(
         try:
             while not out.enough():
                 # An automatic commit counts a batch once the next one is asked for: it is written by then.
-                batch = next(stream.batches(max_records=out.room, timeout=_LOOK), None)
+                # Closed here: an interrupt while a forgotten generator is cleared away would be lost.
+                with contextlib.closing(stream.batches(max_records=out.room, timeout=_LOOK)) as batches:
+                    batch = next(batches, None)
                 if batch is None:
                     return
                 out.write(batch)
