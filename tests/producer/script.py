@@ -18,7 +18,7 @@ from pyklient.protocol.messages import (
 )
 from pyklient.protocol.records import RecordBatch, iter_batches
 from pyklient.protocol.schema import Message
-from tests.net.scripted import Addressed, ScriptedBroker, metadata_of
+from tests.net.scripted import SILENCE, Addressed, ScriptedBroker, metadata_of
 
 __all__ = ["TOPIC", "LoseAnswer", "ProduceBroker", "Refuse", "Seen", "producing", "wait_until"]
 
@@ -119,7 +119,7 @@ class ProduceBroker(ScriptedBroker):
             topics.append(ProduceResponse.TopicProduceResponse(name=topic.name, partition_responses=answers))
         if isinstance(fault, LoseAnswer) and not isinstance(fault.instead, int):
             return fault.instead
-        return ProduceResponse(responses=topics)
+        return ProduceResponse(responses=topics) if request.acks else SILENCE
 
     def _store(self, partition: int, records: Any, fault: Fault) -> PartitionAnswer:
         batches = list(iter_batches(bytes(records)))

@@ -136,7 +136,10 @@ def test_records_without_a_key_move_on_with_each_batch_and_the_full_one_is_due()
     assert len(runs) >= 4
     for batch in border.accumulator.begun:
         assert batch.closed == (batch is not sent[-1].place[0])
-    assert set(border.accumulator.filled) <= {batch for batch in border.accumulator.begun if batch.closed}
+    newest = {batch.partition: batch for batch in border.accumulator.begun}
+    due = {batch for batch in newest.values() if batch.closed}
+    assert due
+    assert due <= set(border.accumulator.filled)
 
 
 @pytest.mark.parametrize(
@@ -249,6 +252,24 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
     assert sorted(order) == [0, 1, 2]
     assert not border.accumulator._waiting
     assert border.accumulator.appender.limit == 20_000
+
+
+def test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory() -> None:
+    border = Border(LIMITS._replace(max_block=10.0))
+    for _ in range(4):
+        border.send("clicks", bytes(3_000))
+    border.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+    threads = []
+    for size in (4_000, 10):
+        thread = threading.Thread(target=border.send, args=("clicks", bytes(size)), daemon=True)
+        thread.start()
+        threads.append(thread)
+        wait_until(lambda: len(border.accumulator._waiting) == len(threads))
+    for batch in border.accumulator.unfinished()[:2]:
+        border.finish(batch)
+    for thread in threads:
+        thread.join(10)
+    assert not border.accumulator._waiting
 
 
 def test_nothing_lingers_while_somebody_waits_for_memory() -> None:

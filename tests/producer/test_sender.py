@@ -1,0 +1,151 @@
+"""The sender's thread: items in order, alarms in time, no news missed, an end in every case."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import pytest
+
+from pyklient.producer.sender import Alarmed, Sender
+from tests.producer.script import wait_until
+
+
+class Bell:
+    def __init__(self) -> None:
+        self.alarm = float("inf")
+
+
+class Diary:
+    """Work that notes what it is told to do."""
+
+    def __init__(self) -> None:
+        self.rung: list[tuple[Alarmed, float]] = []
+        self.steps = 0
+        self.news = 0
+        self.going = True
+        self.crash: list[BaseException | None] = []
+
+    def has_news(self) -> bool:
+        return self.news > 0
+
+    def ring(self, target: Alarmed, now: float) -> None:
+        self.rung.append((target, now))
+
+    def step(self) -> bool:
+        self.steps += 1
+        self.news = max(0, self.news - 1)
+        return self.going
+
+    def end(self, crash: BaseException | None) -> None:
+        self.crash.append(crash)
+
+    def stop(self) -> None:
+        self.going = False
+
+
+@pytest.fixture
+def diary() -> Diary:
+    return Diary()
+
+
+@pytest.fixture
+def sender(diary: Diary) -> Iterator[Sender]:
+    sender = Sender("pyklient-producer test")
+    sender.start(diary)
+    yield sender
+    sender.post(diary.stop)
+    assert sender.join(5)
+
+
+def on_thread(sender: Sender, call: Callable[[], None]) -> None:
+    """Have *call* run on the thread, and wait for it."""
+    done = threading.Event()
+
+    def run() -> None:
+        call()
+        done.set()
+
+    sender.post(run)
+    assert done.wait(5)
+
+
+def test_items_are_called_in_order_on_the_thread(sender: Sender) -> None:
+    called: list[tuple[int, bool]] = []
+
+    def call(number: int) -> None:
+        called.append((number, sender.is_current()))
+
+    for number in range(100):
+        sender.post(partial(call, number))
+    wait_until(lambda: len(called) == 100)
+    assert called == [(number, True) for number in range(100)]
+    assert not sender.is_current()
+
+
+def test_alarms_ring_when_they_are_due_and_only_as_last_set(sender: Sender, diary: Diary) -> None:
+    early, moved, late = Bell(), Bell(), Bell()
+    start = time.monotonic()
+
+    def set_alarms() -> None:
+        sender.set_alarm(late, start + 0.06)
+        sender.set_alarm(moved, start + 0.01)
+        sender.set_alarm(moved, start + 3_600)
+        sender.set_alarm(early, start + 0.03)
+        sender.set_alarm(early, start + 0.02)
+        sender.set_alarm(early, start + 0.02)
+
+    on_thread(sender, set_alarms)
+    wait_until(lambda: len(diary.rung) == 2)
+    assert [target for target, _ in diary.rung] == [early, late]
+    assert start + 0.02 <= diary.rung[0][1] < start + 0.06 <= diary.rung[1][1]
+    assert early.alarm == late.alarm == float("inf")
+
+
+def test_alarms_that_were_set_anew_do_not_pile_up(sender: Sender) -> None:
+    bells = [Bell() for _ in range(10)]
+
+    def set_alarms() -> None:
+        for number in range(100_000):
+            sender.set_alarm(bells[number % 10], time.monotonic() + 3_600)
+
+    on_thread(sender, set_alarms)
+    assert len(sender._alarms) < 5_000
+
+
+def test_it_wakes_for_what_is_due_before_its_alarm_and_sleeps_on_for_the_rest(
+    sender: Sender, diary: Diary
+) -> None:
+    on_thread(sender, lambda: sender.set_alarm(Bell(), time.monotonic() + 3_600))
+    wait_until(lambda: sender._sleeps_until > 0)
+    before = diary.steps
+    sender.wake(time.monotonic() + 7_200)
+    assert diary.steps == before
+    sender.wake(time.monotonic())
+    wait_until(lambda: diary.steps > before)
+
+
+def test_news_that_came_before_it_slept_are_not_slept_over(diary: Diary) -> None:
+    """They came when it was awake, so nobody has woken it for them."""
+    diary.news = 5
+    sender = Sender("pyklient-producer test")
+    sender.start(diary)
+    wait_until(lambda: diary.news == 0)
+    assert diary.steps >= 5
+    sender.post(diary.stop)
+    assert sender.join(5)
+    assert diary.crash == [None]
+
+
+def test_a_crash_is_handed_to_the_work(diary: Diary, caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    sender = Sender("pyklient-producer test")
+    assert not sender.started
+    assert sender.join(0)
+    sender.start(diary)
+    sender.post(fail)
+    assert sender.join(5)
+    assert isinstance(diary.crash[0], ZeroDivisionError)
+    assert "nobody foresaw" in caplog.text
