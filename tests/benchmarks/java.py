@@ -10,6 +10,7 @@ from tests.benchmarks.work import Job, Measured
 
 __all__ = ["run"]
 
+_RESULT = re.compile(r"^\d{4}-\d\d-\d\d [\d:]+, (.+, ){8}[\d.]+$")
 _CONFIRMED = re.compile(r"^(\d+) records sent, ([\d.]+) records/sec", re.MULTILINE)
 
 
@@ -54,10 +55,10 @@ def _measured(job: Job, output: str, lifetime: float) -> Measured:
             )
         wall = job.records / float(lines[-1][1])
     else:
-        last = [part.strip() for part in output.strip().splitlines()[-1].split(",")]
-        if len(last) < 10 or int(last[4]) < job.records:
+        rows = [line.split(", ") for line in output.splitlines() if _RESULT.match(line)]
+        if not rows or int(rows[-1][4]) < job.records:
             raise RuntimeError(f"ConsumerPerformance did not read {job.records} records:\n{output[-2000:]}")
-        wall = job.records / float(last[9])
+        wall = job.records / float(rows[-1][9])
     return Measured(
         records=job.records,
         payload_bytes=job.records * job.value_size,
