@@ -1,6 +1,7 @@
 """Options of a test run, which brokers it uses, and what a failure shows."""
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -26,6 +27,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         choices=[*_BROKERS, "container"],
         help=f"run what every broker must pass against this one (default: each of {', '.join(_BROKERS)})",
     )
+
+
+def pytest_configure() -> None:
+    # A shell ignores Ctrl-C for what it starts in the background, and every child would inherit that.
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_report_header(config: pytest.Config) -> str:
