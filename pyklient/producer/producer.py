@@ -120,7 +120,8 @@ class Producer:
         )
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send what waits, and wait until everything sent so far has been confirmed or has failed.
+        """Send what waits, and wait until everything sent so far has been confirmed or has failed, and
+        ``on_delivery`` has been called for it.
 
         Raises KafkaTimeoutError after *timeout* seconds (None: it takes ``delivery_timeout_ms`` at most),
         and DeliveryError for records that have failed, now or since the last report, and whose failure no
@@ -186,6 +187,10 @@ class Producer:
                 raise KafkaTimeoutError(
                     f"{waiting:,} records were not confirmed in time; they are still being sent"
                 )
+        if not self._sender.catch_up(None if deadline is None else deadline - time.monotonic()):
+            raise KafkaTimeoutError(
+                "all records are confirmed, but on_delivery is still being called for some"
+            )
 
     def _begin_closing(self, deadline: float) -> None:
         self._closed = True

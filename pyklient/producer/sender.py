@@ -23,6 +23,8 @@ log = logging.getLogger("pyklient.producer")
 _NEVER: Final = float("inf")
 _LONGEST_SLEEP: Final = 60.0
 _FEW_ALARMS: Final = 1024
+_SIGN_OF_LIFE: Final = 0.5
+"""How often somebody who waits for the thread makes sure that it still runs."""
 
 
 class Alarmed(Protocol):
@@ -87,6 +89,21 @@ class Sender:
     def post(self, item: Callable[[], None]) -> None:
         """Have *item* called on the thread; from any thread."""
         self._inbox.put(item)
+
+    def catch_up(self, timeout: float | None) -> bool:
+        """Wait until it has called everything posted so far, *timeout* seconds at most; whether it has. True
+        at once on the thread itself, and where it has ended."""
+        if not self.started or self.is_current():
+            return True
+        caught_up = threading.Event()
+        self.post(caught_up.set)
+        deadline = _NEVER if timeout is None else time.monotonic() + timeout
+        while not caught_up.wait(max(0.0, min(deadline - time.monotonic(), _SIGN_OF_LIFE))):
+            if not self._thread.is_alive():
+                return True
+            if time.monotonic() >= deadline:
+                return False
+        return True
 
     def wake(self, due: float) -> None:
         """There is something to do at *due*; from any thread. Costs nothing while it is awake then anyway."""

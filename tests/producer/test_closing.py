@@ -71,6 +71,24 @@ def test_a_flush_that_takes_too_long_says_so_and_the_records_go_on(broker: Produ
         assert delivery.result(10).offset == 0
 
 
+def test_a_flush_waits_for_the_callbacks_too(broker: ProduceBroker) -> None:
+    go_on = threading.Event()
+    heard: list[Delivery] = []
+
+    def hear(delivery: Delivery) -> None:
+        go_on.wait(10)
+        heard.append(delivery)
+
+    with producing(broker) as producer:
+        delivery = producer.send(TOPIC, b"x", on_delivery=hear)
+        assert delivery.result(10).offset == 0
+        with pytest.raises(KafkaTimeoutError, match="on_delivery"):
+            producer.flush(0.05)
+        threading.Timer(0.05, go_on.set).start()
+        producer.flush(10)
+        assert heard == [delivery]
+
+
 def test_a_failure_that_nobody_saw_is_raised_by_flush_once(broker: ProduceBroker) -> None:
     broker.faults.append(Refuse(NOT_ALLOWED))
     with producing(broker) as producer:
