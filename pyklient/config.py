@@ -8,12 +8,12 @@ names, types and ranges, and then the rules between options; components receive 
 import dataclasses
 import difflib
 import ssl
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pyklient.errors import ConfigurationError
-from pyklient.serialization import Encoder
+from pyklient.serialization import Encoder, as_encoder
 
 __all__ = ["AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig", "parse_bootstrap_servers"]
 
@@ -21,15 +21,26 @@ _INT32_MAX = 2**31 - 1
 _KIB, _MIB = 1024, 1024 * 1024
 
 _NAMES_ELSEWHERE = {
-    "api_version": "nothing: versions are negotiated with each broker",
     "auto_commit_interval": "auto_commit_interval_ms",
     "batch_num_messages": "batch_size (in bytes)",
     "buffer_size": "buffer_memory",
+    "compression": "compression_type",
+    "compression_codec": "compression_type",
+    "consumer_group": "group_id",
     "consumer_timeout": "consumer_timeout_ms",
-    "key_deserializer": "key_decoder, of create_message_streams()",
-    "key_serializer": "key_encoder",
+    "fetch_message_max_bytes": "max_partition_fetch_bytes",
+    "fetch_wait_max_ms": "fetch_max_wait_ms",
+    "group": "group_id",
+    "hosts": "bootstrap_servers",
+    "key_serializer": "key_encoder, of Producer",
+    "max_in_flight": "max_in_flight_requests_per_connection",
+    "message_max_bytes": "max_request_size",
+    "message_send_max_retries": "retries",
+    "metadata_broker_list": "bootstrap_servers",
     "queue_buffering_max_kbytes": "buffer_memory (in bytes)",
     "queue_buffering_max_ms": "linger_ms",
+    "queued_max_messages_kbytes": "prefetch_max_bytes (in bytes)",
+    "required_acks": "acks",
     "sasl_plain_password": "sasl_password",
     "sasl_plain_username": "sasl_username",
     "ssl_ca_location": "ssl_truststore_location",
@@ -38,10 +49,27 @@ _NAMES_ELSEWHERE = {
     "ssl_certificate_location": "ssl_keystore_location",
     "ssl_check_hostname": "ssl_endpoint_identification_algorithm",
     "ssl_password": "ssl_key_password",
-    "value_deserializer": "value_decoder, of create_message_streams()",
-    "value_serializer": "value_encoder",
+    "value_serializer": "value_encoder, of Producer",
 }
 """Options as other clients spell them, for the error that names ours."""
+
+_DECODERS_GO = "pass {} to create_message_streams(), stream() or read()"
+_NO_OPTIONS = {
+    "api_version": "versions are negotiated with each broker",
+    "enable_auto_offset_store": "a message counts for a commit when the next one is asked for",
+    "key_decoder": _DECODERS_GO.format("key_decoder"),
+    "key_deserializer": _DECODERS_GO.format("key_decoder"),
+    "max_poll_records": "pass max_records to batches() of a stream",
+    "queue": "memory is bounded in bytes, by buffer_memory of Producer, prefetch_max_bytes of the consumers",
+    "queue_buffering_max_messages": "memory is bounded in bytes: buffer_memory",
+    "queued_min_messages": "memory is bounded in bytes: prefetch_max_bytes",
+    "topic": "send(), stream() and read() take it",
+    "topics": "stream(), create_message_streams() and read() take them",
+    "transactional_id": "transactions are not supported yet",
+    "value_decoder": _DECODERS_GO.format("value_decoder"),
+    "value_deserializer": _DECODERS_GO.format("value_decoder"),
+}
+"""What is no option here, with what to do instead."""
 
 
 def option(
@@ -59,28 +87,49 @@ def option(
 
 
 def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """``"a:9092,b"`` or ``["a:9092", "[::1]:9092"]`` as (host, port) pairs; the port defaults to 9092."""
-    items = servers.split(",") if isinstance(servers, str) else list(servers)
-    found = []
-    for item in items:
-        text = item.strip() if isinstance(item, str) else ""
-        if not text:
-            continue
-        host, colon, port = text.rpartition(":")
-        if not colon or text.endswith("]"):
-            host, port = text, "9092"
-        named = host and "://" not in text and not any(map(str.isspace, text))
-        if not named or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-            raise ConfigurationError(f"bootstrap_servers: {text!r} is not host:port, e.g. 'localhost:9092'")
-        found.append((host.strip("[]"), int(port)))
+    """``"a:9092,b"`` or ``["a:9092", "[::1]:9092"]`` as (host, port) pairs; the port defaults to 9092.
+
+    Raises ConfigurationError for anything else.
+    """
+    given: Any = servers
+    items = [given] if isinstance(given, str) else given
+    listed = isinstance(items, Sequence | Set) and not isinstance(items, bytes | bytearray | memoryview)
+    if not listed or not all(isinstance(item, str) for item in items):
+        raise ConfigurationError(
+            f"bootstrap_servers={given!r} is not understood: it takes 'localhost:9092', 'one:9092,two:9092' "
+            "or a list such as ['one:9092', 'two:9092']"
+        )
+    texts = [text.strip() for item in items for text in item.split(",")]
+    found = tuple(_address(text) for text in texts if text)
     if not found:
         raise ConfigurationError("bootstrap_servers is empty; give at least one host:port")
-    return tuple(found)
+    return found
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    if not colon or text.endswith("]"):
+        host, port = text, "9092"
+    bracketed = host.startswith("[") and host.endswith("]")
+    name = host[1:-1] if bracketed else host
+    if not name or not port.isascii() or not port.isdigit() or "/" in text or any(map(str.isspace, text)):
+        raise ConfigurationError(f"bootstrap_servers: {text!r} is not host:port, e.g. 'localhost:9092'")
+    if ":" in name and not bracketed:
+        raise ConfigurationError(
+            f"bootstrap_servers: {text!r} is not host:port; an IPv6 address stands in brackets: '[::1]:9092'"
+        )
+    # Text of any length is not made a number of.
+    if len(port) > 5 or not 0 < int(port) < 65536:
+        raise ConfigurationError(f"bootstrap_servers: the port of {text!r} is not one of 1 to 65535")
+    return name, int(port)
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClientConfig:
     """What every client needs: whom to talk to, how long to wait, how to prove who we are."""
+
+    client: ClassVar[str] = "any client"
+    """Whose options these are, as errors say it."""
 
     bootstrap_servers: str | Sequence[str] = option(
         "localhost:9092",
@@ -190,10 +239,14 @@ class ClientConfig:
 class AdminConfig(ClientConfig):
     """Options of Admin and SimpleConsumer: those of every client."""
 
+    client: ClassVar[str] = "Admin or SimpleConsumer"
+
 
 @dataclass(frozen=True, kw_only=True)
 class ProducerConfig(ClientConfig):
     """Options of Producer."""
+
+    client: ClassVar[str] = "Producer"
 
     acks: int | str = option(
         "all",
@@ -201,7 +254,9 @@ class ProducerConfig(ClientConfig):
         choices=("all", -1, "-1", 0, "0", 1, "1"),
     )
     enable_idempotence: bool | None = option(
-        None, "retries neither double nor reorder; default: on, where acks is all and the broker can"
+        None,
+        "retries neither double nor reorder; default: on, where acks is all and the broker can. Left to "
+        "the default, retries=0 or max_in_flight_requests_per_connection above 5 turn it off, with a warning",
     )
     linger_ms: int = option(5, "a batch waits this long for more records", at_least=0, at_most=_INT32_MAX)
     batch_size: int = option(
@@ -269,12 +324,24 @@ class ProducerConfig(ClientConfig):
         """Whether to use idempotence where the broker can."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
-        return self.acks_wire == -1 and self.retries > 0 and self.max_in_flight_requests_per_connection <= 5
+        return self.acks_wire == -1 and self.loses_idempotence is None
+
+    @property
+    def loses_idempotence(self) -> str | None:
+        """The option, with its value, that turns idempotence off where the default would have it on."""
+        if self.enable_idempotence is not None or self.acks_wire != -1:
+            return None
+        if self.retries == 0:
+            return "retries=0"
+        in_flight = self.max_in_flight_requests_per_connection
+        return f"max_in_flight_requests_per_connection={in_flight}" if in_flight > 5 else None
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerConfig(ClientConfig):
-    """Options of ConsumerConnector."""
+    """Options of ConsumerConnector and of read()."""
+
+    client: ClassVar[str] = "ConsumerConnector or read()"
 
     group_id: str | None = option(None, "the group that shares the topics' partitions")
     group_instance_id: str | None = option(
@@ -350,34 +417,58 @@ class ConsumerConfig(ClientConfig):
             raise ConfigurationError("group_id is empty; name the group")
 
 
-def _unknown(cls: type, name: str, known: Mapping[str, Any]) -> str:
-    if name in _NAMES_ELSEWHERE:
-        return f"unknown option {name!r}; here it is {_NAMES_ELSEWHERE[name]}"
-    dotted = name.replace(".", "_")
-    near = [dotted] if dotted in known else difflib.get_close_matches(dotted, known, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    return f"unknown option {name!r} of {cls.__name__.removesuffix('Config')}{hint}"
+def _unknown(cls: type[ClientConfig], name: str, known: Mapping[str, Any]) -> str:
+    beginning = f"unknown option {name!r} of {cls.client}"
+    if not isinstance(name, str):
+        return beginning
+    plain = name.replace(".", "_")
+    if plain in known:
+        return f"{beginning}; did you mean {plain!r}?"
+    if plain in _NAMES_ELSEWHERE:
+        return f"{beginning}; pyklient calls it {_NAMES_ELSEWHERE[plain]}"
+    if plain in _NO_OPTIONS:
+        return f"{beginning}; {_NO_OPTIONS[plain]}"
+    for other in (ProducerConfig, ConsumerConfig):
+        if plain in {item.name for item in fields(other)}:
+            return f"{beginning}; it is one of {other.client}"
+    near = difflib.get_close_matches(plain, known, n=1)
+    return f"{beginning}; did you mean {near[0]!r}?" if near else beginning
 
 
 def _checked(item: "dataclasses.Field[Any]", value: Any) -> Any:
     """*value* if it fits the option *item*; a ConfigurationError that says what would."""
     facts = item.metadata
-    choices = facts["choices"]
-    if choices is not None:
-        if isinstance(value, bool) or value not in choices:
-            shown = ", ".join(repr(choice) for choice in choices)
+    if facts["choices"] is not None:
+        if isinstance(value, bool) or value not in facts["choices"]:
+            shown = ", ".join(repr(choice) for choice in facts["choices"])
             raise ConfigurationError(f"{item.name}={_shown(item, value)} is not one of {shown}")
-        return value
-    if isinstance(item.default, bool) and not isinstance(value, bool):
-        raise ConfigurationError(f"{item.name} takes True or False, not {_shown(item, value)}")
-    if facts["at_least"] is not None:
+    elif facts["at_least"] is not None:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigurationError(f"{item.name} takes a whole number, not {_shown(item, value)}")
         if not facts["at_least"] <= value <= facts["at_most"]:
             raise ConfigurationError(
                 f"{item.name}={value} is out of range: {facts['at_least']} to {facts['at_most']}"
             )
+    elif item.name.endswith("_encoder"):
+        as_encoder(value, item.name)
+    else:
+        _check_type(item, value)
     return value
+
+
+def _check_type(item: "dataclasses.Field[Any]", value: Any) -> None:
+    """Text, flags and a TLS context, None where the option has None."""
+    wanted: type
+    if item.type in (str, str | None):
+        wanted, words = str, "text"
+    elif item.type in (bool, bool | None):
+        wanted, words = bool, "True or False"
+    elif item.type == ssl.SSLContext | None:
+        wanted, words = ssl.SSLContext, "an ssl.SSLContext"
+    else:
+        return
+    if not isinstance(value, wanted) and not (value is None and item.default is None):
+        raise ConfigurationError(f"{item.name} takes {words}, not {_shown(item, value)}")
 
 
 def _shown(item: "dataclasses.Field[Any]", value: Any) -> str:

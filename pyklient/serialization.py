@@ -40,29 +40,39 @@ Encoder: TypeAlias = Callable[[Any], bytes | None] | HasEncode
 Decoder: TypeAlias = Callable[[bytes | None], Any] | HasDecode
 
 
-def as_encoder(encoder: Encoder | None) -> Callable[[Any], bytes | None] | None:
-    """The encoder as a plain function; None stays None. Raises ConfigurationError for anything else."""
+def as_encoder(encoder: Encoder | None, option: str = "encoder") -> Callable[[Any], bytes | None] | None:
+    """The encoder as a plain function; None stays None.
+
+    Raises ConfigurationError for anything else, which names the *option* it was given as.
+    """
     if encoder is None:
         return None
-    if not isinstance(encoder, type) and isinstance(encoder, HasEncode):
+    # Text has an encode() of its own, which is not meant.
+    if not isinstance(encoder, type | str) and isinstance(encoder, HasEncode):
         return encoder.encode
     if callable(encoder):
         return encoder
     raise ConfigurationError(
-        f"{encoder!r} is not an encoder: pass a function (value) -> bytes | None or an object with encode()"
+        f"{option}={encoder!r} is not an encoder: pass a function (value) -> bytes | None, such as "
+        "pyklient.serialization.encode_text, or an object with such an encode()"
     )
 
 
-def as_decoder(decoder: Decoder | None) -> Callable[[bytes | None], Any] | None:
-    """The decoder as a plain function; None stays None. Raises ConfigurationError for anything else."""
+def as_decoder(decoder: Decoder | None, option: str = "decoder") -> Callable[[bytes | None], Any] | None:
+    """The decoder as a plain function; None stays None.
+
+    Raises ConfigurationError for anything else, which names the *option* it was given as.
+    """
     if decoder is None:
         return None
-    if not isinstance(decoder, type) and isinstance(decoder, HasDecode):
+    # Bytes have a decode() of their own, which is not meant.
+    if not isinstance(decoder, type | bytes | bytearray) and isinstance(decoder, HasDecode):
         return decoder.decode
     if callable(decoder):
         return decoder
     raise ConfigurationError(
-        f"{decoder!r} is not a decoder: pass a function (bytes | None) -> value or an object with decode()"
+        f"{option}={decoder!r} is not a decoder: pass a function (bytes | None) -> value, such as "
+        "pyklient.serialization.decode_text, or an object with such a decode()"
     )
 
 

@@ -161,7 +161,11 @@ class ConsumerConnector:
     shutdown = close
 
     def _decoding(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> Decoding:
-        return Decoding(as_decoder(key_decoder), as_decoder(value_decoder), self._config.check_crcs)
+        return Decoding(
+            as_decoder(key_decoder, "key_decoder"),
+            as_decoder(value_decoder, "value_decoder"),
+            self._config.check_crcs,
+        )
 
     def _claim_creation(self) -> None:
         self._refuse()

@@ -61,7 +61,9 @@ def read(
     if not names or not all(names):
         raise ConfigurationError("name at least one topic to read")
     times = _Times(start), _Times(end)
-    decoding = Decoding(as_decoder(key_decoder), as_decoder(value_decoder), config.check_crcs)
+    decoding = Decoding(
+        as_decoder(key_decoder, "key_decoder"), as_decoder(value_decoder, "value_decoder"), config.check_crcs
+    )
     client = NetworkClient(config)
     try:
         level = int(config.isolation_level == "read_committed")

@@ -21,7 +21,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
@@ -145,7 +145,9 @@ class KafkaStream:
     def __iter__(self) -> Iterator[Message]:
         return chain.from_iterable(self.chunks())
 
-    def batches(self, max_records: int = 10_000, timeout: float = 1.0) -> Iterator[list[Message]]:
+    def batches(
+        self, max_records: int = 10_000, timeout: float = 1.0
+    ) -> Generator[list[Message], None, None]:
         """Lists of up to *max_records* messages: as many as are there, waiting for the first one.
 
         After *timeout* seconds without a message the list is empty. A whole list is in hand until the next
@@ -169,7 +171,7 @@ class KafkaStream:
             while (chunk := self._next(self._timeout)) is not None:
                 yield chunk
 
-    def _batches(self, max_records: int, timeout: float) -> Iterator[list[Message]]:
+    def _batches(self, max_records: int, timeout: float) -> Generator[list[Message], None, None]:
         with self._reading():
             while True:
                 try:

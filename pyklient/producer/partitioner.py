@@ -29,8 +29,8 @@ def as_partitioner(partitioner: Any) -> Partitioner | None:
     choose = method if callable(method) else partitioner
     if not callable(choose) or isinstance(choose, type):
         raise ConfigurationError(
-            f"partitioner={partitioner!r} is none: pass a function (topic, key, partition_count) -> int, "
-            "or an object with such a partition()"
+            f"partitioner={partitioner!r} is not a partitioner: pass a function "
+            "(topic, key, partition_count) -> int, or an object with such a partition()"
         )
 
     def checked(topic: str, key: bytes | None, count: int) -> int:

@@ -57,6 +57,12 @@ class Producer:
 
     def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Any) -> None:
         config = ProducerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+        if config.loses_idempotence is not None:
+            log.warning(
+                "%s turns idempotence off: a retry may store a record twice or out of order. Say "
+                "enable_idempotence=False if that is meant",
+                config.loses_idempotence,
+            )
         self._config = config
         self._client = NetworkClient(config)
         self._sender = Sender(f"pyklient-producer {config.client_id}")
