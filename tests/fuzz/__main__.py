@@ -81,7 +81,10 @@ def main() -> int:
         running = [start(folder, chosen.seed + index, share) for index, share in enumerate(shares)]
         failed = [process.wait() for process in running if process.wait()]
     if failed:
-        print(f"something was found: see above; repeat with --seed {chosen.seed} --jobs {chosen.jobs}")
+        print(
+            f"something was found, processes ended with {failed}: see above; "
+            f"repeat with --seed {chosen.seed} --jobs {chosen.jobs}"
+        )
         return 1
     print(f"nothing found in {time.monotonic() - began:.0f} s")
     return 0
