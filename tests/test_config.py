@@ -1,0 +1,126 @@
+"""Options that are misread nowhere: what is wrong is refused by name, with what would be right."""
+
+import logging
+from typing import Any
+
+import pytest
+
+from pyklient import Producer
+from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig, parse_bootstrap_servers
+from pyklient.errors import ConfigurationError
+from pyklient.serialization import as_decoder
+
+
+@pytest.mark.parametrize(
+    ("given", "pairs"),
+    [
+        ("a:1,b", (("a", 1), ("b", 9092))),
+        (["a:1", "b:2,c:3"], (("a", 1), ("b", 2), ("c", 3))),
+        ("[::1]:7, [::2],", (("::1", 7), ("::2", 9092))),
+    ],
+)
+def test_servers_are_read_as_text_or_as_a_list(given: Any, pairs: Any) -> None:
+    assert parse_bootstrap_servers(given) == pairs
+
+
+@pytest.mark.parametrize(
+    "given", [{"a": 1}, ["localhost", 19392], [("h", 1)], b"a:1", bytearray(b"a:1"), None, 5], ids=repr
+)
+def test_servers_of_another_form_are_refused_with_the_right_one(given: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"bootstrap_servers=.* it takes 'localhost:9092'"):
+        Producer(given)
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("h:65536", "not one of 1 to 65535"),
+        ("h:0", "not one of 1 to 65535"),
+        ("h:" + "9" * 5_000, "not one of 1 to 65535"),
+        ("::1", "stands in brackets"),
+        ("kafka://h:1", "is not host:port"),
+        ("[]:1", "is not host:port"),
+        (" , ", "is empty"),
+    ],
+)
+def test_an_address_that_is_none_says_why(text: str, complaint: str) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        parse_bootstrap_servers(text)
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "value", "takes"),
+    [
+        (AdminConfig, "client_id", 3, "text"),
+        (AdminConfig, "client_id", None, "text"),
+        (AdminConfig, "sasl_username", b"me", "text"),
+        (AdminConfig, "ssl_truststore_location", 1, "text"),
+        (AdminConfig, "ssl_context", "x", "an ssl.SSLContext"),
+        (ConsumerConfig, "group_id", 7, "text"),
+        (ConsumerConfig, "check_crcs", "yes", "True or False"),
+        (ProducerConfig, "enable_idempotence", "no", "True or False"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_by_the_name_of_its_option(
+    config: type[ClientConfig], name: str, value: Any, takes: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name} takes {takes}, not"):
+        config.from_options({name: value})
+
+
+def test_a_password_of_the_wrong_type_is_not_repeated() -> None:
+    with pytest.raises(ConfigurationError, match="sasl_password takes text, not <hidden>"):
+        AdminConfig.from_options({"sasl_password": 90210})
+
+
+@pytest.mark.parametrize("name", ["key_encoder", "value_encoder", "partitioner"])
+@pytest.mark.parametrize("value", ["utf-8", b"utf-8", 3])
+def test_text_is_no_function_whatever_methods_it_has(name: str, value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=f"{name}={value!r} is not .* pass a function"):
+        Producer(**{name: value})
+
+
+@pytest.mark.parametrize("value", ["utf-8", b"utf-8", bytearray(b"utf-8")])
+def test_text_and_bytes_are_no_decoders(value: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"value_decoder=.* is not a decoder: pass a function"):
+        as_decoder(value, "value_decoder")
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "complaint"),
+    [
+        (AdminConfig, "client_idd", "of Admin or SimpleConsumer; did you mean 'client_id'"),
+        (AdminConfig, "linger_ms", "of Admin or SimpleConsumer; it is one of Producer"),
+        (ConsumerConfig, "value_decoder", r"of ConsumerConnector or read\(\); pass value_decoder to"),
+        (ConsumerConfig, "max.poll.records", r"pass max_records to batches\(\)"),
+        (ConsumerConfig, "topics", "take them"),
+        (ProducerConfig, "group.id", r"of Producer; it is one of ConsumerConnector or read\(\)"),
+        (ProducerConfig, "linger.ms", "did you mean 'linger_ms'"),
+        (ProducerConfig, "ssl_cafile", "pyklient calls it ssl_truststore_location"),
+        (ProducerConfig, "transactional_id", "transactions are not supported yet"),
+    ],
+)
+def test_an_unknown_option_says_whose_it_is_not_and_what_to_do(
+    config: type[ClientConfig], name: str, complaint: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=complaint):
+        config.from_options({name: "x"})
+
+
+@pytest.mark.parametrize(
+    ("options", "cause"),
+    [
+        ({"retries": 0}, "retries=0"),
+        ({"max_in_flight_requests_per_connection": 6}, "max_in_flight_requests_per_connection=6"),
+        ({"retries": 0, "enable_idempotence": False}, None),
+        ({"retries": 0, "acks": 1}, None),
+        ({}, None),
+    ],
+)
+def test_idempotence_that_falls_away_unasked_is_said_once(
+    options: dict[str, Any], cause: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, "pyklient.producer"), Producer(**options):
+        pass
+    said = [record.getMessage() for record in caplog.records]
+    assert [text.split(" turns ")[0] for text in said] == ([] if cause is None else [cause])
