@@ -367,7 +367,7 @@ class TestEach:
 
 
 def test_a_closed_batch_takes_nothing_even_where_it_is_still_to_be_found() -> None:
-    """As another thread may find it while this one is about to take it; the Python kernel's lock is before."""
+    """As another thread may find it while this one is about to take it; in Python a lock is before."""
     bench = Bench(COMPILED)
     bench.appender.know("t", 1)
     bench.step("open", "t", 0)
