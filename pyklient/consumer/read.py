@@ -173,6 +173,16 @@ class _Times:
         """Where the bound of *partition* is, None for the end of the log on its side."""
         return self._all if self._points is None else self._points.get(partition)
 
+    def refuse_strangers(self, partitions: Sequence[TopicPartition]) -> None:
+        """Raises ConfigurationError for a bound of something that is not among the *partitions* read."""
+        known = set(partitions)
+        for key in self._points or ():
+            if key not in known:
+                raise ConfigurationError(
+                    f"a bound is given for {key!r}, which is not read here: "
+                    f"the keys are partitions of the topics, such as {partitions[0]!r}"
+                )
+
     def is_offset(self, partition: TopicPartition) -> bool:
         """Whether the bound is an offset, which must then be in the log."""
         return isinstance(self.point(partition), int)
@@ -193,6 +203,8 @@ def _bounds(
 ) -> Conversation[dict[TopicPartition, tuple[int, int]]]:
     """First and last offset (exclusive) of each partition."""
     partitions = yield from _partitions(topics)
+    for bound in (start, end):
+        bound.refuse_strangers(partitions)
     ends = yield from list_offsets(dict.fromkeys(partitions, _LATEST), isolation_level)
     high = {each: ends[each].offset for each in partitions}
     first = yield from _resolve(partitions, start, dict.fromkeys(partitions, _EARLIEST), high)

@@ -51,6 +51,13 @@ def test_each_partition_may_have_bounds_of_its_own(feed: Feed) -> None:
     assert texts(feed, topic, start={first: 1}, end={second: 2}) == ["a1", "b0", "b1"]
 
 
+@pytest.mark.parametrize("key", [0, TopicPartition("another", 0), ("another", 0)])
+@pytest.mark.parametrize("side", ["start", "end"])
+def test_a_bound_for_what_is_not_read_is_refused(feed: Feed, side: str, key: Any) -> None:
+    with pytest.raises(ConfigurationError, match="not read here"):
+        read(feed.bootstrap_servers, feed.topic(1, "a"), **{side: {key: 1}})
+
+
 def test_times_bound_a_read(feed: Feed) -> None:
     topic = feed.topic(1)
     for second in range(1, 5):
