@@ -54,8 +54,9 @@ def test_each_partition_may_have_bounds_of_its_own(feed: Feed) -> None:
 @pytest.mark.parametrize("key", [0, TopicPartition("another", 0), ("another", 0)])
 @pytest.mark.parametrize("side", ["start", "end"])
 def test_a_bound_for_what_is_not_read_is_refused(feed: Feed, side: str, key: Any) -> None:
+    bounds: dict[str, Any] = {side: {key: 1}}
     with pytest.raises(ConfigurationError, match="not read here"):
-        read(feed.bootstrap_servers, feed.topic(1, "a"), **{side: {key: 1}})
+        read(feed.bootstrap_servers, feed.topic(1, "a"), **bounds)
 
 
 def test_times_bound_a_read(feed: Feed) -> None:
