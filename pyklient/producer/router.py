@@ -68,7 +68,7 @@ class Router:
             self._backoff,
             timeout=self._terms.timeout,
             max_age=config.metadata_max_age_ms / 1000,
-            topics=appender.topics,
+            topics=self._topics,
             post=sender.post,
             learned=self._learned,
             identified=self._identified,
@@ -141,6 +141,11 @@ class Router:
     def couriers(self) -> list[Courier]:
         """Those who run errands: they end when the sender does."""
         return [self._upkeep.courier, *(outbox.courier for outbox in self._outboxes.values())]
+
+    def _topics(self) -> set[str]:
+        """The topics in use. A broker that has just started may not know one of them for a moment: then new
+        records have to wait for it, and those under way still need its leader."""
+        return {*self._appender.topics(), *(lane.topic for lane in self._depot.lanes() if not lane.idle)}
 
     def _leader(self, lane: Lane) -> int | None:
         node = self._client.metadata.leader(lane.at)

@@ -17,9 +17,9 @@ from pyklient.producer.producer import Producer
 from pyklient.protocol.messages import MetadataRequest
 from pyklient.protocol.records.kernel import Delivery
 from tests.net.scripted import Addressed
-from tests.producer.script import TOPIC, ProduceBroker, producing, wait_until
+from tests.producer.script import TOPIC, ProduceBroker, Refuse, producing, wait_until
 
-UNKNOWN_TOPIC, NO_LEADER, NOT_ALLOWED, INVALID_TOPIC = 3, 5, 29, 17
+UNKNOWN_TOPIC, NO_LEADER, NOT_LEADER, NOT_ALLOWED, INVALID_TOPIC = 3, 5, 6, 29, 17
 
 
 def refusal(producer: Producer, topic: str = TOPIC) -> KafkaError:
@@ -145,6 +145,19 @@ def test_a_topic_that_is_deleted_is_asked_for_again(broker: ProduceBroker) -> No
         assert "does not exist" in str(error)
         broker.known_topics[TOPIC] = 0
         assert producer.send(TOPIC, b"y").result(10).offset == 1
+
+
+def test_records_survive_a_broker_that_does_not_know_their_topic_for_a_moment(broker: ProduceBroker) -> None:
+    """As one that has just started: nobody sends any more, so only what is under way can ask for it."""
+    with producing(broker) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        broker.known_topics[TOPIC] = UNKNOWN_TOPIC
+        broker.faults.append(Refuse(NOT_LEADER))
+        delivery = producer.send(TOPIC, b"y")
+        wait_until(lambda: producer._accumulator.appender.partition_count(TOPIC) == 0)
+        assert not delivery.done()
+        broker.known_topics[TOPIC] = 0
+        assert delivery.result(10).offset == 1
 
 
 def test_records_without_a_key_go_where_a_leader_is(two: ProduceBroker) -> None:
