@@ -47,6 +47,8 @@ class Polling:
         self._thread.join(30)
 
 
+# On Kafka itself this would be a test of the peers alone.
+@pytest.mark.brokers("reference")
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 def test_a_peers_group_shares_commits_and_goes_on(
     bootstrap: str, new_topic: NewTopic, new_name: NewName, peer: Peer
