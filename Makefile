@@ -37,18 +37,23 @@ lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
 	$(BIN)/ruff check pyklient tests examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@$(MODULES) | xargs wc -l | awk '$$2 != "total" && $$1 > 500 { print $$2 ": " $$1 " lines, 500 at most"; bad = 1 } END { exit bad }'
 
-test: lint ## everything: lint, unit, reference broker, real Kafka (Java and Maven needed)
+test: lint ## everything: lint, unit, reference broker, real Kafka (Java and Maven needed), both kernels
 	$(PYTEST)
+	PYKLIENT_KERNEL=python $(PYTEST) -m 'not java and not slow' -n 2
 
 test-fast: $(VENV)/.dev ## no Java: unit and reference broker, under a minute
-	$(PYTEST) -m 'not java and not slow'
+	$(PYTEST) -m 'not java and not slow' -n 2
 
 test-python-kernel: $(VENV)/.dev ## the suite on the Python kernel
 	PYKLIENT_KERNEL=python $(PYTEST)
 
 test-containers: $(VENV)/.dev ## the system suite against a broker in a container (Docker needed)
 	$(PYTEST) tests/system tests/interop --broker container
+
+fuzz: $(VENV)/.dev ## ten million mutated inputs to the compiled kernel, under AddressSanitizer (gcc needed)
+	$(BIN)/python -m tests.fuzz --inputs 10000000
 
 bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker
 	$(BIN)/python -m tests.benchmarks
