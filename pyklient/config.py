@@ -13,63 +13,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from pyklient.errors import ConfigurationError
+from pyklient.foreign_options import advice
 from pyklient.serialization import Encoder, as_encoder
 
 __all__ = ["AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig", "parse_bootstrap_servers"]
 
 _INT32_MAX = 2**31 - 1
 _KIB, _MIB = 1024, 1024 * 1024
-
-_NAMES_ELSEWHERE = {
-    "auto_commit_interval": "auto_commit_interval_ms",
-    "batch_num_messages": "batch_size (in bytes)",
-    "buffer_size": "buffer_memory",
-    "compression": "compression_type",
-    "compression_codec": "compression_type",
-    "consumer_group": "group_id",
-    "consumer_timeout": "consumer_timeout_ms",
-    "fetch_message_max_bytes": "max_partition_fetch_bytes",
-    "fetch_wait_max_ms": "fetch_max_wait_ms",
-    "group": "group_id",
-    "hosts": "bootstrap_servers",
-    "key_serializer": "key_encoder, of Producer",
-    "max_in_flight": "max_in_flight_requests_per_connection",
-    "message_max_bytes": "max_request_size",
-    "message_send_max_retries": "retries",
-    "metadata_broker_list": "bootstrap_servers",
-    "queue_buffering_max_kbytes": "buffer_memory (in bytes)",
-    "queue_buffering_max_ms": "linger_ms",
-    "queued_max_messages_kbytes": "prefetch_max_bytes (in bytes)",
-    "required_acks": "acks",
-    "sasl_plain_password": "sasl_password",
-    "sasl_plain_username": "sasl_username",
-    "ssl_ca_location": "ssl_truststore_location",
-    "ssl_cafile": "ssl_truststore_location",
-    "ssl_certfile": "ssl_keystore_location",
-    "ssl_certificate_location": "ssl_keystore_location",
-    "ssl_check_hostname": "ssl_endpoint_identification_algorithm",
-    "ssl_password": "ssl_key_password",
-    "value_serializer": "value_encoder, of Producer",
-}
-"""Options as other clients spell them, for the error that names ours."""
-
-_DECODERS_GO = "pass {} to create_message_streams(), stream() or read()"
-_NO_OPTIONS = {
-    "api_version": "versions are negotiated with each broker",
-    "enable_auto_offset_store": "a message counts for a commit when the next one is asked for",
-    "key_decoder": _DECODERS_GO.format("key_decoder"),
-    "key_deserializer": _DECODERS_GO.format("key_decoder"),
-    "max_poll_records": "pass max_records to batches() of a stream",
-    "queue": "memory is bounded in bytes, by buffer_memory of Producer, prefetch_max_bytes of the consumers",
-    "queue_buffering_max_messages": "memory is bounded in bytes: buffer_memory",
-    "queued_min_messages": "memory is bounded in bytes: prefetch_max_bytes",
-    "topic": "send(), stream() and read() take it",
-    "topics": "stream(), create_message_streams() and read() take them",
-    "transactional_id": "transactions are not supported yet",
-    "value_decoder": _DECODERS_GO.format("value_decoder"),
-    "value_deserializer": _DECODERS_GO.format("value_decoder"),
-}
-"""What is no option here, with what to do instead."""
 
 
 def option(
@@ -424,10 +374,8 @@ def _unknown(cls: type[ClientConfig], name: str, known: Mapping[str, Any]) -> st
     plain = name.replace(".", "_")
     if plain in known:
         return f"{beginning}; did you mean {plain!r}?"
-    if plain in _NAMES_ELSEWHERE:
-        return f"{beginning}; pyklient calls it {_NAMES_ELSEWHERE[plain]}"
-    if plain in _NO_OPTIONS:
-        return f"{beginning}; {_NO_OPTIONS[plain]}"
+    if (instead := advice(plain)) is not None:
+        return f"{beginning}; {instead}"
     for other in (ProducerConfig, ConsumerConfig):
         if plain in {item.name for item in fields(other)}:
             return f"{beginning}; it is one of {other.client}"
