@@ -42,6 +42,7 @@ from pyklient.errors import (
     MessageTooLargeError,
     OffsetOutOfRangeError,
     ProtocolError,
+    StreamInUseError,
     UnsupportedCodecError,
     UnsupportedVersionError,
 )
@@ -92,6 +93,7 @@ __all__ = [
     "MessageTooLargeError",
     "OffsetOutOfRangeError",
     "ProtocolError",
+    "StreamInUseError",
     "UnsupportedCodecError",
     "UnsupportedVersionError",
 ]

@@ -26,6 +26,7 @@ __all__ = [
     "DeliveryError",
     "CommitError",
     "ConsumerTimeout",
+    "StreamInUseError",
     "MessageStreamsExistError",
     "OffsetOutOfRangeError",
     "BrokerError",
@@ -121,6 +122,10 @@ class CommitError(KafkaError):
 
 class ConsumerTimeout(KafkaError):
     """No message within ``consumer_timeout_ms``; a new ``iter()`` of the stream resumes."""
+
+
+class StreamInUseError(KafkaError):
+    """Two threads read one stream; each needs a stream of its own."""
 
 
 class MessageStreamsExistError(KafkaError):

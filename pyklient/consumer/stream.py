@@ -16,21 +16,20 @@ can leave with the lock held.
 """
 
 import copy
-import os
 import threading
 import time
-import weakref
 from collections import deque
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
 from pyklient.consumer.claim import Claim, Failure, Item, Piece
+from pyklient.consumer.loop import Loop, Ownership
 from pyklient.errors import (
     ConsumerTimeout,
     CorruptRecordError,
-    ForkError,
     KafkaTimeoutError,
     MessageTooLargeError,
     UnsupportedCodecError,
@@ -99,9 +98,10 @@ class Decoding(NamedTuple):
 class KafkaStream:
     """An endless iterable of Messages from some partitions of some topics. Made by a ConsumerConnector.
 
-    It belongs to one thread at a time. ``for`` and :meth:`batches` share one cursor, and a new ``iter()``
-    goes on where the last one stopped. Iteration ends when the connector is closed, and raises
+    ``for`` and :meth:`batches` share one cursor, and a new ``iter()`` goes on where the last one stopped.
+    Iteration ends when the connector is closed, and raises
 
+    - StreamInUseError while a loop of another thread is under way: a stream belongs to one at a time;
     - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
     - CorruptRecordError where record bytes are damaged; a new ``iter()`` fetches them again;
     - what a decoder raises, with topic, partition and offset in a note; a new ``iter()`` goes on behind it;
@@ -127,17 +127,18 @@ class KafkaStream:
         self._unfinished: set[TopicPartition] | None = None
         self._busy = False
         self._waiting = False
-        self._reader: threading.Thread | None = None
+        self._ownership = Ownership(self._lock, self._condition.notify_all, self._name)
         self._ended = False
         self._error: Exception | None = None
         self._asks = 0
         self._seen = (0, 0)
         self._seen_at = time.monotonic()
-        self._forked = False
-        _streams.add(self)
 
     def __repr__(self) -> str:
-        return f"<KafkaStream of {', '.join(self.topics)}{', ended' if self._ended else ''}>"
+        return f"<{self._name()}{', ended' if self._ended else ''}>"
+
+    def _name(self) -> str:
+        return f"KafkaStream of {', '.join(self.topics)}"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a KafkaStream cannot be pickled; make a ConsumerConnector where it is used")
@@ -145,60 +146,37 @@ class KafkaStream:
     def __iter__(self) -> Iterator[Message]:
         return chain.from_iterable(self.chunks())
 
-    def batches(
-        self, max_records: int = 10_000, timeout: float = 1.0
-    ) -> Generator[list[Message], None, None]:
+    def batches(self, max_records: int = 10_000, timeout: float = 1.0) -> Loop[list[Message]]:
         """Lists of up to *max_records* messages: as many as are there, waiting for the first one.
 
         After *timeout* seconds without a message the list is empty. A whole list is in hand until the next
-        one is asked for.
+        one is asked for, which any thread may do that has this iterator to itself.
         """
         if max_records < 1:
             raise ValueError(f"max_records={max_records} must be at least 1")
-        return self._batches(max_records, timeout)
+        return Loop(self._ownership, partial(self._batch, max_records, timeout), moves=True)
 
     def commit_offsets(self) -> None:
         """Commit what this stream has handed out, the message in hand included.
 
         Raises CommitError naming the partitions that are not ours any more, after committing the rest.
         """
-        self._refuse_fork()
+        self._ownership.refuse_fork()
         self._control.commit(self)
 
-    def chunks(self) -> Iterator[Chunk]:
+    def chunks(self) -> Loop[Chunk]:
         """What iteration hands out from, decoded chunk by decoded chunk."""
-        with self._reading():
-            while (chunk := self._next(self._timeout)) is not None:
-                yield chunk
+        return Loop(self._ownership, partial(self._next, self._timeout))
 
-    def _batches(self, max_records: int, timeout: float) -> Generator[list[Message], None, None]:
-        with self._reading():
-            while True:
-                try:
-                    chunk = self._next(timeout)
-                except ConsumerTimeout:
-                    yield []
-                    continue
-                if chunk is None:
-                    return
-                yield self._gather(chunk, max_records)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        """While a loop is under way. Leaving it does not settle what is in hand: its body may have raised."""
-        me = threading.current_thread()
-        self._reader = me
+    def _batch(self, max_records: int, timeout: float) -> list[Message] | None:
         try:
-            yield
-        finally:
-            if self._reader is me:
-                self._reader = None
-            with self._lock:
-                self._condition.notify_all()
+            chunk = self._next(timeout)
+        except ConsumerTimeout:
+            return []
+        return None if chunk is None else self._gather(chunk, max_records)
 
     def _next(self, timeout: float | None) -> Chunk | None:
         """The chunk to hand out from, None at the end. Raises ConsumerTimeout."""
-        self._refuse_fork()
         deadline = None if timeout is None else time.monotonic() + timeout
         self._settle()
         # What is taken away and forgotten from here on is handed out as it is by then: stopped.
@@ -216,13 +194,6 @@ class KafkaStream:
                 raise self._pass_over(item, error) from None
         self._busy = True
         return chunk
-
-    def _refuse_fork(self) -> None:
-        if self._forked:
-            raise ForkError(
-                "this stream was made before a fork and is read in the parent process; make a new "
-                "ConsumerConnector in the child"
-            )
 
     def _settle(self) -> None:
         """The next message is asked for: what was in hand is done with."""
@@ -358,8 +329,7 @@ class KafkaStream:
         """End the iteration for good, once what is in hand is done with."""
         with self._lock:
             self._ended = True
-            if self._reader is threading.current_thread():
-                self._reader = None  # a loop of the thread that ends it asks for nothing meanwhile
+            self._ownership.leave()  # a loop of the thread that ends it asks for nothing meanwhile
             self._condition.notify_all()
         self.revoke()
 
@@ -376,7 +346,7 @@ class KafkaStream:
 
     def is_held_elsewhere(self) -> bool:
         """Whether a loop in another thread has something in hand right now."""
-        reader = self._reader
+        reader = self._ownership.thread
         return (
             self._busy
             and reader is not None
@@ -452,15 +422,3 @@ class CommitTurn:
             yield
         finally:
             self._lock.release()
-
-
-_streams: "weakref.WeakSet[KafkaStream]" = weakref.WeakSet()
-
-
-def _mark_forked() -> None:
-    # No lock: one that another thread held at the fork is never released in the child.
-    for stream in list(_streams):
-        stream._forked = True
-
-
-os.register_at_fork(after_in_child=_mark_forked)

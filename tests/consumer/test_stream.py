@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pyklient.consumer import loop as loop_module
 from pyklient.consumer import stream as stream_module
 from pyklient.consumer.claim import Failure
 from pyklient.errors import ConsumerTimeout, CorruptRecordError, KafkaError, OffsetOutOfRangeError
@@ -20,14 +21,16 @@ T0 = TopicPartition("t", 0)
 
 
 class Interruption:
-    """A trace function: Ctrl-C before the *step*-th line that runs in the stream."""
+    """A trace function: Ctrl-C before the *step*-th line that runs in the stream or its loop."""
 
     def __init__(self, step: int) -> None:
         self._left = step
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> "Interruption | None":
-        if frame.f_code.co_filename != stream_module.__file__:
+        if frame.f_code.co_filename not in (stream_module.__file__, loop_module.__file__):
             return None
+        if frame.f_code.co_name == "__del__":
+            return None  # what is raised in there, Python prints and drops
         self._left -= event == "line"
         if self._left == 0:
             raise KeyboardInterrupt
