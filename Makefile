@@ -10,7 +10,7 @@ KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/rec
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-python-kernel test-containers fuzz lint bench clean
+.PHONY: help demo generated test test-fast test-python-kernel test-containers fuzz lint bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -38,6 +38,9 @@ lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(MODULES) | xargs wc -l | awk '$$2 != "total" && $$1 > 500 { print $$2 ": " $$1 " lines, 500 at most"; bad = 1 } END { exit bad }'
+
+generated: $(VENV)/.dev ## write again what is derived from the code: the page and the types of the options, diagrams
+	for each in configuration option_types diagrams; do $(BIN)/python -m tests.docs.$$each || exit 1; done
 
 test: lint ## everything: lint, unit, reference broker, real Kafka (Java and Maven needed), both kernels
 	$(PYTEST)

@@ -47,6 +47,7 @@ from pyklient.errors import (
     UnsupportedVersionError,
 )
 from pyklient.model import OffsetAndMetadata, RecordMetadata, TopicPartition
+from pyklient.options import AdminOptions, ClientOptions, ConsumerOptions, ProducerOptions, ReadOptions
 from pyklient.producer.bulk import BulkDelivery
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Delivery, Message
@@ -75,6 +76,12 @@ __all__ = [
     "ClientConfig",
     "ConsumerConfig",
     "ProducerConfig",
+    # options, typed
+    "AdminOptions",
+    "ClientOptions",
+    "ConsumerOptions",
+    "ProducerOptions",
+    "ReadOptions",
     # errors
     "AuthenticationError",
     "BrokerConnectionError",

@@ -10,16 +10,29 @@ import difflib
 import ssl
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from pyklient.errors import ConfigurationError
 from pyklient.foreign_options import advice
 from pyklient.serialization import Encoder, as_encoder
 
-__all__ = ["AdminConfig", "ClientConfig", "ConsumerConfig", "ProducerConfig", "parse_bootstrap_servers"]
+__all__ = [
+    "AdminConfig",
+    "ClientConfig",
+    "ConsumerConfig",
+    "HasPartition",
+    "ProducerConfig",
+    "parse_bootstrap_servers",
+]
 
 _INT32_MAX = 2**31 - 1
 _KIB, _MIB = 1024, 1024 * 1024
+
+
+class HasPartition(Protocol):
+    """A partitioner that is an object."""
+
+    def partition(self, topic: str, key: bytes | None, partition_count: int, /) -> int: ...
 
 
 def option(
@@ -237,7 +250,7 @@ class ProducerConfig(ClientConfig):
     max_in_flight_requests_per_connection: int = option(
         5, "produce requests a broker may have unanswered", at_least=1, at_most=_INT32_MAX
     )
-    partitioner: Callable[[str, bytes | None, int], int] | Any | None = option(
+    partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
         None,
         "(topic, key, partition_count) -> int; default: Java's murmur2 of the key, sticky without one (ours)",
     )

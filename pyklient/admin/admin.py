@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn, Self, TypeVar
+from typing import NoReturn, Self, TypeVar, Unpack
 
 from pyklient.admin import groups, topics
 from pyklient.admin.descriptions import (
@@ -17,6 +17,7 @@ from pyklient.errors import ConfigurationError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import Conversation, Refresh, list_offsets
+from pyklient.options import AdminOptions
 
 __all__ = ["Admin"]
 
@@ -33,7 +34,9 @@ class Admin:
     cluster refuses, BrokerConnectionError or AuthenticationError when it cannot be reached.
     """
 
-    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Any) -> None:
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Unpack[AdminOptions]
+    ) -> None:
         self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
         self._client = NetworkClient(self._config)
         self._closed = False

@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, NoReturn, Self
+from typing import NoReturn, Self, Unpack
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.commits import Commits
@@ -22,6 +22,7 @@ from pyklient.consumer.stream import Decoding, KafkaStream, StreamControl
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
+from pyklient.options import ConsumerOptions
 from pyklient.serialization import Decoder, as_decoder
 
 __all__ = ["ConsumerConnector"]
@@ -51,7 +52,9 @@ class ConsumerConnector:
     Safe to use from several threads; each stream belongs to one. Options: see ``ConsumerConfig``.
     """
 
-    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Any) -> None:
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Unpack[ConsumerOptions]
+    ) -> None:
         self._config = ConsumerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
         self._client = NetworkClient(self._config)
         self._engine = Engine(self._client, self._config)

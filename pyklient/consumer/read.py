@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import Any, NoReturn, Self, TypeAlias, TypeVar
+from typing import NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.claim import Claim
@@ -15,19 +15,21 @@ from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import Conversation, Pause, Refresh, list_offsets
 from pyklient.net.metadata import Metadata
+from pyklient.options import ReadOptions
 from pyklient.protocol.records.kernel import Message
 from pyklient.serialization import Decoder, as_decoder
 
-__all__ = ["BoundedRead", "read"]
+__all__ = ["NOT_READ", "BoundedRead", "read"]
 
 _T = TypeVar("_T")
 Point: TypeAlias = int | datetime
 Bound: TypeAlias = Point | Mapping[TopicPartition, Point] | None
 
 _EARLIEST, _LATEST = -2, -1
-_NOT_READ = frozenset(
+NOT_READ = frozenset(
     {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
 )
+"""Options of ConsumerConfig that mean nothing to a read."""
 _CLOSE_TIMEOUT = 2.0
 _UNKNOWN_TOPIC = 3
 _UNKNOWN_TOPIC_PATIENCE = 4
@@ -41,7 +43,7 @@ def read(
     end: Bound = None,
     key_decoder: Decoder | None = None,
     value_decoder: Decoder | None = None,
-    **options: Any,
+    **options: Unpack[ReadOptions],
 ) -> "BoundedRead":
     """All messages of *topics* from *start* up to, and without, *end*.
 
@@ -54,7 +56,7 @@ def read(
     is an offset that the log does not have any more, and ConsumerTimeout when nothing comes for
     ``consumer_timeout_ms``, ``default_api_timeout_ms`` by default. Options: see ``ConsumerConfig``.
     """
-    if taken := sorted(_NOT_READ & options.keys()):
+    if taken := sorted(NOT_READ & options.keys()):
         raise ConfigurationError(f"read() belongs to no group and commits nothing; drop {', '.join(taken)}")
     config = ConsumerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
     names = (topics,) if isinstance(topics, str) else tuple(topics)

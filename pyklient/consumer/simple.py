@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self
+from typing import Final, NoReturn, Self, Unpack
 
 from pyklient.config import AdminConfig
 from pyklient.errors import (
@@ -24,6 +24,7 @@ from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import Ask, Conversation, Pause, Refresh, list_offsets
 from pyklient.net.metadata import Metadata
+from pyklient.options import AdminOptions
 from pyklient.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest
 from pyklient.protocol.records.kernel import Message, decode
 
@@ -68,7 +69,9 @@ class SimpleConsumer:
     LATEST: Final = -1
     """As a time: the offset that the next message will get."""
 
-    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Any) -> None:
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Unpack[AdminOptions]
+    ) -> None:
         self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
         self._timeout = self._config.default_api_timeout_ms / 1000
         self._client = NetworkClient(self._config)

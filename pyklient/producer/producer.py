@@ -10,12 +10,13 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, NoReturn, Self
+from typing import Any, Final, NoReturn, Self, Unpack
 
 from pyklient.config import ProducerConfig
 from pyklient.errors import ClosedError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
+from pyklient.options import ProducerOptions
 from pyklient.producer.accumulator import Accumulator, Clocks, Limits
 from pyklient.producer.bulk import BulkDelivery, send_many
 from pyklient.producer.dispatcher import Dispatcher
@@ -55,7 +56,9 @@ class Producer:
             print(delivery.result(timeout=10).offset)
     """
 
-    def __init__(self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Any) -> None:
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Unpack[ProducerOptions]
+    ) -> None:
         config = ProducerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
         if config.loses_idempotence is not None:
             log.warning(

@@ -22,6 +22,9 @@ out of range, and two that contradict each other are a ConfigurationError that s
 Options that only pyklient has are marked (ours). On the command line they are `-X name=value` or lines of
 a `--config` file.
 
+Type checkers know them: `pyklient.ProducerOptions`, `ConsumerOptions`, `AdminOptions` and `ReadOptions` are
+the keyword arguments as TypedDicts.
+
 This page is written from `pyklient/config.py` by `python -m tests.docs.configuration`; a test compares
 the two.
 """

@@ -1,6 +1,7 @@
 """What one client produces every other one reads the same, through every broker, with every codec."""
 
 import random
+from typing import Any
 
 import confluent_kafka
 import pytest
@@ -49,7 +50,7 @@ def without_nulls(headers: tuple[tuple[str, bytes | None], ...]) -> tuple[tuple[
 @every_codec
 @every_peer
 def test_a_peer_reads_what_pyklient_produces(
-    bootstrap: str, new_topic: NewTopic, peer: Peer, codec: str
+    bootstrap: str, new_topic: NewTopic, peer: Peer, codec: Any
 ) -> None:
     topic, records = new_topic(), some_records()
     with Producer(bootstrap, compression_type=codec, batch_size=60_000) as producer:
@@ -68,7 +69,7 @@ def test_a_peer_reads_what_pyklient_produces(
 @every_codec
 @every_peer
 def test_pyklient_reads_what_a_peer_produces(
-    bootstrap: str, new_topic: NewTopic, peer: Peer, codec: str
+    bootstrap: str, new_topic: NewTopic, peer: Peer, codec: Any
 ) -> None:
     topic, records = new_topic(), some_records()
     if not peer.sends_null_headers:

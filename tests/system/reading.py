@@ -1,6 +1,7 @@
 """Reading topics in tests, always within a bound."""
 
 import itertools
+from typing import Any
 
 from pyklient import ConsumerConnector, Message
 from tests.servers.groups import assignments
@@ -11,9 +12,9 @@ __all__ = ["PATIENCE_MS", "connector", "read_group", "wait_assigned"]
 PATIENCE_MS = 30_000
 
 
-def connector(bootstrap: str, group: str, **options: object) -> ConsumerConnector:
+def connector(bootstrap: str, group: str, **options: Any) -> ConsumerConnector:
     """A connector that starts at the earliest offset and gives up after a while without messages."""
-    defaults: dict[str, object] = {
+    defaults: dict[str, Any] = {
         "auto_offset_reset": "earliest",
         "consumer_timeout_ms": PATIENCE_MS,
         "session_timeout_ms": 6_000,
@@ -22,7 +23,7 @@ def connector(bootstrap: str, group: str, **options: object) -> ConsumerConnecto
     return ConsumerConnector(bootstrap, group_id=group, **{**defaults, **options})
 
 
-def read_group(bootstrap: str, group: str, topic: str, count: int, **options: object) -> list[Message]:
+def read_group(bootstrap: str, group: str, topic: str, count: int, **options: Any) -> list[Message]:
     """The next *count* messages of *topic* for *group*, committed."""
     with connector(bootstrap, group, **options) as reader:
         stream = reader.stream(topic)

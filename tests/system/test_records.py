@@ -4,6 +4,7 @@ import datetime
 import hashlib
 import random
 import time
+from typing import Any
 
 import pytest
 
@@ -53,7 +54,7 @@ def test_absent_and_empty_keys_and_values_stay_apart(bootstrap: str, new_topic: 
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_of_all_sizes_arrive_in_order_with_each_codec(
-    bootstrap: str, new_topic: NewTopic, new_name: NewName, codec: str
+    bootstrap: str, new_topic: NewTopic, new_name: NewName, codec: Any
 ) -> None:
     topic = new_topic()
     seed = random.randrange(2**32)
@@ -75,7 +76,7 @@ def test_records_of_all_sizes_arrive_in_order_with_each_codec(
 
 
 @pytest.mark.parametrize("acks", [0, 1, "all"])
-def test_each_acks_level_delivers_every_record(bootstrap: str, new_topic: NewTopic, acks: object) -> None:
+def test_each_acks_level_delivers_every_record(bootstrap: str, new_topic: NewTopic, acks: Any) -> None:
     topic = new_topic()
     with Producer(bootstrap, acks=acks, batch_size=1_000) as producer:
         deliveries = [producer.send(topic, b"%d" % number) for number in range(500)]

@@ -2,9 +2,14 @@
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 from pyklient import ConsumerConnector, Delivery, Producer
 from tests.benchmarks.work import Job, Measured, measuring, values_for
+
+
+def _options(job: Job) -> dict[str, Any]:
+    return {"acks": job.acks, "compression_type": job.compression}
 
 
 def produce(job: Job) -> Measured:
@@ -13,7 +18,7 @@ def produce(job: Job) -> Measured:
     measured = Measured()
     with (
         measuring(measured),
-        Producer(job.bootstrap_servers, acks=job.acks, compression_type=job.compression) as producer,
+        Producer(job.bootstrap_servers, **_options(job)) as producer,
     ):
         send, topic, count = producer.send, job.topic, len(values)
         last = None
@@ -39,7 +44,7 @@ def produce_with_callback(job: Job) -> Measured:
 
     with (
         measuring(measured),
-        Producer(job.bootstrap_servers, acks=job.acks, compression_type=job.compression) as producer,
+        Producer(job.bootstrap_servers, **_options(job)) as producer,
     ):
         send, topic, count = producer.send, job.topic, len(values)
         for index in range(job.records):
@@ -82,7 +87,7 @@ def latency(job: Job) -> Measured:
 
         return delivered
 
-    with Producer(job.bootstrap_servers, acks=job.acks, linger_ms=0) as producer:
+    with Producer(job.bootstrap_servers, acks=_options(job)["acks"], linger_ms=0) as producer:
         send = producer.send
         send(job.topic, values[0]).result(30)
         with measuring(measured):
