@@ -169,7 +169,7 @@ def test_two_threads_at_one_stream_lose_and_double_nothing(feed: Feed) -> None:
         except StreamInUseError as error:
             refused.append(error)
 
-    options = {"auto_offset_reset": "earliest", "auto_commit_interval_ms": 5}
+    options: dict[str, Any] = {"auto_offset_reset": "earliest", "auto_commit_interval_ms": 5}
     with ConsumerConnector(feed.bootstrap_servers, group_id=group, **options) as connector:
         stream = connector.stream(topic)
         threads = [threading.Thread(target=work, args=(stream, mine)) for mine in seen]
