@@ -1,5 +1,8 @@
 """The job: one thread produces the flights, a group of two reads them, a third member joins half-way.
 
+The source begins when the two have their partitions, and keeps the last quarter until the third has: on a
+machine where all are fast, there would be nothing left for it to read.
+
 Each thread owns what it counts; the thread that runs the job only looks at the numbers until they have ended.
 """
 
@@ -9,7 +12,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from threading import Thread
+from threading import Event, Thread
 from typing import Any, Final
 
 from pyklient.admin import Admin, PartitionLag
@@ -85,7 +88,7 @@ class Outcome:
 
     @property
     def produce_rate(self) -> float:
-        """Records a second, from the first ``send`` to the last confirmation."""
+        """Records a second, from the first ``send`` to the last confirmation, waiting for a member apart."""
         return self.sent.counts.total() / self.produce_seconds if self.produce_seconds else 0.0
 
     @property
@@ -185,18 +188,28 @@ class _Source(_Worker):
         self.sent = Tally()
         self.produced = 0
         self.stopping = False
+        self.group_is_whole = Event()
         self._flights, self._topic, self._options = flights, topic, options
 
     def work(self) -> None:
+        last_quarter = max(1, self._flights.count * 3 // 4)
         self.started = time.perf_counter()
         with Producer(**self._options) as producer:
             for key, value in self._flights:
+                if self.produced == last_quarter:
+                    self._wait_for_the_group(producer)
                 self.sent.add(key, fingerprint(key, value))
                 producer.send(self._topic, value, key=key)
                 self.produced += 1
                 if self.stopping:
                     break
         self.moved = time.perf_counter()
+
+    def _wait_for_the_group(self, producer: Producer) -> None:
+        producer.flush(_STUCK)
+        since = time.perf_counter()
+        self.group_is_whole.wait(_STUCK)
+        self.started += time.perf_counter() - since
 
 
 class _Reader(_Worker):
@@ -232,14 +245,12 @@ class _Job:
         """Produce, read, and wait until the group has committed everything."""
         for _ in range(_MEMBERS - 1):
             self._join()
-        self._source.thread.start()
         moved, before = time.monotonic(), Progress(0, ())
         while not self._complete():
             time.sleep(_LOOK)
             now = self._progress()
             watch(now)
-            if len(self._readers) < _MEMBERS and sum(now.read) >= self._flights.count / 2:
-                self._join()
+            self._go_on(now)
             if now != before:
                 moved, before = time.monotonic(), now
             elif time.monotonic() - moved > _STUCK:
@@ -253,11 +264,22 @@ class _Job:
     def end(self) -> None:
         """Stop producing, leave the group, and wait for the threads, within a bound."""
         self._source.stopping = True
+        self._source.group_is_whole.set()
         for reader in self._readers:
             reader.connector.shutdown()
         for worker in (self._source, *self._readers):
             if worker.thread.ident is not None:
                 worker.thread.join(_END)
+
+    def _go_on(self, now: Progress) -> None:
+        """What is next, now that the job is as far as this."""
+        joined = sum(reader.joined for reader in self._readers)
+        if joined == _MEMBERS:
+            self._source.group_is_whole.set()
+        elif joined == _MEMBERS - 1 and self._source.thread.ident is None:
+            self._source.thread.start()
+        elif len(self._readers) < _MEMBERS and now.produced >= self._flights.count / 2:
+            self._join()
 
     def _join(self) -> None:
         number = len(self._readers) + 1
