@@ -5,7 +5,8 @@ told apart: ConfigurationError is the caller's, ProtocolError is the peer's byte
 that a broker sent on purpose.
 """
 
-from typing import Any
+from copy import copy
+from typing import Any, TypeVar
 
 from pyklient.error_codes import ErrorFacts, error_facts
 
@@ -33,7 +34,11 @@ __all__ = [
     "ErrorFacts",
     "broker_error",
     "error_facts",
+    "for_another",
 ]
+
+
+_E = TypeVar("_E", bound=Exception)
 
 
 class KafkaError(Exception):
@@ -159,3 +164,10 @@ class BrokerError(KafkaError):
 def broker_error(code: int, context: str = "") -> BrokerError:
     """The error for *code*; *context* says what failed and where, e.g. ``produce to clicks-3``."""
     return BrokerError(error_facts(code), context)
+
+
+def for_another(error: _E) -> _E:
+    """*error* for one more thread: an exception raised in several would mix their tracebacks."""
+    mine = copy(error)
+    mine.__cause__ = error.__cause__
+    return mine

@@ -3,11 +3,12 @@
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 
 from pyklient.consumer.group import Assignment, Membership
-from pyklient.consumer.stream import CommitTurn, Handed, KafkaStream
+from pyklient.consumer.stream import Handed, KafkaStream
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError, broker_error, error_facts
 from pyklient.model import OffsetAndMetadata, TopicPartition
 
@@ -27,7 +28,7 @@ class Commits:
         self._membership = membership
         self._streams = streams
         self._timeout = timeout
-        self._turn = CommitTurn()
+        self._turn = _Turn()
         self._committed: dict[TopicPartition, int] = {}
         self._sent: Future[dict[TopicPartition, int]] | None = None
 
@@ -186,3 +187,20 @@ def _position(at: int | OffsetAndMetadata) -> OffsetAndMetadata:
             f"offset {position.offset} cannot be committed; it is the next one to read, 0 or more"
         )
     return position
+
+
+class _Turn:
+    """Commits go one at a time, so that an older position never overtakes a newer one on its way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def taken(self, timeout: float) -> Iterator[None]:
+        """Hold the turn. Raises KafkaTimeoutError when another commit takes longer than *timeout* seconds."""
+        if not self._lock.acquire(timeout=max(0.0, timeout)):
+            raise KafkaTimeoutError(f"another commit has been under way for {timeout:.3g} s")
+        try:
+            yield
+        finally:
+            self._lock.release()

@@ -7,7 +7,7 @@ per message either: the chunk knows how far it has come.
 A message (or batch) is *in hand* from the moment it is handed out until the next one is asked for.
 
 Locks: each stream's lock guards its queue and its chunk, between the reading thread, the fetchers and
-the group thread; it is never held while decoding. ``CommitTurn`` is held for one commit at a time.
+the group thread; it is never held while decoding.
 
 Ctrl-C raises between any two steps of a loop in the main thread, which may then go on with a new one. So a
 step notes the new state before it lets go of the old: interrupted, it is done again, and nothing is lost.
@@ -15,12 +15,10 @@ The lock is entered itself, not through its condition, whose entry is a Python f
 can leave with the lock held.
 """
 
-import copy
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
@@ -30,14 +28,14 @@ from pyklient.consumer.loop import Loop, Ownership
 from pyklient.errors import (
     ConsumerTimeout,
     CorruptRecordError,
-    KafkaTimeoutError,
     MessageTooLargeError,
     UnsupportedCodecError,
+    for_another,
 )
 from pyklient.model import TopicPartition
 from pyklient.protocol.records.kernel import Chunk, Message, decode
 
-__all__ = ["CommitTurn", "Decoding", "Handed", "KafkaStream", "StreamControl"]
+__all__ = ["Decoding", "Handed", "KafkaStream", "StreamControl"]
 
 _TICK = 1.0
 _NOTHING = memoryview(b"")
@@ -230,7 +228,7 @@ class KafkaStream:
                 if (item := self._ready()) is not None:
                     return item
                 if self._error is not None:
-                    raise copy.copy(self._error)
+                    raise for_another(self._error)
                 if self._ended or self._unfinished == set():
                     return None
                 left = _TICK if deadline is None else deadline - time.monotonic()
@@ -405,20 +403,3 @@ class KafkaStream:
     def wanted(self) -> bool:
         """Whether a loop stands waiting for a message, or has asked for one since it was found stalled."""
         return self._waiting or self._asks != self._seen[0]
-
-
-class CommitTurn:
-    """Commits go one at a time, so that an older position never overtakes a newer one on its way."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def taken(self, timeout: float) -> Iterator[None]:
-        """Hold the turn. Raises KafkaTimeoutError when another commit takes longer than *timeout* seconds."""
-        if not self._lock.acquire(timeout=max(0.0, timeout)):
-            raise KafkaTimeoutError(f"another commit has been under way for {timeout:.3g} s")
-        try:
-            yield
-        finally:
-            self._lock.release()

@@ -110,7 +110,7 @@ class NetworkClient:
         """The connection to a node for a purpose, opened if need be; -1 is whichever broker can be reached.
 
         Asks for the metadata first if it does not know the node. A node that has just failed is left alone
-        for a while, which is waited for if *timeout* allows it (see ``wait_time``).
+        for a while, which is waited for if *timeout* allows it.
         """
         self._pool.raise_refusal()
         if node_id == ANY:
@@ -129,10 +129,6 @@ class NetworkClient:
     def live_connection(self, node_id: int, purpose: Purpose) -> Connection | None:
         """The connection to a node for a purpose, if it is there and can be used. Waits for nothing."""
         return self._pool.live(node_id, purpose)
-
-    def wait_time(self, node_id: int) -> float:
-        """Seconds for which a node is left alone because it could not be reached; 0: it may be tried."""
-        return self._pool.wait_time(node_id)
 
     def play(self, conversation: Conversation[T], timeout: float) -> T:
         """Play *conversation* in this thread and return its result. Raises what it raises, and

@@ -14,7 +14,6 @@ never held while waiting for the network. They are taken in this order.
 """
 
 import logging
-import ssl
 import threading
 import time
 from concurrent.futures import Future
@@ -29,21 +28,20 @@ from pyklient.errors import (
     KafkaTimeoutError,
     ProtocolError,
     UnsupportedVersionError,
+    for_another,
 )
-from pyklient.net.tls import TlsTransport
 from pyklient.net.transport import (
     TICK,
     Deadline,
     Endpoint,
     Patience,
     PeerClosedError,
-    TcpTransport,
     Transport,
 )
 from pyklient.protocol.schema import Message
 from pyklient.protocol.wire import ClientWire, frame_length
 
-__all__ = ["Connection", "tls_transport"]
+__all__ = ["Connection"]
 
 log = logging.getLogger("pyklient.net")
 
@@ -173,7 +171,7 @@ class Connection:
             if self._failure is None:
                 future.set_result(None)
             else:
-                future.set_exception(_again(self._failure))
+                future.set_exception(for_another(self._failure))
         return future
 
     def ask(self, request: Message, timeout: float | None = None, *, max_version: int | None = None) -> Any:
@@ -360,7 +358,7 @@ class Connection:
                     BrokerConnectionError(f"{item.name} to {self.endpoint} lost its connection: {failure}")
                 )
             else:
-                item.future.set_exception(_again(failure))
+                item.future.set_exception(for_another(failure))
 
     def _explained(self, error: KafkaError) -> KafkaError:
         if isinstance(error, PeerClosedError) and self._hint:
@@ -377,11 +375,11 @@ class Connection:
                 self._sending.release()
 
     def _ended(self) -> KafkaError | None:
-        return None if self._failure is None else _again(self._failure)
+        return None if self._failure is None else for_another(self._failure)
 
     def _raise_failure(self) -> None:
         if self._failure is not None:
-            raise _again(self._failure)
+            raise for_another(self._failure)
 
     def _deadline(self, name: str, seconds: float) -> Deadline:
         return Deadline(seconds, lambda: self._timed_out(name, seconds), self._ended)
@@ -393,24 +391,8 @@ class Connection:
         )
 
 
-def tls_transport(
-    below: TcpTransport, endpoint: Endpoint, context: ssl.SSLContext, patience: Patience
-) -> TlsTransport:
-    """*below* with TLS on top, after the handshake."""
-    transport = TlsTransport(below, str(endpoint), context, endpoint.host, threading.Lock())
-    transport.handshake(patience)
-    return transport
-
-
 def _deadline_of(waiting: _Waiting) -> float:
     return waiting.deadline
-
-
-def _again(error: KafkaError) -> KafkaError:
-    """*error* for one more listener: an exception raised in several threads would mix their tracebacks."""
-    copy = type(error)(*error.args)
-    copy.__cause__ = error.__cause__
-    return copy
 
 
 def _name(request_class: type[Message]) -> str:

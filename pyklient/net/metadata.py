@@ -1,7 +1,6 @@
 """What is known of the cluster: one immutable snapshot, replaced whole by every refresh."""
 
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -53,19 +52,13 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The cluster as some broker saw it at ``fetched_at`` (``time.monotonic``). Topics that nobody has
+    """The cluster as some broker saw it. Topics that nobody has
     asked for are not in it, unless the last refresh was of all."""
 
     nodes: Mapping[int, Node] = field(default_factory=lambda: MappingProxyType({}))
     topics: Mapping[str, TopicInfo] = field(default_factory=lambda: MappingProxyType({}))
     controller_id: int = -1
     cluster_id: str | None = None
-    fetched_at: float = float("-inf")
-
-    @property
-    def age(self) -> float:
-        """Seconds since it was fetched; infinite before the first time."""
-        return time.monotonic() - self.fetched_at
 
     def leader(self, partition: TopicPartition) -> Node | None:
         """The leader's node; None where the partition has none, or is not known."""
@@ -93,7 +86,6 @@ class Metadata:
             topics=MappingProxyType(topics),
             controller_id=response.controller_id,
             cluster_id=response.cluster_id,
-            fetched_at=time.monotonic(),
         )
 
 

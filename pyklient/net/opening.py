@@ -18,8 +18,9 @@ from pyklient.errors import (
     UnsupportedVersionError,
     broker_error,
 )
-from pyklient.net.connection import Connection, tls_transport
+from pyklient.net.connection import Connection
 from pyklient.net.security import authentication
+from pyklient.net.tls import TlsTransport
 from pyklient.net.transport import Deadline, Endpoint, PeerClosedError, TcpTransport, Transport, connect
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
@@ -111,7 +112,9 @@ def _connected(
     if context is None:
         return tcp
     try:
-        return tls_transport(tcp, endpoint, context, deadline)
+        encrypted = TlsTransport(tcp, str(endpoint), context, endpoint.host)
+        encrypted.handshake(deadline)
+        return encrypted
     except BaseException:
         tcp.close()
         raise

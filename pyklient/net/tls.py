@@ -11,8 +11,8 @@ the next writer; TLS 1.3 asks for no more than that (RFC 8446, 4.6.3).
 
 import contextlib
 import ssl
+import threading
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from typing import cast
 
 from pyklient.errors import AuthenticationError, BrokerConnectionError, KafkaError, ProtocolError
@@ -25,19 +25,12 @@ _CHUNK = 256 * 1024
 
 
 class TlsTransport:
-    """A Transport that encrypts. *lock* guards OpenSSL's object."""
+    """A Transport that encrypts, over *below* to *peer*, whose certificate is for *server_hostname*."""
 
-    def __init__(
-        self,
-        below: TcpTransport,
-        peer: str,
-        context: ssl.SSLContext,
-        server_hostname: str,
-        lock: AbstractContextManager[bool],
-    ) -> None:
+    def __init__(self, below: TcpTransport, peer: str, context: ssl.SSLContext, server_hostname: str) -> None:
         self._below = below
         self._peer = peer
-        self._lock = lock
+        self._lock = threading.Lock()
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)

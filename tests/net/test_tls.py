@@ -170,7 +170,7 @@ def test_a_refusal_is_read_though_the_broker_has_hung_up_already(certificates: C
 
     trusting = ssl.create_default_context(cafile=str(certificates.authority))
     with RawServer(refuse) as server, socket.create_connection((server.host, server.port)) as sock:
-        transport = TlsTransport(TcpTransport(sock, "peer"), "peer", trusting, "127.0.0.1", threading.Lock())
+        transport = TlsTransport(TcpTransport(sock, "peer"), "peer", trusting, "127.0.0.1")
         transport.handshake(patience())
         assert hung_up.wait(5)
         with pytest.raises(AuthenticationError, match="ssl_keystore_location"):
@@ -196,9 +196,7 @@ def test_large_requests_and_answers_cross_each_other(certificates: Certificates)
 
     client_context = ssl.create_default_context(cafile=str(certificates.authority))
     with RawServer(echo) as server, socket.create_connection((server.host, server.port)) as sock:
-        transport = TlsTransport(
-            TcpTransport(sock, "peer"), "peer", client_context, "127.0.0.1", threading.Lock()
-        )
+        transport = TlsTransport(TcpTransport(sock, "peer"), "peer", client_context, "127.0.0.1")
         transport.handshake(patience())
         reader = threading.Thread(target=lambda: got.append(bytes(transport.receive(size, patience()))))
         reader.start()

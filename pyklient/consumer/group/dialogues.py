@@ -5,8 +5,8 @@ sockets and over a list of answers. What is learned on the way is kept in the :c
 """
 
 import logging
-from collections.abc import Callable, Mapping, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from typing import Any
 
 from pyklient.consumer.group.assign import ASSIGNORS, Subscriber
@@ -53,12 +53,10 @@ class Member:
     """Partition counts by which this member, as the leader, dealt; None where another member leads."""
     members: Set[str] = frozenset()
     """The group's members, as the leader was told last."""
-    on_event: Callable[[Event], None] = field(default=lambda _event: None)
 
     def on(self, event: Event) -> None:
         """Move through the table of states."""
         self.state = next_state(self.state, event)
-        self.on_event(event)
 
     def forget(self, code: int = 0) -> None:
         """The next join is a newcomer's; after ILLEGAL_GENERATION a known member's, which is not waited for

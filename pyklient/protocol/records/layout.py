@@ -73,8 +73,7 @@ TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
 
 ABORT: Final = 0
-COMMIT: Final = 1
-"""The types of a transaction's marker: a control batch of one record."""
+"""The type of a transaction's marker, a control batch of one record, that takes it back."""
 
 RECORD_LEAST: Final = 7
 """The smallest record of format 2: seven fields of one byte each."""

@@ -3,10 +3,9 @@
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from copy import copy
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from pyklient.errors import KafkaError, KafkaTimeoutError
+from pyklient.errors import KafkaError, KafkaTimeoutError, for_another
 from pyklient.model import RecordMetadata
 
 if TYPE_CHECKING:
@@ -147,10 +146,7 @@ class Settlement:
         if error is None:
             return None
         self.see(index, index + 1)
-        # Each gets its own: an exception raised in several threads would mix their tracebacks.
-        mine = copy(error)
-        mine.__cause__ = error.__cause__
-        return mine
+        return for_another(error)
 
     def result(self, index: int, timestamp_ms: int, timeout: float | None) -> RecordMetadata:
         """See Delivery.result. *timestamp_ms* is the record's own."""
