@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, Self, TypeVar, Unpack
 
+from pyklient import arguments
 from pyklient.admin import groups, topics
 from pyklient.admin.descriptions import (
     ClusterDescription,
@@ -31,7 +32,8 @@ class Admin:
 
     Safe to use from several threads. Each call takes ``timeout`` in seconds (default:
     ``default_api_timeout_ms``) and raises KafkaTimeoutError when it runs out, BrokerError when the
-    cluster refuses, BrokerConnectionError or AuthenticationError when it cannot be reached.
+    cluster refuses, BrokerConnectionError or AuthenticationError when it cannot be reached. A wrong
+    argument is a TypeError or a ConfigurationError before anybody is asked.
     """
 
     def __init__(
@@ -54,33 +56,30 @@ class Admin:
         -1 for *partitions* or *replication_factor* takes the cluster's default (brokers since 2.4).
         A topic of that name is BrokerError TOPIC_ALREADY_EXISTS.
         """
-        for option, value in (("partitions", partitions), ("replication_factor", replication_factor)):
-            if value < 1 and value != -1:
-                raise ConfigurationError(
-                    f"{option}={value} is out of range: 1 and up, or -1 for the cluster's default"
-                )
-        settings = {key: str(value) for key, value in (config or {}).items()}
-        waiting = self._seconds(timeout)
-        dialogue = topics.create_topic(name, partitions, replication_factor, settings, int(waiting * 1000))
-        self._play(dialogue, waiting)
+        count = _count(partitions, "partitions", arguments.INT32_MAX)
+        replicas = _count(replication_factor, "replication_factor", arguments.INT16_MAX)
+        settings = {} if config is None else arguments.settings(config, "config")
+        name, waiting = arguments.text(name, "name"), self._seconds(timeout)
+        self._play(topics.create_topic(name, count, replicas, settings, int(waiting * 1000)), waiting)
 
     def create_partitions(self, topic: str, total: int, timeout: float | None = None) -> None:
         """Grow *topic* to *total* partitions. Keys move to other partitions from then on."""
+        topic, total = arguments.text(topic, "topic"), arguments.whole(total, "total", low=1)
         waiting = self._seconds(timeout)
         self._play(topics.create_partitions(topic, total, int(waiting * 1000)), waiting)
 
     def delete_topic(self, name: str, timeout: float | None = None) -> None:
         """Delete a topic with its records; returns when the brokers no longer show it."""
-        waiting = self._seconds(timeout)
+        name, waiting = arguments.text(name, "name"), self._seconds(timeout)
         self._play(topics.delete_topic(name, int(waiting * 1000)), waiting)
 
     def topics(self, internal: bool = False, timeout: float | None = None) -> list[str]:
         """Names of all topics, sorted; *internal* ones such as ``__consumer_offsets`` on request."""
-        return self._play(topics.list_topics(internal), timeout)
+        return self._play(topics.list_topics(arguments.flag(internal, "internal")), timeout)
 
     def describe_topic(self, name: str, timeout: float | None = None) -> TopicDescription:
         """Partitions with leaders and replicas, and the settings made on the topic itself."""
-        return self._play(topics.describe_topic(name), timeout)
+        return self._play(topics.describe_topic(arguments.text(name, "name")), timeout)
 
     def groups(self, timeout: float | None = None) -> list[GroupListing]:
         """All groups of all brokers, sorted by name."""
@@ -88,33 +87,36 @@ class Admin:
 
     def describe_group(self, group_id: str, timeout: float | None = None) -> GroupDescription:
         """State, protocol and members. No such group: BrokerError GROUP_ID_NOT_FOUND."""
-        return self._play(groups.describe_group(group_id), timeout)
+        return self._play(groups.describe_group(_group(group_id)), timeout)
 
     def group_offsets(
         self, group_id: str, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The offsets a group has committed to Kafka; empty for an unknown group."""
-        return self._play(groups.group_offsets(group_id), timeout)
+        """The offsets a group has committed to Kafka; none of a group that is not there, as brokers say."""
+        return self._play(groups.group_offsets(_group(group_id)), timeout)
 
     def group_lag(self, group_id: str, timeout: float | None = None) -> dict[TopicPartition, PartitionLag]:
-        """How far the group is, in each partition it has committed an offset for and that still exists."""
-        return self._play(_group_lag(group_id), timeout)
+        """How far the group is, in each partition it has committed an offset for and that still exists.
+
+        No such group: BrokerError GROUP_ID_NOT_FOUND.
+        """
+        return self._play(_group_lag(_group(group_id)), timeout)
 
     def delete_group(self, group_id: str, timeout: float | None = None) -> None:
         """Delete a group and its offsets. With members in it: BrokerError NON_EMPTY_GROUP."""
-        self._play(groups.delete_group(group_id), timeout)
+        self._play(groups.delete_group(_group(group_id)), timeout)
 
     def start_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset still kept, by partition."""
-        return self._play(_offsets(partitions, _EARLIEST), timeout)
+        return self._play(_offsets(arguments.partitions(partitions, "partitions"), _EARLIEST), timeout)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset the next record will get (the high watermark), by partition."""
-        return self._play(_offsets(partitions, _LATEST), timeout)
+        return self._play(_offsets(arguments.partitions(partitions, "partitions"), _LATEST), timeout)
 
     def cluster(self, timeout: float | None = None) -> ClusterDescription:
         """The brokers, and which of them is the controller."""
@@ -145,14 +147,31 @@ class Admin:
         )
 
     def _seconds(self, timeout: float | None) -> float:
-        return self._config.default_api_timeout_ms / 1000 if timeout is None else timeout
+        if timeout is None:
+            return self._config.default_api_timeout_ms / 1000
+        return arguments.seconds(timeout, "timeout")
 
     def _play(self, dialogue: Conversation[_Result], timeout: float | None) -> _Result:
         return self._client.play(dialogue, self._seconds(timeout))
 
 
+def _group(group_id: str) -> str:
+    return arguments.text(group_id, "group_id")
+
+
+def _count(value: int, name: str, most: int) -> int:
+    number = arguments.whole(value, name, -most, most)
+    if number < 1 and number != -1:
+        raise ConfigurationError(
+            f"{name}={number} is out of range: 1 and up, or -1 for the cluster's default"
+        )
+    return number
+
+
 def _group_lag(group_id: str) -> Conversation[dict[TopicPartition, PartitionLag]]:
     committed = yield from groups.group_offsets(group_id)
+    if not committed:
+        yield from groups.describe_group(group_id)  # raises where there is no such group
     metadata = yield Refresh(sorted({tp.topic for tp in committed}))
     still_there = [tp for tp in committed if metadata.partition_count(tp.topic)]
     ends = yield from _offsets(still_there, _LATEST)

@@ -77,7 +77,7 @@ def describe_group(group_id: str) -> Conversation[GroupDescription]:
 
 
 def group_offsets(group_id: str) -> Conversation[dict[TopicPartition, OffsetAndMetadata]]:
-    """Every offset the group has committed; empty for a group that has none."""
+    """Every offset the group has committed; empty for a group that has none, or is not there."""
     _, response = yield from _ask_coordinator(
         group_id,
         OffsetFetchRequest(group_id=group_id, topics=None),

@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 
@@ -18,16 +18,25 @@ log = logging.getLogger("pyklient.consumer")
 
 _POLL = 0.05
 _MOVED_ON = ("REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
-_WHY = "another member of the group reads it now"
 
 
 class Commits:
-    """Commits of one connector's streams, one at a time. *timeout* bounds each, in seconds."""
+    """Commits of one connector's streams, one at a time. *timeout* bounds each, in seconds.
 
-    def __init__(self, membership: Membership, streams: Sequence[KafkaStream], timeout: float) -> None:
+    *partition_count* tells how many partitions a topic has, as far as is known.
+    """
+
+    def __init__(
+        self,
+        membership: Membership,
+        streams: Sequence[KafkaStream],
+        timeout: float,
+        partition_count: Callable[[str], int],
+    ) -> None:
         self._membership = membership
         self._streams = streams
         self._timeout = timeout
+        self._partition_count = partition_count
         self._turn = _Turn()
         self._committed: dict[TopicPartition, int] = {}
         self._sent: Future[dict[TopicPartition, int]] | None = None
@@ -57,15 +66,13 @@ class Commits:
         with self._turn.taken(self._timeout):
             self._store(self._handed(streams, in_hand=True), deadline)
 
-    def commit_these(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]) -> None:
+    def commit_these(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
         """Commit *offsets*, whatever has been handed out. Raises as :meth:`commit`."""
         deadline = time.monotonic() + self._timeout
         with self._turn.taken(self._timeout):
             assignment = self._membership.assignment
             generation = -1 if assignment is None else assignment.generation
-            self._store(
-                {TopicPartition(*each): (_position(at), generation) for each, at in offsets.items()}, deadline
-            )
+            self._store({each: (at, generation) for each, at in offsets.items()}, deadline)
 
     def send_completed(self) -> None:
         """Commit what has been handed out and is not in hand, without waiting. On the group thread."""
@@ -136,7 +143,7 @@ class Commits:
                 if assignment is not None and assignment.holds(each, generation)
             }
             lost = {each: generation for each, (_, generation) in left.items() if each not in ours}
-            failed.update((each, KafkaError(_WHY)) for each in lost)
+            failed.update((each, KafkaError(self._why_not_ours(each))) for each in lost)
             for stream in self._streams:
                 stream.forget(lost)
             left = {}
@@ -150,6 +157,16 @@ class Commits:
             raise CommitError(
                 "not committed: " + "; ".join(f"{each} ({error})" for each, error in failed.items()), failed
             )
+
+    def _why_not_ours(self, partition: TopicPartition) -> str:
+        if not any(partition.topic in stream.topics for stream in self._streams):
+            return "this connector has no stream of that topic"
+        count = self._partition_count(partition.topic)
+        if not count:
+            return "there is no such topic"
+        if partition.partition >= count:
+            return f"there is no such partition: the topic has {count}, numbered from 0"
+        return "another member of the group reads it now"
 
     def _awaits_next(
         self, assignment: Assignment, codes: Mapping[TopicPartition, int], deadline: float
@@ -178,15 +195,6 @@ class Commits:
         self._committed.update((each, at.offset) for each, at in offsets.items() if each not in codes)
         for partition, code in codes.items():
             log.info("automatic commit of %s: %s", partition, error_facts(code).sentence)
-
-
-def _position(at: int | OffsetAndMetadata) -> OffsetAndMetadata:
-    position = at if isinstance(at, OffsetAndMetadata) else OffsetAndMetadata(at)
-    if position.offset < 0:
-        raise ValueError(
-            f"offset {position.offset} cannot be committed; it is the next one to read, 0 or more"
-        )
-    return position
 
 
 class _Turn:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import NoReturn, Self, Unpack
 
+from pyklient import arguments
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.commits import Commits
 from pyklient.consumer.engine import Engine
@@ -66,9 +67,18 @@ class ConsumerConnector:
         self._listener: ConsumerRebalanceListener | None = None
         self._streams: list[KafkaStream] = []
         self._share: Share | None = None
-        self._commits = Commits(self._membership, self._streams, self._config.default_api_timeout_ms / 1000)
+        client = self._client
+        self._commits = Commits(
+            self._membership,
+            self._streams,
+            self._config.default_api_timeout_ms / 1000,
+            lambda topic: client.metadata.partition_count(topic),
+        )
         self._created = False
         self._closed = False
+        self._closing = threading.Lock()
+        self._closer: threading.Thread | None = None
+        self._gone = threading.Event()
         self._forked = False
         _open.add(self)
 
@@ -97,6 +107,9 @@ class ConsumerConnector:
         """Tell *listener* of rebalances. Raises MessageStreamsExistError once streams have been made."""
         if self._created:
             raise MessageStreamsExistError("set the rebalance listener before making streams")
+        for method in ("before_releasing_partitions", "before_starting_fetchers"):
+            if not callable(getattr(listener, method, None)):
+                raise TypeError(f"listener takes a ConsumerRebalanceListener; {listener!r} has no {method}()")
         self._listener = listener
 
     def create_message_streams(
@@ -111,9 +124,9 @@ class ConsumerConnector:
         wait. A topic that does not exist is read as soon as it does. Once per connector: a second call, of
         :meth:`stream` too, raises MessageStreamsExistError.
         """
-        for topic, count in topic_streams.items():
-            if not topic or count < 1:
-                raise ConfigurationError(f"{topic!r}: {count} streams; name a topic and ask for at least one")
+        for topic, count in arguments.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
+            _named(topic, "a topic in topic_streams")
+            arguments.whole(count, f"topic_streams[{topic!r}]", low=1)
         decoding = self._decoding(key_decoder, value_decoder)
         self._claim_creation()
         streams = {
@@ -130,8 +143,10 @@ class ConsumerConnector:
         value_decoder: Decoder | None = None,
     ) -> KafkaStream:
         """One stream of all messages of *topics*. Otherwise as :meth:`create_message_streams`."""
-        if not topics or not all(topics):
+        if not topics:
             raise ConfigurationError("name at least one topic to stream")
+        for topic in topics:
+            _named(topic, "each topic of stream('clicks', 'views')")
         decoding = self._decoding(key_decoder, value_decoder)
         self._claim_creation()
         stream = self._new_stream(topics, decoding)
@@ -151,13 +166,14 @@ class ConsumerConnector:
         if offsets is None:
             self._commits.commit(self._streams)
         else:
-            self._commits.commit_these(offsets)
+            self._commits.commit_these(arguments.positions(offsets, "offsets"))
 
     def close(self) -> None:
         """End all streams, commit what was handed out (with ``enable_auto_commit``), leave the group.
 
         A loop in another thread gets a few seconds to be done with its message; its iteration then ends.
-        Bounded; may be called again.
+        Bounded; may be called again. While one thread closes, another that does waits for it, but for the
+        threads that the closing itself waits for.
         """
         self._close(count_in_hand=True)
 
@@ -212,13 +228,20 @@ class ConsumerConnector:
             raise ClosedError("this ConsumerConnector has been closed")
 
     def _close(self, *, count_in_hand: bool, timeout: float = _CLOSE_TIMEOUT) -> None:
-        if self._closed:
-            return
-        self._closed = True
-        _open.discard(self)
         if self._forked:
+            self._closed = True
             return
-        deadline = time.monotonic() + timeout
+        if not self._closing.acquire(blocking=False):  # for good: a connector is closed once
+            self._wait_until_gone(count_in_hand, timeout)
+            return
+        self._closer, self._closed = threading.current_thread(), True
+        _open.discard(self)
+        try:
+            self._end(count_in_hand, time.monotonic() + timeout)
+        finally:
+            self._gone.set()
+
+    def _end(self, count_in_hand: bool, deadline: float) -> None:
         try:
             if self._share is not None:
                 self._share.close(count_in_hand=count_in_hand)
@@ -229,6 +252,20 @@ class ConsumerConnector:
             thread = self._membership.thread
             if thread.is_alive() and thread is not threading.current_thread():
                 thread.join(max(0.1, deadline - time.monotonic()))
+
+    def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
+        """Another thread closes, or this one does, further up its stack."""
+        if threading.current_thread() in (self._closer, self._membership.thread):
+            return
+        if count_in_hand:
+            for stream in self._streams:
+                stream.end()  # whose message this thread has in hand is not waited for: it is done with
+        self._gone.wait(timeout)
+
+
+def _named(topic: str, name: str) -> None:
+    if not arguments.text(topic, name):
+        raise ConfigurationError(f"{name} takes a name, not an empty str")
 
 
 _open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()

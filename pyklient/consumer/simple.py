@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, NoReturn, Self, Unpack
 
+from pyklient import arguments
+from pyklient.arguments import INT64_MAX
 from pyklient.config import AdminConfig
 from pyklient.errors import (
     BrokerError,
@@ -61,7 +63,8 @@ class SimpleConsumer:
     """Fetches from offsets that the caller keeps. Goes to each partition's leader by itself.
 
     Safe to use from several threads. Each call takes at most ``default_api_timeout_ms`` and raises
-    KafkaTimeoutError when that runs out. Reads everything (``read_uncommitted``). Options: ``AdminConfig``.
+    KafkaTimeoutError when that runs out. A wrong argument is a TypeError or a ConfigurationError before
+    anybody is asked. Reads everything (``read_uncommitted``). Options: ``AdminConfig``.
     """
 
     EARLIEST: Final = -2
@@ -104,7 +107,7 @@ class SimpleConsumer:
         Returns at once. Raises OffsetOutOfRangeError, MessageTooLargeError where *max_bytes* does not hold
         one message (brokers before 0.10.1; later ones then send one), CorruptRecordError, and BrokerError.
         """
-        where = TopicPartition(topic, partition)
+        where = _where(topic, partition)
         fetched = self.multifetch({where: offset}, max_bytes)[where]
         if fetched.error is not None:
             raise fetched.error
@@ -117,13 +120,14 @@ class SimpleConsumer:
 
         A partition's failure is in its own ``Fetched.error``; only what concerns all of them is raised.
         """
-        wanted = {TopicPartition(*each): offset for each, offset in positions.items()}
-        if max_bytes < 1:
-            raise ConfigurationError(f"max_bytes={max_bytes} must be at least 1")
+        given = arguments.mapping(positions, "positions", "{TopicPartition('clicks', 0): 17}")
+        wanted = {arguments.partition(each, "positions"): offset for each, offset in given.items()}
         for each, offset in wanted.items():
-            if offset < 0:
+            wanted[each] = arguments.whole(offset, f"the offset of {each}", -INT64_MAX, INT64_MAX)
+            if wanted[each] < 0:
                 raise ConfigurationError(f"{each}: offset {offset} is below 0; see get_offsets_before()")
-        found = self._client.play(_multifetch(wanted, max_bytes), self._timeout)
+        most = arguments.whole(max_bytes, "max_bytes", low=1)
+        found = self._client.play(_multifetch(wanted, most), self._timeout)
         return {each: found[each] for each in wanted}
 
     def get_offsets_before(
@@ -135,15 +139,19 @@ class SimpleConsumer:
         up to 3.x answer with the starts of their log segments. Later ones know single offsets only: then it
         is the offset at that time, and the first one of the log if that is another.
         """
-        if max_offsets < 1:
-            raise ConfigurationError(f"max_offsets={max_offsets} must be at least 1")
-        where = TopicPartition(topic, partition)
-        return self._client.play(_offsets_before(where, timestamp_ms, max_offsets), self._timeout)
+        where = _where(topic, partition)
+        at = arguments.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)
+        most = arguments.whole(max_offsets, "max_offsets", low=1)
+        return self._client.play(_offsets_before(where, at, most), self._timeout)
 
     def close(self) -> None:
         """Close the connections. May be called again."""
         self._closed = True
         self._client.close()
+
+
+def _where(topic: str, partition: int) -> TopicPartition:
+    return TopicPartition(arguments.text(topic, "topic"), arguments.whole(partition, "partition"))
 
 
 def _multifetch(

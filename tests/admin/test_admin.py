@@ -207,6 +207,24 @@ def test_a_group_that_is_not_there_is_said_to_be_so(admin: Admin, new_name: NewN
     with pytest.raises(BrokerError, match="GROUP_ID_NOT_FOUND"):
         admin.describe_group(new_name())
     assert admin.group_offsets(new_name()) == {}
+    name = new_name()
+    with pytest.raises(BrokerError, match=f"group {name}.*: no such group .GROUP_ID_NOT_FOUND"):
+        admin.group_lag(name)
+
+
+def test_a_group_that_has_committed_nothing_has_no_offsets_and_no_lag(
+    admin: Admin, bootstrap: str, new_topic: NewTopic, new_name: NewName
+) -> None:
+    topic, group = new_topic(), new_name()
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, "log_level": 0}
+    )
+    consumer.subscribe([topic])
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    assert admin.group_offsets(group) == {}
+    assert admin.group_lag(group) == {}
+    consumer.close()
 
 
 def test_the_cluster_names_its_brokers(admin: Admin) -> None:

@@ -1,8 +1,6 @@
 import multiprocessing
 import pickle
 import socket
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ import pytest
 
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.errors import (
-    ClosedError,
+    CommitError,
     ConfigurationError,
     ConsumerTimeout,
     ForkError,
@@ -132,8 +130,22 @@ def test_given_offsets_are_committed_as_they_are(feed: Feed) -> None:
             {TopicPartition(topic, 0): 1, TopicPartition(topic, 1): OffsetAndMetadata(7, "note")}
         )
         assert feed.committed(group, topic, 2) == [1, 7]
-        with pytest.raises(ValueError, match="offset -1 cannot be committed"):
+        with pytest.raises(ValueError, match=rf"offsets\[{topic}-0\]=-1 is out of range: 0 to"):
             connector.commit_offsets({TopicPartition(topic, 0): -1})
+
+
+def test_what_is_not_ours_to_commit_says_why(feed: Feed) -> None:
+    topic, other = feed.topic(2), feed.topic(1)
+    with connect(feed, feed.name()) as connector:
+        connector.stream(topic, "not-made-yet")
+        wrong = [TopicPartition(topic, 9), TopicPartition("not-made-yet", 0), TopicPartition(other, 0)]
+        with pytest.raises(CommitError) as caught:
+            connector.commit_offsets(dict.fromkeys([TopicPartition(topic, 0), *wrong], 1))
+        assert [str(caught.value.partitions[each]) for each in wrong] == [
+            "there is no such partition: the topic has 2, numbered from 0",
+            "there is no such topic",
+            "this connector has no stream of that topic",
+        ]
 
 
 def test_leaving_the_block_cleanly_commits_what_was_handed_out(feed: Feed) -> None:
@@ -246,44 +258,6 @@ def test_without_a_group_new_partitions_and_topics_are_read_from_their_start(fee
         assert next(loop).value == b"c"
 
 
-def test_closing_ends_a_loop_in_another_thread_and_commits_what_it_finished(feed: Feed) -> None:
-    topic, group = feed.topic(1, "a", "b"), feed.name()
-    seen: list[Any] = []
-    connector = connect(feed, group, consumer_timeout_ms=-1)
-    stream = connector.stream(topic)
-    reader = threading.Thread(target=lambda: seen.extend(stream))
-    reader.start()
-    _until(lambda: len(seen) == 2)
-    connector.shutdown()
-    connector.close()
-    reader.join(5)
-    assert not reader.is_alive()
-    assert feed.committed(group, topic) == [2]
-    with pytest.raises(ClosedError):
-        connector.commit_offsets()
-    assert list(stream) == []
-
-
-def test_closing_does_not_commit_what_another_thread_still_has_in_hand(feed: Feed) -> None:
-    topic, group = feed.topic(1, "a", "b"), feed.name()
-    got, go_on = threading.Event(), threading.Event()
-    with connect(feed, group, session_timeout_ms=400, heartbeat_interval_ms=100) as connector:
-        stream = connector.stream(topic)
-
-        def work() -> None:
-            for message in stream:
-                if message.value == b"b":
-                    got.set()
-                    go_on.wait(10)
-
-        reader = threading.Thread(target=work)
-        reader.start()
-        assert got.wait(5)
-    assert feed.committed(group, topic) == [1]
-    go_on.set()
-    reader.join(5)
-
-
 def test_a_commit_from_one_thread_leaves_out_what_another_has_in_hand(feed: Feed) -> None:
     topic, group = feed.topic(2, "a"), feed.name()
     feed.send(topic, ["b"], partition=1)
@@ -337,27 +311,6 @@ def _in_child(connector: ConsumerConnector, stream: Any, pipe: Any) -> None:
             raised.append(type(error).__name__)
     connector.close()
     pipe.send(raised)
-
-
-def test_a_connector_left_open_is_closed_at_exit_with_a_warning(feed: Feed) -> None:
-    topic, group = feed.topic(1, "a"), feed.name()
-    program = f"""
-from pyklient.consumer.connector import ConsumerConnector
-connector = ConsumerConnector({feed.bootstrap_servers!r}, group_id={group!r}, auto_offset_reset="earliest")
-print(next(iter(connector.stream({topic!r}))).value)
-"""
-    began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-W", "always", "-c", program],
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=True,
-    )
-    assert done.stdout.strip() == "b'a'"
-    assert "ResourceWarning" in done.stderr
-    assert time.monotonic() - began < 10
-    assert feed.committed(group, topic) == [0], "the message was in hand"
 
 
 @contextmanager

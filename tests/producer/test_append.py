@@ -413,3 +413,9 @@ def test_threads_do_not_tear_records_apart(kernel: Any) -> None:
     for letter in (b"a", b"b", b"c"):
         mine = [value for value in values if value.startswith(letter)]
         assert mine == [letter * 20 + b"%d" % number for number in range(2_000)]
+
+
+def test_a_wrong_keyword_is_refused_by_the_name_that_users_call() -> None:
+    send: Any = Bench(in_use).appender.send
+    with pytest.raises(TypeError, match=r"^send\(\) got an unexpected keyword argument 'callback'"):
+        send("clicks", b"value", callback=print)

@@ -281,6 +281,9 @@ class Appender(Register):
             return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         return delivery
 
+    # What Python says of a wrong keyword names the function so, and users have a Producer, not an Appender.
+    send.__qualname__ = "send"
+
     def append(
         self,
         topic: str,

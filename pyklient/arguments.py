@@ -1,0 +1,133 @@
+"""What callers hand to a method, checked where they hand it over, so that no mistake surfaces inside.
+
+A wrong type is a TypeError, a value out of range a ConfigurationError (which is a ValueError). Both name the
+argument, what it takes and what was given. Whole numbers of other libraries, such as NumPy's, are as good as
+Python's; True and False are no numbers.
+"""
+
+import math
+import operator
+import reprlib
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from pyklient.errors import ConfigurationError
+from pyklient.model import OffsetAndMetadata, TopicPartition
+
+__all__ = [
+    "INT16_MAX",
+    "INT32_MAX",
+    "INT64_MAX",
+    "flag",
+    "mapping",
+    "partition",
+    "partitions",
+    "positions",
+    "seconds",
+    "settings",
+    "text",
+    "whole",
+]
+
+INT16_MAX: Final = 2**15 - 1
+INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
+_PARTITION: Final = "TopicPartition('clicks', 0)"
+
+
+def text(value: Any, name: str) -> str:
+    """*value*, a str that a request can carry."""
+    if not isinstance(value, str):
+        raise _wrong(name, "a str", value)
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        raise ConfigurationError(f"{name}={value!r} is no text that UTF-8 can carry") from None
+    if size > INT16_MAX:
+        raise ConfigurationError(f"{name} is {size:,} bytes long; {INT16_MAX:,} are the most")
+    return value
+
+
+def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
+    """*value* as an int of *low* to *high*."""
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        number = operator.index(value)
+    except TypeError:
+        raise _wrong(name, "a whole number", value) from None
+    if not low <= number <= high:
+        raise ConfigurationError(f"{name}={number} is out of range: {low} to {high}")
+    return number
+
+
+def flag(value: Any, name: str) -> bool:
+    """*value*, which is True or False."""
+    if not isinstance(value, bool):
+        raise _wrong(name, "True or False", value)
+    return value
+
+
+def seconds(value: Any, name: str) -> float:
+    """*value* as a time to wait, 0 or more."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(name, "a number of seconds", value)
+    if math.isnan(value) or not 0 <= value <= INT32_MAX / 1000:
+        raise ConfigurationError(f"{name}={value} is out of range: 0 to {INT32_MAX // 1000} seconds")
+    return float(value)
+
+
+def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
+    """*value*, a mapping; *example* shows one."""
+    if not isinstance(value, Mapping):
+        raise _wrong(name, f"a mapping such as {example}", value)
+    return value
+
+
+def settings(value: Any, name: str) -> dict[str, str]:
+    """A topic's settings as Kafka has them: text."""
+    return {
+        text(key, f"a name in {name}"): _setting(each, f"{name}[{key!r}]")
+        for key, each in mapping(value, name, "{'retention.ms': '60000'}").items()
+    }
+
+
+def _setting(value: Any, name: str) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else text(value, name)
+
+
+def partition(value: Any, name: str) -> TopicPartition:
+    """*value* as a TopicPartition; a plain pair of that shape is one too."""
+    if not isinstance(value, tuple) or len(value) != 2 or not isinstance(value[0], str):
+        raise _wrong(name, f"a {_PARTITION}", value)
+    topic = text(value[0], f"the topic in {name}")
+    return TopicPartition(topic, whole(value[1], f"the partition of topic {topic!r} in {name}"))
+
+
+def partitions(values: Any, name: str) -> list[TopicPartition]:
+    """*values* as a list of TopicPartitions."""
+    if isinstance(values, str | bytes | TopicPartition) or not isinstance(values, Iterable):
+        raise _wrong(name, f"several partitions, such as [{_PARTITION}]", values)
+    return [partition(each, name) for each in values]
+
+
+def positions(values: Any, name: str) -> dict[TopicPartition, OffsetAndMetadata]:
+    """*values* as the positions to commit: offsets, or OffsetAndMetadata, by partition."""
+    items = mapping(values, name, f"{{{_PARTITION}: 17}}").items()
+    return {(where := partition(key, name)): _position(at, f"{name}[{where}]") for key, at in items}
+
+
+def _position(value: Any, name: str) -> OffsetAndMetadata:
+    if not isinstance(value, OffsetAndMetadata):
+        return OffsetAndMetadata(whole(value, name, high=INT64_MAX))
+    return OffsetAndMetadata(
+        whole(value.offset, f"the offset of {name}", high=INT64_MAX),
+        text(value.metadata, f"the metadata of {name}"),
+        whole(value.leader_epoch, f"the leader_epoch of {name}", low=-1),
+    )
+
+
+def _wrong(name: str, wanted: str, value: Any) -> TypeError:
+    return TypeError(f"{name} takes {wanted}, not {reprlib.repr(value)}")

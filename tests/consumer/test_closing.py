@@ -1,0 +1,137 @@
+"""The end of a connector: loops, commits and threads, whoever closes it."""
+
+import subprocess
+import sys
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from pyklient.errors import ClosedError
+from tests.consumer.feed import Feed
+from tests.consumer.test_connector import connect
+
+
+def _until(condition: Any) -> None:
+    deadline = time.monotonic() + 5
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_closing_ends_a_loop_in_another_thread_and_commits_what_it_finished(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    seen: list[Any] = []
+    connector = connect(feed, group, consumer_timeout_ms=-1)
+    stream = connector.stream(topic)
+    reader = threading.Thread(target=lambda: seen.extend(stream))
+    reader.start()
+    _until(lambda: len(seen) == 2)
+    connector.shutdown()
+    connector.close()
+    reader.join(5)
+    assert not reader.is_alive()
+    assert feed.committed(group, topic) == [2]
+    with pytest.raises(ClosedError):
+        connector.commit_offsets()
+    assert list(stream) == []
+
+
+def test_closing_does_not_commit_what_another_thread_still_has_in_hand(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    got, go_on = threading.Event(), threading.Event()
+    with connect(feed, group, session_timeout_ms=400, heartbeat_interval_ms=100) as connector:
+        stream = connector.stream(topic)
+
+        def work() -> None:
+            for message in stream:
+                if message.value == b"b":
+                    got.set()
+                    go_on.wait(10)
+
+        reader = threading.Thread(target=work)
+        reader.start()
+        assert got.wait(5)
+    assert feed.committed(group, topic) == [1]
+    go_on.set()
+    reader.join(5)
+
+
+def test_closing_waits_for_another_thread_that_closes(feed: Feed) -> None:
+    topic, released, go_on = feed.topic(1, "a"), threading.Event(), threading.Event()
+
+    class Slow:
+        def before_releasing_partitions(self, owned: dict[str, set[int]]) -> None:
+            if owned:
+                released.set()
+                go_on.wait(10)
+
+        def before_starting_fetchers(self, *_: object) -> None: ...
+
+    connector = connect(feed, feed.name())
+    connector.set_rebalance_listener(Slow())
+    connector.stream(topic)
+    first, second = (threading.Thread(target=connector.close) for _ in range(2))
+    first.start()
+    assert released.wait(5)
+    second.start()
+    second.join(0.2)
+    assert second.is_alive()
+    go_on.set()
+    second.join(5)
+    assert not second.is_alive()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("pyklient-group")]
+
+
+def test_a_listener_may_close_while_another_thread_does(feed: Feed) -> None:
+    topic, connector = feed.topic(1, "a"), connect(feed, feed.name())
+
+    class Closing:
+        def before_releasing_partitions(self, owned: dict[str, set[int]]) -> None:
+            if owned:
+                connector.close()
+
+        def before_starting_fetchers(self, *_: object) -> None: ...
+
+    connector.set_rebalance_listener(Closing())
+    connector.stream(topic)
+    began = time.monotonic()
+    connector.close()
+    assert time.monotonic() - began < 5
+
+
+def test_a_loop_that_closes_while_another_thread_does_is_not_waited_for(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    connector = connect(feed, group, session_timeout_ms=20_000)
+    stream = connector.stream(topic)
+    closer = threading.Thread(target=connector.close)
+    began = time.monotonic()
+    for _message in stream:
+        closer.start()
+        _until(lambda: "closed" in repr(connector))
+        connector.close()
+    closer.join(5)
+    assert time.monotonic() - began < 4, "a rebalance waits five seconds for a message in hand"
+    assert feed.committed(group, topic) == [1]
+
+
+def test_a_connector_left_open_is_closed_at_exit_with_a_warning(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a"), feed.name()
+    program = f"""
+from pyklient.consumer.connector import ConsumerConnector
+connector = ConsumerConnector({feed.bootstrap_servers!r}, group_id={group!r}, auto_offset_reset="earliest")
+print(next(iter(connector.stream({topic!r}))).value)
+"""
+    began = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-W", "always", "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.strip() == "b'a'"
+    assert "ResourceWarning" in done.stderr
+    assert time.monotonic() - began < 10
+    assert feed.committed(group, topic) == [0], "the message was in hand"
