@@ -1,8 +1,9 @@
-"""What Kafka's error codes mean, in one table: name, whether to try again, and a sentence for people."""
+"""What Kafka's error codes mean, in one table: name, number, whether to try again, a sentence for people."""
 
+from enum import IntEnum
 from typing import Final, NamedTuple
 
-__all__ = ["ErrorFacts", "error_facts"]
+__all__ = ["ErrorCode", "ErrorFacts", "error_facts"]
 
 
 class ErrorFacts(NamedTuple):
@@ -19,323 +20,282 @@ _FINAL: Final = (False, False)
 _RETRY: Final = (True, False)
 _REFRESH: Final = (True, True)
 
-_TABLE: Final = (
-    (-1, "UNKNOWN_SERVER_ERROR", _FINAL, "the broker failed in a way it has no code for; its log says more"),
-    (0, "NONE", _FINAL, "no error"),
-    (
-        1,
-        "OFFSET_OUT_OF_RANGE",
-        _FINAL,
-        "the offset is not in the log: too old and deleted, or not written yet",
-    ),
-    (2, "CORRUPT_MESSAGE", _RETRY, "the broker found the record bytes damaged"),
-    (3, "UNKNOWN_TOPIC_OR_PARTITION", _REFRESH, "no such topic or partition on this broker"),
-    (4, "INVALID_FETCH_SIZE", _FINAL, "the fetch size is not allowed"),
-    (5, "LEADER_NOT_AVAILABLE", _REFRESH, "the partition has no leader at the moment"),
-    (6, "NOT_LEADER_OR_FOLLOWER", _REFRESH, "this broker does not lead the partition (any more)"),
-    (7, "REQUEST_TIMED_OUT", _RETRY, "the broker could not finish within the request's time-out"),
-    (8, "BROKER_NOT_AVAILABLE", _FINAL, "the broker is not there"),
-    (9, "REPLICA_NOT_AVAILABLE", _REFRESH, "this broker has no usable replica of the partition"),
-    (10, "MESSAGE_TOO_LARGE", _FINAL, "the message is larger than max.message.bytes of the topic or broker"),
-    (11, "STALE_CONTROLLER_EPOCH", _FINAL, "another controller has taken over since"),
-    (
+
+class ErrorCode(IntEnum):
+    """Number, whether to retry and whether to refresh metadata first, and what has happened."""
+
+    facts: ErrorFacts
+
+    def __new__(cls, code: int, _: tuple[bool, bool], __: str) -> "ErrorCode":
+        member = int.__new__(cls, code)
+        member._value_ = code
+        return member
+
+    def __init__(self, code: int, again: tuple[bool, bool], sentence: str) -> None:
+        self.facts = ErrorFacts(code, self.name, *again, sentence)
+
+    UNKNOWN_SERVER_ERROR = -1, _FINAL, "the broker failed in a way it has no code for; its log says more"
+    NONE = 0, _FINAL, "no error"
+    OFFSET_OUT_OF_RANGE = 1, _FINAL, "the offset is not in the log: too old and deleted, or not written yet"
+    CORRUPT_MESSAGE = 2, _RETRY, "the broker found the record bytes damaged"
+    UNKNOWN_TOPIC_OR_PARTITION = 3, _REFRESH, "no such topic or partition on this broker"
+    INVALID_FETCH_SIZE = 4, _FINAL, "the fetch size is not allowed"
+    LEADER_NOT_AVAILABLE = 5, _REFRESH, "the partition has no leader at the moment"
+    NOT_LEADER_OR_FOLLOWER = 6, _REFRESH, "this broker does not lead the partition (any more)"
+    REQUEST_TIMED_OUT = 7, _RETRY, "the broker could not finish within the request's time-out"
+    BROKER_NOT_AVAILABLE = 8, _FINAL, "the broker is not there"
+    REPLICA_NOT_AVAILABLE = 9, _REFRESH, "this broker has no usable replica of the partition"
+    MESSAGE_TOO_LARGE = 10, _FINAL, "the message is larger than max.message.bytes of the topic or broker"
+    STALE_CONTROLLER_EPOCH = 11, _FINAL, "another controller has taken over since"
+    OFFSET_METADATA_TOO_LARGE = (
         12,
-        "OFFSET_METADATA_TOO_LARGE",
         _FINAL,
         "the text committed with the offset is longer than offset.metadata.max.bytes",
-    ),
-    (13, "NETWORK_EXCEPTION", _REFRESH, "the connection broke before the response"),
-    (
+    )
+    NETWORK_EXCEPTION = 13, _REFRESH, "the connection broke before the response"
+    COORDINATOR_LOAD_IN_PROGRESS = (
         14,
-        "COORDINATOR_LOAD_IN_PROGRESS",
         _RETRY,
         "the coordinator is still loading the group's or transaction's state",
-    ),
-    (
+    )
+    COORDINATOR_NOT_AVAILABLE = (
         15,
-        "COORDINATOR_NOT_AVAILABLE",
         _RETRY,
         "there is no coordinator yet; the internal topic behind it may lack brokers",
-    ),
-    (16, "NOT_COORDINATOR", _RETRY, "this broker is not the coordinator (any more)"),
-    (
+    )
+    NOT_COORDINATOR = 16, _RETRY, "this broker is not the coordinator (any more)"
+    INVALID_TOPIC_EXCEPTION = (
         17,
-        "INVALID_TOPIC_EXCEPTION",
         _FINAL,
         "the topic's name is not allowed: 1 to 249 of a-z A-Z 0-9 . _ - and not internal",
-    ),
-    (18, "RECORD_LIST_TOO_LARGE", _FINAL, "the batch is larger than the log's segments; lower batch_size"),
-    (19, "NOT_ENOUGH_REPLICAS", _RETRY, "fewer replicas are in sync than min.insync.replicas asks for"),
-    (
+    )
+    RECORD_LIST_TOO_LARGE = 18, _FINAL, "the batch is larger than the log's segments; lower batch_size"
+    NOT_ENOUGH_REPLICAS = 19, _RETRY, "fewer replicas are in sync than min.insync.replicas asks for"
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND = (
         20,
-        "NOT_ENOUGH_REPLICAS_AFTER_APPEND",
         _RETRY,
         "the records were written, but to fewer replicas than min.insync.replicas asks for",
-    ),
-    (21, "INVALID_REQUIRED_ACKS", _FINAL, "acks must be 0, 1 or all"),
-    (
+    )
+    INVALID_REQUIRED_ACKS = 21, _FINAL, "acks must be 0, 1 or all"
+    ILLEGAL_GENERATION = (
         22,
-        "ILLEGAL_GENERATION",
         _FINAL,
         "the group has moved on to another generation; the member must join again",
-    ),
-    (
+    )
+    INCONSISTENT_GROUP_PROTOCOL = (
         23,
-        "INCONSISTENT_GROUP_PROTOCOL",
         _FINAL,
         "the member's protocols and those of the group have nothing in common",
-    ),
-    (24, "INVALID_GROUP_ID", _FINAL, "the group id is empty or not allowed"),
-    (25, "UNKNOWN_MEMBER_ID", _FINAL, "the group does not know this member (any more); it must join again"),
-    (
+    )
+    INVALID_GROUP_ID = 24, _FINAL, "the group id is empty or not allowed"
+    UNKNOWN_MEMBER_ID = 25, _FINAL, "the group does not know this member (any more); it must join again"
+    INVALID_SESSION_TIMEOUT = (
         26,
-        "INVALID_SESSION_TIMEOUT",
         _FINAL,
         "session_timeout_ms is outside what the broker allows (group.min/max.session.timeout.ms)",
-    ),
-    (27, "REBALANCE_IN_PROGRESS", _FINAL, "the group is rebalancing; the member must join again"),
-    (28, "INVALID_COMMIT_OFFSET_SIZE", _FINAL, "the offsets to commit are larger than a message may be"),
-    (29, "TOPIC_AUTHORIZATION_FAILED", _FINAL, "no permission for the topic; an ACL for this user is needed"),
-    (30, "GROUP_AUTHORIZATION_FAILED", _FINAL, "no permission for the group; an ACL for this user is needed"),
-    (
+    )
+    REBALANCE_IN_PROGRESS = 27, _FINAL, "the group is rebalancing; the member must join again"
+    INVALID_COMMIT_OFFSET_SIZE = 28, _FINAL, "the offsets to commit are larger than a message may be"
+    TOPIC_AUTHORIZATION_FAILED = 29, _FINAL, "no permission for the topic; an ACL for this user is needed"
+    GROUP_AUTHORIZATION_FAILED = 30, _FINAL, "no permission for the group; an ACL for this user is needed"
+    CLUSTER_AUTHORIZATION_FAILED = (
         31,
-        "CLUSTER_AUTHORIZATION_FAILED",
         _FINAL,
         "no permission for this on the cluster; an ACL for this user is needed",
-    ),
-    (32, "INVALID_TIMESTAMP", _FINAL, "the record's timestamp is outside what the topic allows"),
-    (
+    )
+    INVALID_TIMESTAMP = 32, _FINAL, "the record's timestamp is outside what the topic allows"
+    UNSUPPORTED_SASL_MECHANISM = (
         33,
-        "UNSUPPORTED_SASL_MECHANISM",
         _FINAL,
         "the broker does not offer this SASL mechanism; see sasl_mechanism",
-    ),
-    (34, "ILLEGAL_SASL_STATE", _FINAL, "this request is not allowed at this point of the SASL exchange"),
-    (35, "UNSUPPORTED_VERSION", _FINAL, "the broker does not know this version of the request"),
-    (36, "TOPIC_ALREADY_EXISTS", _FINAL, "the topic exists already"),
-    (37, "INVALID_PARTITIONS", _FINAL, "the number of partitions is not allowed; it can only grow"),
-    (
+    )
+    ILLEGAL_SASL_STATE = 34, _FINAL, "this request is not allowed at this point of the SASL exchange"
+    UNSUPPORTED_VERSION = 35, _FINAL, "the broker does not know this version of the request"
+    TOPIC_ALREADY_EXISTS = 36, _FINAL, "the topic exists already"
+    INVALID_PARTITIONS = 37, _FINAL, "the number of partitions is not allowed; it can only grow"
+    INVALID_REPLICATION_FACTOR = (
         38,
-        "INVALID_REPLICATION_FACTOR",
         _FINAL,
         "the replication factor is below 1 or above the number of brokers",
-    ),
-    (39, "INVALID_REPLICA_ASSIGNMENT", _FINAL, "the replica assignment is not allowed"),
-    (40, "INVALID_CONFIG", _FINAL, "a configuration entry is unknown or its value not allowed"),
-    (41, "NOT_CONTROLLER", _RETRY, "this broker is not the controller (any more)"),
-    (42, "INVALID_REQUEST", _FINAL, "the request contradicts itself, or the broker cannot read it"),
-    (
+    )
+    INVALID_REPLICA_ASSIGNMENT = 39, _FINAL, "the replica assignment is not allowed"
+    INVALID_CONFIG = 40, _FINAL, "a configuration entry is unknown or its value not allowed"
+    NOT_CONTROLLER = 41, _RETRY, "this broker is not the controller (any more)"
+    INVALID_REQUEST = 42, _FINAL, "the request contradicts itself, or the broker cannot read it"
+    UNSUPPORTED_FOR_MESSAGE_FORMAT = (
         43,
-        "UNSUPPORTED_FOR_MESSAGE_FORMAT",
         _FINAL,
         "the records' format on the broker cannot do this; the topic's data is too old",
-    ),
-    (44, "POLICY_VIOLATION", _FINAL, "a policy of the cluster forbids it"),
-    (
+    )
+    POLICY_VIOLATION = 44, _FINAL, "a policy of the cluster forbids it"
+    OUT_OF_ORDER_SEQUENCE_NUMBER = (
         45,
-        "OUT_OF_ORDER_SEQUENCE_NUMBER",
         _FINAL,
         "a record came out of order; an earlier one of this producer is missing",
-    ),
-    (46, "DUPLICATE_SEQUENCE_NUMBER", _FINAL, "the broker has this batch already"),
-    (47, "INVALID_PRODUCER_EPOCH", _FINAL, "a newer producer with the same transactional id has taken over"),
-    (48, "INVALID_TXN_STATE", _FINAL, "the transaction is in a state in which this cannot be done"),
-    (49, "INVALID_PRODUCER_ID_MAPPING", _FINAL, "the transactional id belongs to another producer id"),
-    (
+    )
+    DUPLICATE_SEQUENCE_NUMBER = 46, _FINAL, "the broker has this batch already"
+    INVALID_PRODUCER_EPOCH = 47, _FINAL, "a newer producer with the same transactional id has taken over"
+    INVALID_TXN_STATE = 48, _FINAL, "the transaction is in a state in which this cannot be done"
+    INVALID_PRODUCER_ID_MAPPING = 49, _FINAL, "the transactional id belongs to another producer id"
+    INVALID_TRANSACTION_TIMEOUT = (
         50,
-        "INVALID_TRANSACTION_TIMEOUT",
         _FINAL,
         "the transaction time-out is above the broker's transaction.max.timeout.ms",
-    ),
-    (51, "CONCURRENT_TRANSACTIONS", _RETRY, "the last transaction of this id is still being completed"),
-    (52, "TRANSACTION_COORDINATOR_FENCED", _FINAL, "another transaction coordinator has taken over"),
-    (53, "TRANSACTIONAL_ID_AUTHORIZATION_FAILED", _FINAL, "no permission for the transactional id"),
-    (54, "SECURITY_DISABLED", _FINAL, "the broker has security switched off"),
-    (
+    )
+    CONCURRENT_TRANSACTIONS = 51, _RETRY, "the last transaction of this id is still being completed"
+    TRANSACTION_COORDINATOR_FENCED = 52, _FINAL, "another transaction coordinator has taken over"
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 53, _FINAL, "no permission for the transactional id"
+    SECURITY_DISABLED = 54, _FINAL, "the broker has security switched off"
+    OPERATION_NOT_ATTEMPTED = (
         55,
-        "OPERATION_NOT_ATTEMPTED",
         _FINAL,
         "not tried, because something before it failed; see the other errors",
-    ),
-    (56, "KAFKA_STORAGE_ERROR", _REFRESH, "the broker cannot read or write its disk"),
-    (57, "LOG_DIR_NOT_FOUND", _FINAL, "the broker does not have this log directory"),
-    (
+    )
+    KAFKA_STORAGE_ERROR = 56, _REFRESH, "the broker cannot read or write its disk"
+    LOG_DIR_NOT_FOUND = 57, _FINAL, "the broker does not have this log directory"
+    SASL_AUTHENTICATION_FAILED = (
         58,
-        "SASL_AUTHENTICATION_FAILED",
         _FINAL,
         "the broker refused the credentials; check user name, password and mechanism",
-    ),
-    (
+    )
+    UNKNOWN_PRODUCER_ID = (
         59,
-        "UNKNOWN_PRODUCER_ID",
         _FINAL,
         "the broker has forgotten this producer; its records may have been deleted",
-    ),
-    (60, "REASSIGNMENT_IN_PROGRESS", _FINAL, "the partition is being moved to other brokers"),
-    (61, "DELEGATION_TOKEN_AUTH_DISABLED", _FINAL, "delegation tokens are not enabled on this listener"),
-    (62, "DELEGATION_TOKEN_NOT_FOUND", _FINAL, "no such delegation token"),
-    (63, "DELEGATION_TOKEN_OWNER_MISMATCH", _FINAL, "the delegation token belongs to somebody else"),
-    (
+    )
+    REASSIGNMENT_IN_PROGRESS = 60, _FINAL, "the partition is being moved to other brokers"
+    DELEGATION_TOKEN_AUTH_DISABLED = 61, _FINAL, "delegation tokens are not enabled on this listener"
+    DELEGATION_TOKEN_NOT_FOUND = 62, _FINAL, "no such delegation token"
+    DELEGATION_TOKEN_OWNER_MISMATCH = 63, _FINAL, "the delegation token belongs to somebody else"
+    DELEGATION_TOKEN_REQUEST_NOT_ALLOWED = (
         64,
-        "DELEGATION_TOKEN_REQUEST_NOT_ALLOWED",
         _FINAL,
         "delegation tokens need a connection that has authenticated itself otherwise",
-    ),
-    (65, "DELEGATION_TOKEN_AUTHORIZATION_FAILED", _FINAL, "no permission for the delegation token"),
-    (66, "DELEGATION_TOKEN_EXPIRED", _FINAL, "the delegation token has expired"),
-    (67, "INVALID_PRINCIPAL_TYPE", _FINAL, "this type of principal is not supported"),
-    (68, "NON_EMPTY_GROUP", _FINAL, "the group still has members; stop them first"),
-    (69, "GROUP_ID_NOT_FOUND", _FINAL, "no such group"),
-    (
+    )
+    DELEGATION_TOKEN_AUTHORIZATION_FAILED = 65, _FINAL, "no permission for the delegation token"
+    DELEGATION_TOKEN_EXPIRED = 66, _FINAL, "the delegation token has expired"
+    INVALID_PRINCIPAL_TYPE = 67, _FINAL, "this type of principal is not supported"
+    NON_EMPTY_GROUP = 68, _FINAL, "the group still has members; stop them first"
+    GROUP_ID_NOT_FOUND = 69, _FINAL, "no such group"
+    FETCH_SESSION_ID_NOT_FOUND = (
         70,
-        "FETCH_SESSION_ID_NOT_FOUND",
         _RETRY,
         "the broker has dropped the fetch session; the next fetch opens another",
-    ),
-    (
-        71,
-        "INVALID_FETCH_SESSION_EPOCH",
-        _RETRY,
-        "the fetch session is out of step; the next fetch opens another",
-    ),
-    (
+    )
+    INVALID_FETCH_SESSION_EPOCH = 71, _RETRY, "the fetch session is out of step; the next fetch opens another"
+    LISTENER_NOT_FOUND = (
         72,
-        "LISTENER_NOT_FOUND",
         _REFRESH,
         "the leader has no listener of the name that this connection came in by",
-    ),
-    (73, "TOPIC_DELETION_DISABLED", _FINAL, "topics cannot be deleted: delete.topic.enable is off"),
-    (
+    )
+    TOPIC_DELETION_DISABLED = 73, _FINAL, "topics cannot be deleted: delete.topic.enable is off"
+    FENCED_LEADER_EPOCH = (
         74,
-        "FENCED_LEADER_EPOCH",
         _REFRESH,
         "the leader epoch is older than the broker's; fresh metadata is needed",
-    ),
-    (
-        75,
-        "UNKNOWN_LEADER_EPOCH",
-        _RETRY,
-        "the leader epoch is newer than the broker's; it has yet to catch up",
-    ),
-    (
+    )
+    UNKNOWN_LEADER_EPOCH = 75, _RETRY, "the leader epoch is newer than the broker's; it has yet to catch up"
+    UNSUPPORTED_COMPRESSION_TYPE = (
         76,
-        "UNSUPPORTED_COMPRESSION_TYPE",
         _FINAL,
         "the broker does not know this compression codec; choose another compression_type",
-    ),
-    (77, "STALE_BROKER_EPOCH", _FINAL, "the broker has registered again since"),
-    (78, "OFFSET_NOT_AVAILABLE", _RETRY, "the new leader does not yet know how far readers may go"),
-    (79, "MEMBER_ID_REQUIRED", _FINAL, "the member has been given an id and must join again with it"),
-    (80, "PREFERRED_LEADER_NOT_AVAILABLE", _REFRESH, "the preferred leader is not in sync"),
-    (81, "GROUP_MAX_SIZE_REACHED", _FINAL, "the group is full: group.max.size"),
-    (82, "FENCED_INSTANCE_ID", _FINAL, "another member with the same group_instance_id has taken over"),
-    (83, "ELIGIBLE_LEADERS_NOT_AVAILABLE", _REFRESH, "no replica may become the leader"),
-    (84, "ELECTION_NOT_NEEDED", _REFRESH, "the partition has the leader it should have"),
-    (85, "NO_REASSIGNMENT_IN_PROGRESS", _FINAL, "the partition is not being moved"),
-    (86, "GROUP_SUBSCRIBED_TO_TOPIC", _FINAL, "a group with members is subscribed to the topic"),
-    (87, "INVALID_RECORD", _FINAL, "the broker's checks refused a record"),
-    (88, "UNSTABLE_OFFSET_COMMIT", _RETRY, "a transaction on these offsets is not decided yet"),
-    (89, "THROTTLING_QUOTA_EXCEEDED", _RETRY, "a quota has been used up; slow down"),
-    (90, "PRODUCER_FENCED", _FINAL, "a newer producer with the same transactional id has taken over"),
-    (91, "RESOURCE_NOT_FOUND", _FINAL, "no such resource"),
-    (92, "DUPLICATE_RESOURCE", _FINAL, "the resource is named twice, or exists already"),
-    (93, "UNACCEPTABLE_CREDENTIAL", _FINAL, "the credential is not allowed"),
-    (94, "INCONSISTENT_VOTER_SET", _FINAL, "the voters named are not those of the quorum"),
-    (95, "INVALID_UPDATE_VERSION", _FINAL, "the feature version is not allowed"),
-    (96, "FEATURE_UPDATE_FAILED", _FINAL, "the features could not be changed; the broker's log says more"),
-    (
+    )
+    STALE_BROKER_EPOCH = 77, _FINAL, "the broker has registered again since"
+    OFFSET_NOT_AVAILABLE = 78, _RETRY, "the new leader does not yet know how far readers may go"
+    MEMBER_ID_REQUIRED = 79, _FINAL, "the member has been given an id and must join again with it"
+    PREFERRED_LEADER_NOT_AVAILABLE = 80, _REFRESH, "the preferred leader is not in sync"
+    GROUP_MAX_SIZE_REACHED = 81, _FINAL, "the group is full: group.max.size"
+    FENCED_INSTANCE_ID = 82, _FINAL, "another member with the same group_instance_id has taken over"
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, _REFRESH, "no replica may become the leader"
+    ELECTION_NOT_NEEDED = 84, _REFRESH, "the partition has the leader it should have"
+    NO_REASSIGNMENT_IN_PROGRESS = 85, _FINAL, "the partition is not being moved"
+    GROUP_SUBSCRIBED_TO_TOPIC = 86, _FINAL, "a group with members is subscribed to the topic"
+    INVALID_RECORD = 87, _FINAL, "the broker's checks refused a record"
+    UNSTABLE_OFFSET_COMMIT = 88, _RETRY, "a transaction on these offsets is not decided yet"
+    THROTTLING_QUOTA_EXCEEDED = 89, _RETRY, "a quota has been used up; slow down"
+    PRODUCER_FENCED = 90, _FINAL, "a newer producer with the same transactional id has taken over"
+    RESOURCE_NOT_FOUND = 91, _FINAL, "no such resource"
+    DUPLICATE_RESOURCE = 92, _FINAL, "the resource is named twice, or exists already"
+    UNACCEPTABLE_CREDENTIAL = 93, _FINAL, "the credential is not allowed"
+    INCONSISTENT_VOTER_SET = 94, _FINAL, "the voters named are not those of the quorum"
+    INVALID_UPDATE_VERSION = 95, _FINAL, "the feature version is not allowed"
+    FEATURE_UPDATE_FAILED = 96, _FINAL, "the features could not be changed; the broker's log says more"
+    PRINCIPAL_DESERIALIZATION_FAILURE = (
         97,
-        "PRINCIPAL_DESERIALIZATION_FAILURE",
         _FINAL,
         "the broker could not read the principal of a forwarded request",
-    ),
-    (98, "SNAPSHOT_NOT_FOUND", _FINAL, "no such snapshot"),
-    (99, "POSITION_OUT_OF_RANGE", _FINAL, "the position is outside the snapshot"),
-    (
+    )
+    SNAPSHOT_NOT_FOUND = 98, _FINAL, "no such snapshot"
+    POSITION_OUT_OF_RANGE = 99, _FINAL, "the position is outside the snapshot"
+    UNKNOWN_TOPIC_ID = (
         100,
-        "UNKNOWN_TOPIC_ID",
         _REFRESH,
         "the topic id is not known here; the topic may have been deleted or created again",
-    ),
-    (101, "DUPLICATE_BROKER_REGISTRATION", _FINAL, "a broker with this id is running already"),
-    (102, "BROKER_ID_NOT_REGISTERED", _FINAL, "no broker has registered with this id"),
-    (
-        103,
-        "INCONSISTENT_TOPIC_ID",
-        _REFRESH,
-        "the topic id is not that of the log; the topic was created again",
-    ),
-    (
+    )
+    DUPLICATE_BROKER_REGISTRATION = 101, _FINAL, "a broker with this id is running already"
+    BROKER_ID_NOT_REGISTERED = 102, _FINAL, "no broker has registered with this id"
+    INCONSISTENT_TOPIC_ID = 103, _REFRESH, "the topic id is not that of the log; the topic was created again"
+    INCONSISTENT_CLUSTER_ID = (
         104,
-        "INCONSISTENT_CLUSTER_ID",
         _FINAL,
         "the cluster id is not this cluster's; the address may belong to another one",
-    ),
-    (105, "TRANSACTIONAL_ID_NOT_FOUND", _FINAL, "no such transactional id"),
-    (
+    )
+    TRANSACTIONAL_ID_NOT_FOUND = 105, _FINAL, "no such transactional id"
+    FETCH_SESSION_TOPIC_ID_ERROR = (
         106,
-        "FETCH_SESSION_TOPIC_ID_ERROR",
         _RETRY,
         "the fetch session began without topic ids, or with them; open another",
-    ),
-    (107, "INELIGIBLE_REPLICA", _FINAL, "the replica may not join the in-sync set"),
-    (108, "NEW_LEADER_ELECTED", _FINAL, "another leader was elected because of this change"),
-    (109, "OFFSET_MOVED_TO_TIERED_STORAGE", _FINAL, "the offset is only in tiered storage"),
-    (110, "FENCED_MEMBER_EPOCH", _FINAL, "the member's epoch is not the group's; it must join again"),
-    (111, "UNRELEASED_INSTANCE_ID", _FINAL, "another member with this group_instance_id has yet to leave"),
-    (112, "UNSUPPORTED_ASSIGNOR", _FINAL, "the broker does not know this assignor"),
-    (
+    )
+    INELIGIBLE_REPLICA = 107, _FINAL, "the replica may not join the in-sync set"
+    NEW_LEADER_ELECTED = 108, _FINAL, "another leader was elected because of this change"
+    OFFSET_MOVED_TO_TIERED_STORAGE = 109, _FINAL, "the offset is only in tiered storage"
+    FENCED_MEMBER_EPOCH = 110, _FINAL, "the member's epoch is not the group's; it must join again"
+    UNRELEASED_INSTANCE_ID = 111, _FINAL, "another member with this group_instance_id has yet to leave"
+    UNSUPPORTED_ASSIGNOR = 112, _FINAL, "the broker does not know this assignor"
+    STALE_MEMBER_EPOCH = (
         113,
-        "STALE_MEMBER_EPOCH",
         _FINAL,
         "the member's epoch is out of date; it learns the new one by its next heartbeat",
-    ),
-    (
+    )
+    MISMATCHED_ENDPOINT_TYPE = (
         114,
-        "MISMATCHED_ENDPOINT_TYPE",
         _FINAL,
         "this end of the cluster does not serve this: broker and controller addresses are mixed up",
-    ),
-    (115, "UNSUPPORTED_ENDPOINT_TYPE", _FINAL, "this kind of endpoint is not known"),
-    (116, "UNKNOWN_CONTROLLER_ID", _FINAL, "the controller id is not known"),
-    (117, "UNKNOWN_SUBSCRIPTION_ID", _FINAL, "the telemetry subscription is out of date"),
-    (118, "TELEMETRY_TOO_LARGE", _FINAL, "the telemetry is larger than the broker takes"),
-    (119, "INVALID_REGISTRATION", _FINAL, "the broker's registration is not allowed"),
-    (120, "TRANSACTION_ABORTABLE", _FINAL, "the transaction can only be aborted now"),
-    (121, "INVALID_RECORD_STATE", _FINAL, "the record is not in a state that allows this acknowledgement"),
-    (122, "SHARE_SESSION_NOT_FOUND", _RETRY, "the broker has dropped the share session; open another"),
-    (123, "INVALID_SHARE_SESSION_EPOCH", _RETRY, "the share session is out of step; open another"),
-    (124, "FENCED_STATE_EPOCH", _FINAL, "the state epoch is older than the one stored"),
-    (125, "INVALID_VOTER_KEY", _FINAL, "the voter key is not that of the controller"),
-    (126, "DUPLICATE_VOTER", _FINAL, "the voter is one already"),
-    (127, "VOTER_NOT_FOUND", _FINAL, "no such voter"),
-    (
+    )
+    UNSUPPORTED_ENDPOINT_TYPE = 115, _FINAL, "this kind of endpoint is not known"
+    UNKNOWN_CONTROLLER_ID = 116, _FINAL, "the controller id is not known"
+    UNKNOWN_SUBSCRIPTION_ID = 117, _FINAL, "the telemetry subscription is out of date"
+    TELEMETRY_TOO_LARGE = 118, _FINAL, "the telemetry is larger than the broker takes"
+    INVALID_REGISTRATION = 119, _FINAL, "the broker's registration is not allowed"
+    TRANSACTION_ABORTABLE = 120, _FINAL, "the transaction can only be aborted now"
+    INVALID_RECORD_STATE = 121, _FINAL, "the record is not in a state that allows this acknowledgement"
+    SHARE_SESSION_NOT_FOUND = 122, _RETRY, "the broker has dropped the share session; open another"
+    INVALID_SHARE_SESSION_EPOCH = 123, _RETRY, "the share session is out of step; open another"
+    FENCED_STATE_EPOCH = 124, _FINAL, "the state epoch is older than the one stored"
+    INVALID_VOTER_KEY = 125, _FINAL, "the voter key is not that of the controller"
+    DUPLICATE_VOTER = 126, _FINAL, "the voter is one already"
+    VOTER_NOT_FOUND = 127, _FINAL, "no such voter"
+    INVALID_REGULAR_EXPRESSION = (
         128,
-        "INVALID_REGULAR_EXPRESSION",
         _FINAL,
         "the regular expression is not allowed (the broker's syntax is RE2/J)",
-    ),
-    (
+    )
+    REBOOTSTRAP_REQUIRED = (
         129,
-        "REBOOTSTRAP_REQUIRED",
         _FINAL,
         "the broker's metadata is too far from ours; start again from bootstrap_servers",
-    ),
-    (130, "STREAMS_INVALID_TOPOLOGY", _FINAL, "the topology of the streams application is not allowed"),
-    (131, "STREAMS_INVALID_TOPOLOGY_EPOCH", _FINAL, "the topology's epoch is not allowed"),
-    (132, "STREAMS_TOPOLOGY_FENCED", _FINAL, "the topology is older than the group's"),
-    (133, "SHARE_SESSION_LIMIT_REACHED", _RETRY, "the broker has no room for another share session"),
-)
-"""Code, name, whether to retry and whether to refresh metadata first, and what has happened."""
+    )
+    STREAMS_INVALID_TOPOLOGY = 130, _FINAL, "the topology of the streams application is not allowed"
+    STREAMS_INVALID_TOPOLOGY_EPOCH = 131, _FINAL, "the topology's epoch is not allowed"
+    STREAMS_TOPOLOGY_FENCED = 132, _FINAL, "the topology is older than the group's"
+    SHARE_SESSION_LIMIT_REACHED = 133, _RETRY, "the broker has no room for another share session"
 
-_BY_CODE: Final = {
-    code: ErrorFacts(code, name, retriable, refresh, sentence)
-    for code, name, (retriable, refresh), sentence in _TABLE
-}
+
+_FACTS: Final = {int(code): code.facts for code in ErrorCode}
 
 
 def error_facts(code: int) -> ErrorFacts:
     """Facts for *code*. A code newer than this table keeps its number and is not retried."""
-    return _BY_CODE.get(code) or ErrorFacts(
+    return _FACTS.get(code) or ErrorFacts(
         code, f"CODE_{code}", False, False, "an error code unknown to this client"
     )

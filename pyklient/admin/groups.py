@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from pyklient.admin.descriptions import GroupDescription, GroupListing, MemberDescription
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, ProtocolError, broker_error
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.conversation import Ask, Conversation, Pause, Refresh, find_coordinator, insist
@@ -21,7 +22,6 @@ __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
 
 _log = logging.getLogger("pyklient.admin")
 
-_GROUP_ID_NOT_FOUND: Final = 69
 _ONE_GROUP: Final = 7
 """OffsetFetch 8 asks for many groups in another shape; every broker since 0.10.2 knows 7 or less."""
 
@@ -56,7 +56,7 @@ def describe_group(group_id: str) -> Conversation[GroupDescription]:
         lambda response: response.groups[0],
     )
     if group.group_state == "Dead":
-        raise broker_error(_GROUP_ID_NOT_FOUND, f"describe group {group_id}")
+        raise broker_error(ErrorCode.GROUP_ID_NOT_FOUND, f"describe group {group_id}")
     return GroupDescription(
         group_id=group_id,
         state=group.group_state,
@@ -105,7 +105,7 @@ def delete_group(group_id: str) -> Conversation[None]:
         DeleteGroupsRequest(groups_names=[group_id]),
         f"delete group {group_id}",
         lambda response: response.results[0],
-        done_by_a_lost_request=_GROUP_ID_NOT_FOUND,
+        done_by_a_lost_request=ErrorCode.GROUP_ID_NOT_FOUND,
     )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from pyklient.admin.descriptions import PartitionDescription, TopicDescription
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, KafkaError, KafkaTimeoutError, ProtocolError, broker_error
 from pyklient.net.conversation import ANY, CONTROLLER, Ask, Conversation, Pause, Refresh, insist
 from pyklient.net.metadata import TopicInfo
@@ -21,9 +22,6 @@ __all__ = ["create_partitions", "create_topic", "delete_topic", "describe_topic"
 
 _log = logging.getLogger("pyklient.admin")
 
-_UNKNOWN_TOPIC: Final = 3
-_TOPIC_ALREADY_EXISTS: Final = 36
-_INVALID_PARTITIONS: Final = 37
 _LAST_WITH_NAMES: Final = 5
 """DeleteTopics 6 takes topics by id or name in another shape; every broker since 0.10.1 knows 5 or less."""
 _TOPIC_RESOURCE: Final = 2
@@ -48,7 +46,7 @@ def create_topic(
         request,
         f"create topic {name}",
         lambda response: _first(response.topics),
-        done_by_a_lost_request=_TOPIC_ALREADY_EXISTS,
+        done_by_a_lost_request=ErrorCode.TOPIC_ALREADY_EXISTS,
     )
     yield from _until(name, lambda topic: _all_led(topic, max(partitions, 1)), "its leaders")
 
@@ -61,7 +59,7 @@ def create_partitions(name: str, total: int, timeout_ms: int) -> Conversation[No
         request,
         f"grow topic {name} to {total} partitions",
         lambda response: _first(response.results),
-        done_by_a_lost_request=_INVALID_PARTITIONS,
+        done_by_a_lost_request=ErrorCode.INVALID_PARTITIONS,
     )
     yield from _until(name, lambda topic: _all_led(topic, total), "its leaders")
 
@@ -74,9 +72,11 @@ def delete_topic(name: str, timeout_ms: int) -> Conversation[None]:
         f"delete topic {name}",
         lambda response: _first(response.responses),
         max_version=_LAST_WITH_NAMES,
-        done_by_a_lost_request=_UNKNOWN_TOPIC,
+        done_by_a_lost_request=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     )
-    yield from _until(name, lambda topic: topic is None or topic.error == _UNKNOWN_TOPIC, "its end")
+    yield from _until(
+        name, lambda topic: topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "its end"
+    )
 
 
 def list_topics(internal: bool) -> Conversation[list[str]]:
@@ -90,7 +90,9 @@ def describe_topic(name: str) -> Conversation[TopicDescription]:
     metadata = yield Refresh([name])
     topic = metadata.topics.get(name)
     if topic is None or topic.error:
-        raise broker_error(topic.error if topic else _UNKNOWN_TOPIC, f"describe topic {name}")
+        raise broker_error(
+            topic.error if topic else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"describe topic {name}"
+        )
     config = yield from _config_of(name)
     return TopicDescription(
         name=name,
@@ -156,7 +158,7 @@ def _controller_does(
         if not result.error_code or (lost and result.error_code == done_by_a_lost_request):
             return
         refused = _refused(result, what)
-        if not refused.retriable or refused.code == _UNKNOWN_TOPIC:
+        if not refused.retriable or refused.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise refused
         moved = True
         yield Pause(because=refused)

@@ -8,8 +8,9 @@ from pyklient.broker.group_states import GroupState
 from pyklient.broker.groups import Group
 from pyklient.broker.members import JoinAsked, Joined, Member, Synced, Timers
 from pyklient.broker.offsets import Committed, OffsetStore
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
 from pyklient.broker.settings import BrokerSettings
+from pyklient.error_codes import ErrorCode
 from pyklient.model import TopicPartition
 
 __all__ = ["Coordinator"]

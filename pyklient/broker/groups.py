@@ -12,7 +12,8 @@ from uuid import uuid4
 
 from pyklient.broker.group_states import TRANSITIONS, Event, GroupState
 from pyklient.broker.members import Cancellable, JoinAsked, Joined, Member, Synced, Timers
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
+from pyklient.error_codes import ErrorCode
 
 __all__ = ["Group"]
 

@@ -5,7 +5,8 @@ Checksums and header facts decide, records are not looked at: a compression bomb
 
 from typing import NamedTuple
 
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import MessageTooLargeError, ProtocolError, UnsupportedCodecError
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records import (

@@ -13,10 +13,11 @@ from typing import NamedTuple
 
 from pyklient.broker.intake import Numbered, inspect, number, renumber
 from pyklient.broker.producers import ProducerStates
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
 from pyklient.broker.segment import FileSlice, Segment
 from pyklient.broker.topic_configs import TopicConfig
 from pyklient.broker.walk import BatchFacts
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records import RecordBatch, iter_batches
 

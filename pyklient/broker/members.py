@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
-from pyklient.broker.refusal import ErrorCode
+from pyklient.error_codes import ErrorCode
 
 __all__ = ["Cancellable", "JoinAsked", "Joined", "Member", "Synced", "Timers"]
 

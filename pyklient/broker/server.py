@@ -16,8 +16,9 @@ from typing import Final
 
 from pyklient.broker.handlers import HANDLERS, Call, Reply, api_versions
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import ErrorCode, Hangup
+from pyklient.broker.refusal import Hangup
 from pyklient.broker.segment import FileSlice
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, ProtocolError
 from pyklient.protocol.messages import ProduceRequest
 from pyklient.protocol.primitives import Buffer

@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
 from pyklient.broker.settings import BrokerSettings
+from pyklient.error_codes import ErrorCode
 
 __all__ = ["ConfigKind", "TopicConfig", "topic_config_kinds"]
 

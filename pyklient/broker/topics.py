@@ -8,9 +8,10 @@ from pathlib import Path
 from uuid import uuid4
 
 from pyklient.broker.log import PartitionLog
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
 from pyklient.broker.settings import BrokerSettings
 from pyklient.broker.topic_configs import TopicConfig, topic_config_kinds
+from pyklient.error_codes import ErrorCode
 
 __all__ = ["Topic", "Topics"]
 

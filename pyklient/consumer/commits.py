@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 from pyklient.consumer.group import Assignment, Membership
 from pyklient.consumer.stream import Handed, KafkaStream
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError, broker_error, error_facts
 from pyklient.model import OffsetAndMetadata, TopicPartition
 
@@ -17,7 +18,11 @@ __all__ = ["Commits"]
 log = logging.getLogger("pyklient.consumer")
 
 _POLL = 0.05
-_MOVED_ON = ("REBALANCE_IN_PROGRESS", "ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID")
+_MOVED_ON = (
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+)
 
 
 class Commits:
@@ -172,7 +177,7 @@ class Commits:
         self, assignment: Assignment, codes: Mapping[TopicPartition, int], deadline: float
     ) -> list[TopicPartition]:
         """Those refused only because the group moves on, once the assignment after *assignment* is there."""
-        again = [each for each, code in codes.items() if error_facts(code).name in _MOVED_ON]
+        again = [each for each, code in codes.items() if code in _MOVED_ON]
         if not again or threading.current_thread() is self._membership.thread:
             return []
         while self._membership.assignment is assignment:

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.claim import Claim, Failure, Piece
 from pyklient.consumer.room import Frames, Room
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     ClosedError,
     CorruptRecordError,
@@ -22,7 +23,6 @@ from pyklient.errors import (
     MessageTooLargeError,
     OffsetOutOfRangeError,
     broker_error,
-    error_facts,
 )
 from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
@@ -241,19 +241,18 @@ class Fetcher:
 
     def _refused(self, claim: Claim, code: int) -> None:
         """A partition's own error code."""
-        facts = error_facts(code)
         error: KafkaError = broker_error(code, f"fetching {claim.partition} at offset {claim.position}")
-        if facts.name == "OFFSET_OUT_OF_RANGE":
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if claim.reset == "none":
                 self._fail(claim, OffsetOutOfRangeError(str(error)))
                 return
             log.warning("%s; going on from its %s offset (auto_offset_reset)", error, claim.reset)
             claim.position = None
             self._lose(claim, None)
-        elif facts.retriable and facts.name != "CORRUPT_MESSAGE":
+        elif error.retriable and code != ErrorCode.CORRUPT_MESSAGE:
             self._lose(claim, error)
         else:
-            self._fail(claim, CorruptRecordError(str(error)) if facts.name == "CORRUPT_MESSAGE" else error)
+            self._fail(claim, CorruptRecordError(str(error)) if code == ErrorCode.CORRUPT_MESSAGE else error)
 
     def _fail(self, claim: Claim, error: KafkaError) -> None:
         """Leave *claim* alone until its reader has heard of *error* and wants to go on."""

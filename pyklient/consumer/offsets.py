@@ -5,7 +5,8 @@ from typing import Any
 
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.group.dialogues import Member, ask_coordinator
-from pyklient.errors import KafkaError, UnsupportedVersionError, broker_error, error_facts
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import KafkaError, UnsupportedVersionError, broker_error
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.conversation import Conversation, Pause
 from pyklient.net.pool import Purpose
@@ -22,8 +23,8 @@ COMMIT_VERSION = 9
 """The newest OffsetCommit that names topics; later ones have ids only."""
 
 _FETCH_VERSION = 7  # the newest OffsetFetch for one group
-_MOVED = ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE")
-_PASSING = (*_MOVED, "COORDINATOR_LOAD_IN_PROGRESS", "REQUEST_TIMED_OUT")
+_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_PASSING = (*_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT)
 
 
 def commit_request(
@@ -72,10 +73,9 @@ def commit_offsets(
         request = commit_request(member, assignment, left)
         response = yield from _insist(member, request, COMMIT_VERSION, Purpose.OTHER)
         codes = refused(response)
-        names = {error_facts(code).name for code in codes.values()}
-        failed.update((each, code) for each, code in codes.items() if error_facts(code).name not in _PASSING)
+        failed.update((each, code) for each, code in codes.items() if code not in _PASSING)
         left = {each: left[each] for each in codes if each not in failed}
-        if names.intersection(_MOVED):
+        if not set(_MOVED).isdisjoint(codes.values()):
             member.coordinator = None
         if left:
             again = next(code for each, code in codes.items() if each in left)
@@ -110,11 +110,10 @@ def fetch_offsets(
             request.require_stable = False  # a broker that has no such wait
             continue
         found, code = _read(response)
-        name = error_facts(code).name
-        if name == "NONE":
+        if code == ErrorCode.NONE:
             return {each: found.get(each) for each in partitions}
         error = broker_error(code, f"group {member.group_id}, fetching its offsets")
-        if name in _MOVED:
+        if code in _MOVED:
             member.coordinator = None
         elif not error.retriable:
             raise error
@@ -143,6 +142,6 @@ def _read(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None]
                 found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
                     each.committed_offset, each.metadata or "", each.committed_leader_epoch
                 )
-            elif error_facts(each.error_code).name != "UNKNOWN_TOPIC_OR_PARTITION":
+            elif each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 code = code or each.error_code
     return found, code

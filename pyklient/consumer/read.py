@@ -10,6 +10,7 @@ from pyklient.consumer.claim import Claim
 from pyklient.consumer.engine import Engine
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.stream import Decoding, KafkaStream, StreamControl
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import ConfigurationError, broker_error
 from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
@@ -31,7 +32,6 @@ NOT_READ = frozenset(
 )
 """Options of ConsumerConfig that mean nothing to a read."""
 _CLOSE_TIMEOUT = 2.0
-_UNKNOWN_TOPIC = 3
 _UNKNOWN_TOPIC_PATIENCE = 4
 
 
@@ -243,7 +243,7 @@ def _partitions(topics: Sequence[str]) -> Conversation[list[TopicPartition]]:
         if not missing:
             break
         info = metadata.topics.get(missing[0])
-        code = (info.error if info is not None else 0) or _UNKNOWN_TOPIC
+        code = (info.error if info is not None else 0) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         problem = broker_error(code, f"reading topic {missing[0]}")
         if not problem.retriable:
             raise problem

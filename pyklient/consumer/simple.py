@@ -9,6 +9,7 @@ from typing import Final, NoReturn, Self, Unpack
 from pyklient import arguments
 from pyklient.arguments import INT64_MAX
 from pyklient.config import AdminConfig
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerError,
     ClosedError,
@@ -195,7 +196,9 @@ def _by_leader(
             continue
         topic = metadata.topics.get(each.topic)
         known = topic is not None and each.partition in topic.partitions
-        code = (topic.error if topic is not None else 0) or (5 if known else 3)
+        code = (topic.error if topic is not None else 0) or (
+            ErrorCode.LEADER_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        )
         found[each] = Fetched(error=broker_error(code, f"finding the leader of {each}"))
     return leaders
 

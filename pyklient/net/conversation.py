@@ -17,6 +17,7 @@ from collections.abc import Collection, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerConnectionError, KafkaError, KafkaTimeoutError, broker_error, error_facts
 from pyklient.model import TopicPartition
 from pyklient.net.backoff import Backoff
@@ -54,7 +55,6 @@ ANY: Final = -1
 CONTROLLER: Final = -2
 """Ask the cluster's controller."""
 
-_UNKNOWN_TOPIC_OR_PARTITION = 3
 _UNKNOWN_TOPIC_PATIENCE = 5
 """Refreshes for which a topic may stay unknown: a new one takes a moment to reach all brokers."""
 
@@ -242,8 +242,10 @@ def _by_leader(
         topic = metadata.topics.get(partition.topic)
         info = topic.partitions.get(partition.partition) if topic is not None else None
         code = (topic.error if topic is not None else 0) or (info.error if info is not None else 0)
-        error = broker_error(code or _UNKNOWN_TOPIC_OR_PARTITION, f"finding the leader of {partition}")
-        if not error.retriable or (is_last and error.code == _UNKNOWN_TOPIC_OR_PARTITION):
+        error = broker_error(
+            code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"finding the leader of {partition}"
+        )
+        if not error.retriable or (is_last and error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION):
             raise error
         problem = error
     return leaders, problem

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from importlib.metadata import version as package_version
 
 from pyklient.config import ClientConfig
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerConnectionError,
     KafkaError,
@@ -35,7 +36,6 @@ log = logging.getLogger("pyklient.net")
 
 _SOFTWARE_NAME = "pyklient"
 _SOFTWARE_VERSION = package_version("pyklient").replace("+", "-")  # brokers refuse a plus (KIP-511)
-_UNSUPPORTED_VERSION = 35
 _PROBE_TIME = 0.5
 _WANTS_TLS = "its listener wants TLS (set security_protocol to SSL or SASL_SSL)"
 _WANTS_CERTIFICATE = "it wants another certificate of this client (see ssl_keystore_location)"
@@ -129,7 +129,7 @@ def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[in
     )
     try:
         response: ApiVersionsResponse = connection.exchange(request, version, deadline)
-        if response.error_code == _UNSUPPORTED_VERSION:
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
             known = [api.max_version for api in response.api_keys if api.api_key == request.api_key]
             version = max(0, min(version - 1, known[0])) if known else 0
             response = connection.exchange(request, version, deadline)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from pyklient.config import ClientConfig
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import AuthenticationError, ConfigurationError, broker_error
 from pyklient.net.scram import ScramClient
 from pyklient.protocol.messages import (
@@ -16,8 +17,6 @@ from pyklient.protocol.messages import (
 from pyklient.protocol.schema import Message
 
 __all__ = ["authentication", "tls_context"]
-
-_UNSUPPORTED_SASL_MECHANISM, _ILLEGAL_SASL_STATE = 33, 34
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext | None:
@@ -59,11 +58,11 @@ def authentication(config: ClientConfig, peer: str) -> Generator[Message, Any, i
     lifetime in milliseconds, 0 for no limit (KIP-368). Raises AuthenticationError."""
     mechanism = config.sasl_mechanism
     offer: SaslHandshakeResponse = yield SaslHandshakeRequest(mechanism=mechanism)
-    if offer.error_code == _UNSUPPORTED_SASL_MECHANISM:
+    if offer.error_code == ErrorCode.UNSUPPORTED_SASL_MECHANISM:
         raise AuthenticationError(
             f"{peer} does not offer sasl_mechanism {mechanism}, but: {', '.join(offer.mechanisms) or 'none'}"
         )
-    if offer.error_code == _ILLEGAL_SASL_STATE:
+    if offer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
         raise AuthenticationError(
             f"{peer} does not use SASL on this listener; set security_protocol to PLAINTEXT or SSL, "
             "or use the port of its SASL listener"

@@ -10,6 +10,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import ProtocolError, UnsupportedVersionError
 from pyklient.protocol.messages import (
     REQUESTS,
@@ -27,7 +28,6 @@ __all__ = ["ClientWire", "FrameReader", "ReceivedRequest", "ServerWire", "frame_
 
 _LENGTH_SIZE: Final = 4
 _API_VERSIONS: Final = ApiVersionsResponse.api_key
-_UNSUPPORTED_VERSION: Final = 35
 _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 
 
@@ -153,7 +153,7 @@ def _api_versions(reader: Reader, version: int) -> Message:
     """The one response that every client must be able to read: its header never has tagged fields, and a
     broker that does not know the version asked for answers in version 0 (KIP-511).
     """
-    if int.from_bytes(reader.data[reader.pos : reader.pos + 2], "big") == _UNSUPPORTED_VERSION:
+    if int.from_bytes(reader.data[reader.pos : reader.pos + 2], "big") == ErrorCode.UNSUPPORTED_VERSION:
         version = 0
     response = ApiVersionsResponse.read(reader, version)
     _expect_end(reader, ApiVersionsResponse, version)

@@ -9,7 +9,7 @@ import pytest
 
 from pyklient.broker import Broker
 from pyklient.broker.handlers import HANDLERS
-from pyklient.broker.refusal import ErrorCode
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,

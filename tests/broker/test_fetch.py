@@ -5,7 +5,7 @@ import time
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.broker.refusal import ErrorCode
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,

@@ -7,7 +7,8 @@ import pytest
 from pyklient.broker.group_states import TRANSITIONS, Event, GroupState
 from pyklient.broker.groups import Group
 from pyklient.broker.members import JoinAsked, Joined, Synced
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
+from pyklient.error_codes import ErrorCode
 from tests.broker.hand_clock import HandClock
 
 RANGE = [("range", b"r"), ("roundrobin", b"rr")]

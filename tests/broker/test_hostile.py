@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.broker.refusal import ErrorCode
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     FetchRequest,
     FetchResponse,

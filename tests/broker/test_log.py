@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from pyklient.broker.log import PartitionLog
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
 from pyklient.broker.settings import BrokerSettings
 from pyklient.broker.topic_configs import TopicConfig
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.records import Compression, NewRecord, encode_batch, iter_batches
 
 Opener = Callable[..., PartitionLog]

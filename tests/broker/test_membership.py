@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.broker.refusal import ErrorCode
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,

@@ -3,7 +3,8 @@
 import pytest
 
 from pyklient.broker.producers import ProducerStates, Sequenced
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
+from pyklient.error_codes import ErrorCode
 
 
 def stored(batches: int, *, epoch: int = 0, capacity: int = 100) -> ProducerStates:

@@ -17,7 +17,7 @@ from pyklient.broker.handlers.positions import list_offsets, offset_for_leader_e
 from pyklient.broker.handlers.produce import init_producer_id, produce
 from pyklient.broker.handlers.topics import create_partitions, create_topics, delete_topics
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import ErrorCode
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,

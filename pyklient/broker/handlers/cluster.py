@@ -2,8 +2,9 @@
 
 from pyklient.broker.handlers.calls import Call
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
 from pyklient.broker.topics import Topic
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     DescribeClusterRequest,
     DescribeClusterResponse,

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 from pyklient.broker.handlers.calls import Call
 from pyklient.broker.node import Node
 from pyklient.broker.offsets import Committed
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
+from pyklient.error_codes import ErrorCode
 from pyklient.model import TopicPartition
 from pyklient.protocol.messages import (
     OffsetCommitRequest,

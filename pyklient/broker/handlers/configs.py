@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from pyklient.broker.handlers.calls import Call
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
 from pyklient.broker.topic_configs import topic_config_kinds
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import DescribeConfigsRequest, DescribeConfigsResponse
 
 __all__ = ["describe_configs"]

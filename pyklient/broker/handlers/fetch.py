@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from pyklient.broker.handlers.calls import Call, Reply
 from pyklient.broker.log import PartitionLog
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
 from pyklient.broker.segment import FileSlice
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, MessageTooLargeError, UnsupportedCodecError
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import Buffer

@@ -4,7 +4,8 @@ from pyklient.broker.group_states import GroupState
 from pyklient.broker.groups import Group
 from pyklient.broker.handlers.calls import Call
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     DeleteGroupsRequest,
     DeleteGroupsResponse,

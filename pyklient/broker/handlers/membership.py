@@ -7,7 +7,8 @@ from typing import TypeVar
 from pyklient.broker.handlers.calls import Call
 from pyklient.broker.members import JoinAsked, Joined, Synced
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     HeartbeatRequest,
     HeartbeatResponse,

@@ -3,7 +3,8 @@
 from pyklient.broker.handlers.calls import Call
 from pyklient.broker.log import PartitionLog, Stamped
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import ErrorCode, Refusal
+from pyklient.broker.refusal import Refusal
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError
 from pyklient.protocol.messages import (
     ListOffsetsRequest,

@@ -5,8 +5,9 @@ import logging
 from pyklient.broker.handlers.calls import Call
 from pyklient.broker.log import PartitionLog
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import ErrorCode, Hangup, Refusal
+from pyklient.broker.refusal import Hangup, Refusal
 from pyklient.broker.topics import Topic
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     InitProducerIdRequest,
     InitProducerIdResponse,

@@ -11,7 +11,8 @@ from typing import Any
 
 from pyklient.consumer.group.assign import ASSIGNORS, Subscriber
 from pyklient.consumer.group.states import Event, State, next_state
-from pyklient.errors import KafkaError, ProtocolError, UnsupportedVersionError, broker_error, error_facts
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import KafkaError, ProtocolError, UnsupportedVersionError, broker_error
 from pyklient.model import TopicPartition
 from pyklient.net.conversation import Ask, Conversation, Pause, Refresh, find_coordinator
 from pyklient.net.metadata import Metadata
@@ -62,7 +63,7 @@ class Member:
         """The next join is a newcomer's; after ILLEGAL_GENERATION a known member's, which is not waited for
         under its old name."""
         self.generation = -1
-        if error_facts(code).name != "ILLEGAL_GENERATION":
+        if code != ErrorCode.ILLEGAL_GENERATION:
             self.member_id = ""
 
 
@@ -120,12 +121,12 @@ def heartbeat(member: Member) -> Conversation[Event | None]:
         group_instance_id=member.instance_id,
     )
     response = yield from ask_coordinator(member, request)
-    match error_facts(response.error_code).name:
-        case "NONE":
+    match response.error_code:
+        case ErrorCode.NONE:
             return None
-        case "REBALANCE_IN_PROGRESS":
+        case ErrorCode.REBALANCE_IN_PROGRESS:
             return Event.REJOIN
-        case "UNKNOWN_MEMBER_ID" | "ILLEGAL_GENERATION":
+        case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
             log.warning(
                 "group %s has removed member %s: no heartbeat reached it for session_timeout_ms=%d, "
                 "or the group has moved on; joining again",
@@ -176,15 +177,15 @@ def _enter(member: Member, reason: str) -> Conversation[JoinGroupResponse | None
     )
     timeout = member.rebalance_timeout_ms / 1000 + _ANSWER_MARGIN
     response: JoinGroupResponse = yield from ask_coordinator(member, request, timeout=timeout)
-    match error_facts(response.error_code).name:
-        case "NONE":
+    match response.error_code:
+        case ErrorCode.NONE:
             member.member_id, member.generation = response.member_id, response.generation_id
             member.on(Event.JOINED)
             return response
-        case "MEMBER_ID_REQUIRED":
+        case ErrorCode.MEMBER_ID_REQUIRED:
             # KIP-394: the coordinator names a newcomer before it makes room for it
             member.member_id = response.member_id
-        case "UNKNOWN_MEMBER_ID" | "ILLEGAL_GENERATION":
+        case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
             member.forget(response.error_code)
         case _:
             yield from _pass_or_raise(member, response.error_code, "join")
@@ -206,12 +207,12 @@ def _sync(member: Member, joined: JoinGroupResponse) -> Conversation[list[TopicP
         request.assignments = yield from _plan(member, joined)
     timeout = member.rebalance_timeout_ms / 1000 + _ANSWER_MARGIN
     response = yield from ask_coordinator(member, request, timeout=timeout)
-    match error_facts(response.error_code).name:
-        case "NONE":
+    match response.error_code:
+        case ErrorCode.NONE:
             return _partitions(response.assignment)
-        case "REBALANCE_IN_PROGRESS":
+        case ErrorCode.REBALANCE_IN_PROGRESS:
             return None
-        case "UNKNOWN_MEMBER_ID" | "ILLEGAL_GENERATION":
+        case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
             member.forget(response.error_code)
             return None
         case _:
@@ -290,21 +291,20 @@ def _partitions(assignment: bytes) -> list[TopicPartition]:
 
 def _pass_or_raise(member: Member, code: int, doing: str) -> Conversation[None]:
     """Wait where trying again may help, and look for the coordinator again where it has moved."""
-    facts = error_facts(code)
     hint = ""
-    if facts.name in ("NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE"):
+    if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
         member.coordinator = None
-    elif facts.name == "FENCED_INSTANCE_ID":
+    elif code == ErrorCode.FENCED_INSTANCE_ID:
         hint = (
             f" (another process has joined as group_instance_id={member.instance_id!r}; "
             "give each process its own)"
         )
-    elif facts.name == "INCONSISTENT_GROUP_PROTOCOL":
+    elif code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
         hint = (
             f" (it does not deal by {member.strategy!r}; set partition_assignment_strategy to what the "
             "other members use)"
         )
     error = broker_error(code, f"group {member.group_id}, {doing}{hint}")
-    if not error.retriable and facts.name != "REBALANCE_IN_PROGRESS":
+    if not error.retriable and code != ErrorCode.REBALANCE_IN_PROGRESS:
         raise error
     yield Pause(because=error)
