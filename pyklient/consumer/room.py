@@ -20,7 +20,7 @@ class _Fetching(Protocol):
 
 
 class Room:
-    """The budget. ``claims`` and ``fetchers`` are replaced whole by the engine; fetchers ask for allowances.
+    """The budget. ``claims`` and ``fetchers`` are replaced whole by the finder; fetchers ask for allowances.
 
     The numbers asked about change under way. That is harmless: readers only make room, and every fetcher
     announces what it has asked for before it asks.
