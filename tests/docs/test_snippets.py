@@ -1,9 +1,11 @@
-"""Every ``python`` and ``shell`` block of the documents runs, in order, on one broker per document.
+"""Every ``python`` and ``shell`` block of the documents runs: each document by itself, and all of them one
+after the other on one broker, as somebody types them who reads from page to page.
 
 A reader's ``localhost:9092`` is the broker's address here; ``console`` and ``text`` blocks are only shown.
 """
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -29,13 +31,29 @@ def test_the_snippets_of_a_document_run_from_top_to_bottom(
     document: Path, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    _type(document, broker, tmp_path)
+
+
+def test_the_snippets_of_all_documents_run_one_after_the_other(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    pages = [ROOT / "docs" / name for name in re.findall(r"\]\(([a-z]+\.md)\)", index)]
+    documents = [ROOT / "README.md", *pages]
+    assert sorted({*documents, ROOT / "docs" / "index.md", ROOT / "CONTRIBUTING.md"}) == sorted(DOCUMENTS)
+    for document in documents:
+        _type(document, broker, tmp_path)
+
+
+def _type(document: Path, broker: Broker, directory: Path) -> None:
     namespace: dict[str, Any] = {"__name__": document.stem}
     for block in blocks(document):
         assert block.language in _KNOWN, f"{document.name}:{block.line}: say what {block.language!r} is"
         if block.language == "python":
             _run_python(document, block, broker.bootstrap_servers, namespace)
         elif block.language == "shell":
-            _run_shell(document, block, broker.bootstrap_servers, tmp_path)
+            _run_shell(document, block, broker.bootstrap_servers, directory)
 
 
 def _run_python(document: Path, block: Block, address: str, namespace: dict[str, Any]) -> None:
