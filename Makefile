@@ -5,6 +5,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BOOTSTRAP ?=
+BENCH ?=
 PYTEST := $(BIN)/python -m pytest
 KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/records/_*.p?[di])
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
@@ -58,8 +59,8 @@ test-containers: $(VENV)/.dev ## the system suite against a broker in a containe
 fuzz: $(VENV)/.dev ## ten million mutated inputs to the compiled kernel, under AddressSanitizer (gcc needed)
 	$(BIN)/python -m tests.fuzz --inputs 10000000
 
-bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker
-	$(BIN)/python -m tests.benchmarks
+bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker; BENCH="--rounds 1 --only consume"
+	$(BIN)/python -m tests.benchmarks $(BENCH)
 
 clean: ## remove the virtual environment and build products
 	rm -rf $(VENV) build dist *.egg-info pyklient/protocol/records/_kernel.c pyklient/protocol/records/_kernel.*.so

@@ -1,100 +1,143 @@
-"""Medians and ratios of a run: on the terminal, and as docs/benchmarks.md."""
+"""Medians, ratios and targets of a run: on the terminal, and as docs/benchmarks.md."""
 
 import statistics
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import partial
 
-from tests.benchmarks.scenarios import Scenario
+from tests.benchmarks.bench import Results
+from tests.benchmarks.scenarios import CONSUME, PRODUCE, TARGETS, Figure, Target
 from tests.benchmarks.work import Measured
 
-__all__ = ["Results", "markdown"]
+__all__ = ["page", "scenario_table", "targets_table"]
+
+_HEAD = """\
+# Benchmarks
+
+Written by `make bench`, which starts a real broker and runs every client on it, one after another, in
+rounds. Compare ratios, not figures: a ratio is taken within one round, and shown as the median over the
+rounds with the smallest and the largest in brackets. Above 1 pyklient is ahead. Your figures will
+differ, the ratios less so.
+
+CPU is the time of the client's process with all its threads, for each record; Java's includes the start
+of its JVM. Records a second are counted by the clock: from the making of the producer to the last
+confirmation, from the first record read to the last. Every client waits for all in-sync replicas
+(`acks=all`), confirms every delivery and counts every record; after each run the broker is asked how
+many records it has stored. Latency is counted from the moment a record was due, so that a client that
+holds its caller up gains nothing by it."""
 
 
-@dataclass
-class Results:
-    """All runs of one scenario: a list a client, one entry a round, in the order of the rounds."""
+def scenario_table(results: Results) -> str:
+    """One scenario as a Markdown table."""
+    return _table(*(_latency_rows(results) if results.scenario.rate else _rows(results)))
 
-    scenario: Scenario
-    runs: dict[str, list[Measured]]
 
-    def median(self, client: str, figure: Callable[[Measured], float]) -> float:
-        return statistics.median(figure(run) for run in self.runs[client])
+def targets_table(finished: Sequence[Results]) -> str:
+    """Every target whose contenders were run; "" without any."""
+    by_title = {results.scenario.title: results for results in finished}
+    rows = [
+        _verdict(target, results)
+        for target in TARGETS
+        if (results := by_title.get(target.scenario.title))
+        and {target.ours, target.theirs} <= {*results.runs}
+    ]
+    heads = ["", "pyklient", "against", "figure", "target", "measured", "reached"]
+    return _table(heads, rows) if rows else ""
 
-    def ratio(self, client: str, figure: Callable[[Measured], float], base: str = "pyklient") -> str:
-        """*client* against *base*, round by round: the median, and the spread behind it."""
-        pairs = [
-            figure(theirs) / figure(ours)
-            for theirs, ours in zip(self.runs[client], self.runs[base], strict=True)
-            if figure(ours)
+
+def page(finished: Sequence[Results], facts: Iterable[str], setups: Iterable[tuple[str, str]]) -> str:
+    """The whole page: facts, targets, charts, a table a scenario, how each client was set up."""
+    parts = [_HEAD, "\n".join(f"- {fact}" for fact in facts), "## Targets", targets_table(finished)]
+    parts += [
+        _chart(results) for results in finished if results.scenario.title in (PRODUCE.title, CONSUME.title)
+    ]
+    for results in finished:
+        parts += [f"## {results.scenario.title}", scenario_table(results)]
+    parts += ["## How each client is set up", "\n".join(f"- **{name}**: {text}" for name, text in setups)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verdict(target: Target, results: Results) -> list[str]:
+    ratios = results.ratios(target.theirs, target.ours, target.figure)
+    times = "no worse" if target.factor == 1 else f"{target.factor:g} times less"
+    if target.figure == "wall":
+        times = f"{target.factor:g} times faster"
+    reached = "yes" if statistics.median(ratios) >= target.factor else "no"
+    return [
+        target.what,
+        target.ours,
+        target.theirs,
+        "records a second" if target.figure == "wall" else target.figure,
+        times,
+        _spread(ratios),
+        reached,
+    ]
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def _against_first(results: Results, name: str, figure: Figure) -> str:
+    first = results.scenario.contenders[0].name
+    return "" if name == first else _spread(results.ratios(name, first, figure))
+
+
+def _latency_rows(results: Results) -> tuple[list[str], list[list[str]]]:
+    heads = ["client", "p50 ms", "p99 ms", "p99.9 ms", "p99 against pyklient"]
+    return heads, [
+        [
+            name,
+            *(
+                f"{results.median(name, partial(_percentile, share=share)):.2f}"
+                for share in ("p50", "p99", "p99.9")
+            ),
+            _against_first(results, name, "p99"),
         ]
-        if not pairs:
-            return ""
-        return f"{statistics.median(pairs):.2f} ({min(pairs):.2f} to {max(pairs):.2f})"
+        for name in results.runs
+    ]
 
 
-_SHARES = (0.5, 0.99, 0.999)
-
-
-def _percentile(run: Measured, share: float) -> float:
-    ordered = sorted(run.latencies_ms)
-    return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
+def _percentile(run: Measured, share: str) -> float:
+    return run.percentiles_ms[share]
 
 
 def _rows(results: Results) -> tuple[list[str], list[list[str]]]:
-    if results.scenario.rate:
-        heads = ["client", "p50 ms", "p99 ms", "p99.9 ms", "p99 against pyklient"]
-        return heads, [
-            [
-                client,
-                *(f"{results.median(client, partial(_percentile, share=share)):.2f}" for share in _SHARES),
-                results.ratio(client, lambda run: _percentile(run, 0.99)),
-            ]
-            for client in results.runs
-        ]
-    heads = [
-        "client",
-        "records/s",
-        "MB/s",
-        "CPU µs/record",
-        "peak MiB",
-        "CPU against pyklient",
-        "wall against pyklient",
-    ]
-    return heads, [
+    heads = ["client", "records/s", "MB/s", "CPU µs a record", "peak MiB"]
+    return [*heads, "CPU against pyklient", "time against pyklient"], [
         [
-            client,
-            f"{results.median(client, lambda run: run.records_per_second):,.0f}",
-            f"{results.median(client, lambda run: run.payload_bytes / run.wall / 1e6):,.0f}",
-            f"{results.median(client, lambda run: run.cpu_per_record_us):.3f}",
-            f"{results.median(client, lambda run: run.peak_mib):,.0f}" if client != "java" else "",
-            results.ratio(client, lambda run: run.cpu_per_record_us),
-            results.ratio(client, lambda run: run.wall / run.records),
+            name,
+            f"{results.median(name, lambda run: run.records / run.wall):,.0f}",
+            f"{results.median(name, lambda run: run.payload_bytes / run.wall / 1e6):,.0f}",
+            f"{results.median(name, lambda run: run.cpu_per_record_us):.3f}",
+            f"{results.median(name, lambda run: run.peak_mib):,.0f}",
+            _against_first(results, name, "CPU"),
+            _against_first(results, name, "wall"),
         ]
-        for client in results.runs
+        for name in results.runs
     ]
 
 
-def table(results: Results) -> str:
-    """One scenario as a Markdown table."""
-    heads, rows = _rows(results)
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [heads, ["---", *("--:" for _ in heads[1:])], *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def markdown(all_results: Sequence[Results], facts: Sequence[str], setups: Sequence[tuple[str, str]]) -> str:
-    """The whole page: the facts of the run, how each client was set up, then a table a scenario."""
-    parts = [
-        "# Benchmarks",
-        "Written by `make bench`. Every client ran on the same broker in the same run, one after another,\n"
-        "in interleaved rounds. Compare ratios within this page, not figures between machines: a ratio is\n"
-        "the median over the rounds, with the smallest and largest in brackets. CPU is the client's own\n"
-        "process with all its threads (Java: with the start of its JVM). Every delivery is confirmed and\n"
-        "every record counted.",
-        "\n".join(f"- {fact}" for fact in facts),
-        "## How each client is set up",
-        "\n".join(f"- **{name}**: {text}" for name, text in setups),
-    ]
-    for results in all_results:
-        parts += [f"## {results.scenario.title[0].upper()}{results.scenario.title[1:]}", table(results)]
-    return "\n\n".join(parts) + "\n"
+def _chart(results: Results) -> str:
+    """Records for a second of CPU: longer is better."""
+    names = ", ".join(f'"{name.replace("`", "")}"' for name in results.runs)
+    thousands = (round(1e3 / results.median(name, _cpu)) for name in results.runs)
+    return "\n".join(
+        [
+            "```mermaid",
+            "xychart-beta horizontal",
+            f'    title "{results.scenario.title}: thousands of records for a second of client CPU"',
+            f"    x-axis [{names}]",
+            '    y-axis "thousands of records"',
+            f"    bar [{', '.join(map(str, thousands))}]",
+            "```",
+        ]
+    )
+
+
+def _cpu(run: Measured) -> float:
+    return run.cpu_per_record_us

@@ -1,49 +1,139 @@
-"""What is compared: tasks by kinds of record by clients, as data."""
+"""What is compared, as data: the contenders, the scenarios, and the targets that pyklient is held to."""
 
 from dataclasses import dataclass
+from typing import Literal
 
-__all__ = ["SCENARIOS", "Scenario"]
+__all__ = ["SCENARIOS", "TARGETS", "Contender", "Figure", "Scenario", "Target"]
 
-PEERS = ("confluent-kafka", "aiokafka", "kafka-python")
-OURS = ("pyklient", "pyklient-python")
+Figure = Literal["CPU", "wall", "p99"]
 
-RECORDS = {
-    "pyklient": 2_000_000,
-    "pyklient-python": 400_000,
-    "confluent-kafka": 2_000_000,
-    "aiokafka": 300_000,
-    "kafka-python": 200_000,
-    "java": 5_000_000,
-}
-"""Records a run, so that a run of each client lasts seconds: costs are compared per record."""
+
+@dataclass(frozen=True)
+class Contender:
+    """One client doing one task.
+
+    ``records`` of 100 B make a run last a second or two: costs are compared per record. ``kernel`` pins
+    pyklient's.
+    """
+
+    name: str
+    client: str
+    task: str
+    records: int
+    kernel: str = "compiled"
+
+
+SEND = Contender("pyklient", "own", "produce", 3_000_000)
+CALLBACK = Contender("pyklient, a callback a record", "own", "produce-callback", 2_000_000)
+SEND_MANY = Contender("pyklient `send_many`", "own", "produce-many", 3_000_000)
+SEND_PYTHON = Contender("pyklient, Python kernel", "own", "produce", 250_000, kernel="python")
+CONFLUENT_SEND = Contender("confluent-kafka", "confluent", "produce", 1_200_000)
+CONFLUENT_BATCH = Contender("confluent-kafka `produce_batch`", "confluent", "produce-batch", 1_200_000)
+AIO_SEND = Contender("aiokafka", "aio_kafka", "produce", 150_000)
+KAFKA_PYTHON_SEND = Contender("kafka-python", "kafka_python", "produce", 100_000)
+JAVA_SEND = Contender("Java", "java", "produce", 2_000_000)
+
+MESSAGES = Contender("pyklient", "own", "consume", 5_000_000)
+BATCHES = Contender("pyklient `batches`", "own", "consume-batches", 5_000_000)
+MESSAGES_PYTHON = Contender("pyklient, Python kernel", "own", "consume", 400_000, kernel="python")
+CONFLUENT_CONSUME = Contender("confluent-kafka", "confluent", "consume", 1_500_000)
+AIO_CONSUME = Contender("aiokafka", "aio_kafka", "consume", 500_000)
+KAFKA_PYTHON_POLL = Contender("kafka-python", "kafka_python", "consume", 200_000)
+JAVA_CONSUME = Contender("Java", "java", "consume", 5_000_000)
+
+LATENCIES = tuple(
+    Contender(name, client, "latency", 4_000)
+    for name, client in (
+        ("pyklient", "own"),
+        ("confluent-kafka", "confluent"),
+        ("aiokafka", "aio_kafka"),
+        ("kafka-python", "kafka_python"),
+        ("Java", "java"),
+    )
+)
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One table of the report."""
+    """One table of the report. ``share`` scales the records that its contenders send or read."""
 
     title: str
-    task: str
-    value_size: int
+    contenders: tuple[Contender, ...]
+    value_size: int = 100
     values: str = "random"
-    compression: str = "none"
-    clients: tuple[str, ...] = (*OURS, *PEERS)
+    compression: Literal["none", "zstd"] = "none"
+    field: str = ""
     share: float = 1.0
     rate: int = 0
 
-    def records(self, client: str) -> int:
-        if self.rate:
-            return self.rate * 10
-        return int(RECORDS[client] * self.share)
+    @property
+    def consumes(self) -> bool:
+        return self.contenders[0].task.startswith("consume")
 
+    def contender(self, name: str) -> Contender:
+        return next(each for each in self.contenders if each.name == name)
+
+
+_PRODUCERS = (SEND, CONFLUENT_SEND, AIO_SEND, KAFKA_PYTHON_SEND, JAVA_SEND)
+_CONSUMERS = (MESSAGES, CONFLUENT_CONSUME, AIO_CONSUME, KAFKA_PYTHON_POLL, JAVA_CONSUME)
+_FIELD_PRODUCERS = (SEND, CONFLUENT_SEND)
+_FIELD_CONSUMERS = (MESSAGES, CONFLUENT_CONSUME)
+
+PRODUCE = Scenario(
+    "Produce, 100 B",
+    (
+        *(SEND, CALLBACK, SEND_MANY, SEND_PYTHON),
+        *(CONFLUENT_SEND, CONFLUENT_BATCH, AIO_SEND, KAFKA_PYTHON_SEND, JAVA_SEND),
+    ),
+)
+CONSUME = Scenario(
+    "Consume, 100 B",
+    (
+        *(MESSAGES, BATCHES, MESSAGES_PYTHON),
+        *(CONFLUENT_CONSUME, AIO_CONSUME, KAFKA_PYTHON_POLL, JAVA_CONSUME),
+    ),
+)
+PRODUCE_1K = Scenario("Produce, 1 KiB", _PRODUCERS, 1024, share=0.3)
+CONSUME_1K = Scenario("Consume, 1 KiB", _CONSUMERS, 1024, share=0.25)
+PRODUCE_KEYS = Scenario("Produce with keys, 100 B", _FIELD_PRODUCERS, field="key", share=0.5)
+PRODUCE_HEADERS = Scenario("Produce with two headers, 100 B", _FIELD_PRODUCERS, field="headers", share=0.4)
+PRODUCE_TIMES = Scenario("Produce with timestamps, 100 B", _FIELD_PRODUCERS, field="timestamp", share=0.5)
+CONSUME_FIELDS = Scenario(
+    "Consume keys, timestamps, headers and values, 100 B", _FIELD_CONSUMERS, field="all", share=0.3
+)
+PRODUCE_FLIGHTS = Scenario("Produce flights as JSON, zstd", _PRODUCERS, 300, "flights", "zstd", share=0.25)
+CONSUME_FLIGHTS = Scenario("Consume flights as JSON, zstd", _CONSUMERS, 300, "flights", "zstd", share=0.25)
+LATENCY = Scenario("Latency at 1,000 records a second, 100 B", LATENCIES, rate=1_000)
 
 SCENARIOS = (
-    Scenario("produce, 100 B", "produce", 100, clients=(*OURS, *PEERS, "java")),
-    Scenario("produce with a callback a record, 100 B", "produce-callback", 100, clients=OURS),
-    Scenario("produce, 1 KiB", "produce", 1024, share=0.3, clients=(*OURS, *PEERS, "java")),
-    Scenario("produce, flights as JSON, zstd", "produce", 300, "flights", "zstd", share=0.3),
-    Scenario("consume, 100 B", "consume", 100, clients=(*OURS, *PEERS, "java")),
-    Scenario("consume, 1 KiB", "consume", 1024, share=0.3, clients=(*OURS, *PEERS, "java")),
-    Scenario("consume, flights as JSON, zstd", "consume", 300, "flights", "zstd", share=0.3),
-    Scenario("latency at 1,000 records/s, 100 B", "latency", 100, rate=1_000),
+    *(PRODUCE, CONSUME, PRODUCE_1K, CONSUME_1K),
+    *(PRODUCE_KEYS, PRODUCE_HEADERS, PRODUCE_TIMES, CONSUME_FIELDS),
+    *(PRODUCE_FLIGHTS, CONSUME_FLIGHTS, LATENCY),
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """*theirs* takes at least *factor* times what *ours* takes of *figure*, in the median."""
+
+    what: str
+    scenario: Scenario
+    ours: str
+    theirs: str
+    figure: Figure
+    factor: float
+
+
+TARGETS = (
+    Target("produce, every delivery confirmed", PRODUCE, SEND.name, CONFLUENT_SEND.name, "CPU", 5),
+    Target("produce, a callback a record", PRODUCE, CALLBACK.name, CONFLUENT_SEND.name, "CPU", 3),
+    Target("produce, records a second", PRODUCE, SEND.name, CONFLUENT_SEND.name, "wall", 2),
+    Target("produce, records a second", PRODUCE, SEND.name, JAVA_SEND.name, "wall", 2),
+    Target("consume messages", CONSUME, MESSAGES.name, CONFLUENT_CONSUME.name, "CPU", 6),
+    Target("consume, records a second", CONSUME, MESSAGES.name, JAVA_CONSUME.name, "wall", 2),
+    Target("produce 1 KiB", PRODUCE_1K, SEND.name, CONFLUENT_SEND.name, "CPU", 3),
+    Target("consume 1 KiB", CONSUME_1K, MESSAGES.name, CONFLUENT_CONSUME.name, "CPU", 2.5),
+    Target("latency of one record", LATENCY, "pyklient", "confluent-kafka", "p99", 1),
+    Target("produce, Python kernel", PRODUCE, SEND_PYTHON.name, KAFKA_PYTHON_SEND.name, "CPU", 2),
+    Target("consume, Python kernel", CONSUME, MESSAGES_PYTHON.name, KAFKA_PYTHON_POLL.name, "CPU", 2),
 )

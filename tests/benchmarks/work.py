@@ -1,25 +1,32 @@
-"""What one client is asked to do in one run, and what was measured of it."""
+"""What one client is asked to do in one run, the records it is given, and what was measured of it."""
 
 import json
-import os
 import random
 import resource
+import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, Literal, TypeVar
 
-from pyklient.cli.demo.flights import Flights
+__all__ = ["DISTINCT", "Clock", "Job", "Measured", "fields_for", "measuring", "values_for"]
 
-__all__ = ["Job", "Measured", "measuring", "values_for"]
+DISTINCT = 20_000
+"""So many different records are made and sent in turn: enough to be unlike, cheap enough to hold."""
 
-DISTINCT_VALUES = 20_000
-"""So many different values are made and sent in turn: enough to be unlike, cheap enough to hold."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One client, one task, one kind of record. Travels to the worker process as JSON."""
+    """One client, one task, one kind of record. Travels to the worker process as JSON.
+
+    ``field`` is what the records carry besides a value: nothing, "key", "headers", "timestamp" or "all".
+    ``rate`` is records a second, 0 for as fast as it goes.
+    """
 
     client: str
     task: str
@@ -28,8 +35,8 @@ class Job:
     records: int
     value_size: int
     values: str = "random"
-    compression: str = "none"
-    acks: str = "all"
+    compression: Literal["none", "zstd"] = "none"
+    field: str = ""
     rate: int = 0
 
     def to_json(self) -> str:
@@ -39,26 +46,39 @@ class Job:
     def from_json(cls, text: str) -> "Job":
         return cls(**json.loads(text))
 
+    def repeated(self, items: Sequence[T]) -> Iterator[T]:
+        """*items* over and over, one for each record: the loop costs a client as little as a loop can."""
+        return islice(cycle(items), self.records)
+
 
 @dataclass
 class Measured:
-    """One run: whole seconds by the clock, CPU seconds of the client's process with all its threads."""
+    """One run: seconds by the clock, CPU seconds of the client's process with all its threads."""
 
     records: int = 0
     payload_bytes: int = 0
     wall: float = 0.0
     cpu: float = 0.0
     peak_mib: float = 0.0
-    latencies_ms: list[float] = field(default_factory=list)
-    note: str = ""
+    percentiles_ms: dict[str, float] = field(default_factory=dict)
 
     @property
     def cpu_per_record_us(self) -> float:
         return self.cpu / self.records * 1e6
 
     @property
-    def records_per_second(self) -> float:
-        return self.records / self.wall
+    def wall_per_record_us(self) -> float:
+        return self.wall / self.records * 1e6
+
+    def latencies(self, seconds: Iterable[float]) -> None:
+        """Note the percentiles of *seconds*, one for each record."""
+        ordered = sorted(seconds)
+        last = len(ordered) - 1
+        self.records = len(ordered)
+        self.percentiles_ms = {
+            name: ordered[min(last, int(len(ordered) * share))] * 1e3
+            for name, share in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))
+        }
 
     def to_json(self) -> str:
         return json.dumps(asdict(self))
@@ -68,20 +88,64 @@ class Measured:
         return cls(**json.loads(text))
 
 
-def values_for(job: Job) -> list[bytes]:
-    """The values of *job*, the same for every client: incompressible bytes, or flights as JSON."""
-    if job.values == "flights":
-        return [value for _, value in Flights(DISTINCT_VALUES)]
-    source = random.Random(20_260_101)
-    return [source.randbytes(job.value_size) for _ in range(min(job.records, DISTINCT_VALUES))]
+class Clock:
+    """The wall clock of a run. A consumer's begins with its first records: joining a group is left out."""
+
+    def __init__(self) -> None:
+        self._begun = time.perf_counter()
+        self._ended = 0.0
+
+    def begin(self) -> None:
+        self._begun = time.perf_counter()
+
+    def end(self) -> None:
+        self._ended = time.perf_counter()
+
+    @property
+    def seconds(self) -> float:
+        return (self._ended or time.perf_counter()) - self._begun
 
 
 @contextmanager
-def measuring(measured: Measured) -> Iterator[None]:
-    """Adds the clock and CPU time spent inside to *measured*, and the process's peak memory so far."""
-    cpu, wall = time.process_time(), time.perf_counter()
-    yield
-    measured.wall = time.perf_counter() - wall
+def measuring(measured: Measured) -> Iterator[Clock]:
+    """Notes the CPU time spent inside, the clock, and the process's peak memory so far."""
+    cpu, clock = time.process_time(), Clock()
+    yield clock
+    measured.wall = clock.seconds
     measured.cpu = time.process_time() - cpu
-    scale = 1024 if os.uname().sysname == "Linux" else 1024 * 1024
-    measured.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / scale
+    measured.peak_mib = _peak_mib()
+
+
+def _peak_mib() -> float:
+    if sys.platform == "linux":
+        # getrusage() would count what the parent held when it started this process, too.
+        status = Path("/proc/self/status").read_text(encoding="ascii")
+        return int(status.split("VmHWM:")[1].split()[0]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 / 1024
+
+
+def values_for(job: Job) -> list[bytes]:
+    """The values of *job*, the same for every client: incompressible bytes, or flights as JSON."""
+    if job.values == "flights":
+        from pyklient.cli.demo.flights import Flights  # here, so that no other run's memory holds it
+
+        return [value for _, value in Flights(DISTINCT)]
+    source = random.Random(20_260_101)
+    return [source.randbytes(job.value_size) for _ in range(DISTINCT)]
+
+
+def fields_for(job: Job) -> list[Any]:
+    """(value, field) for a *job* of records with one field besides the value, (value, key, timestamp in ms,
+    headers) where they carry all of them."""
+    now = int(time.time() * 1000) - DISTINCT
+    values = values_for(job)
+    keys = [b"user-%06d" % (number % 5_000) for number in range(DISTINCT)]
+    times = [now + number for number in range(DISTINCT)]
+    headers = [[("trace", b"%016x" % number), ("source", b"benchmark")] for number in range(DISTINCT)]
+    columns: dict[str, list[Sequence[Any]]] = {
+        "key": [values, keys],
+        "timestamp": [values, times],
+        "headers": [values, headers],
+        "all": [values, keys, times, headers],
+    }
+    return list(zip(*columns[job.field], strict=True))

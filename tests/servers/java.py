@@ -3,7 +3,19 @@
 import shutil
 from pathlib import Path
 
-__all__ = ["MissingProgramError", "classpath", "java_command", "program"]
+__all__ = ["QUICK_JVM", "SERVER_JVM", "MissingProgramError", "classpath", "java_command", "program"]
+
+QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
+"""Starts fast, stays small and leaves the cores to the tests."""
+
+SERVER_JVM = (
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+)
+"""What Kafka's own start script asks of the JVM, for brokers and tools."""
 
 _PACKAGES = {
     "java": "a JDK, 17 or newer (Debian: apt-get install default-jdk-headless; macOS: brew install openjdk)",
@@ -32,14 +44,13 @@ def classpath(libs: Path) -> str:
 
 
 def java_command(
-    libs: Path, main: str, *arguments: str, heap: str = "384m", options: tuple[str, ...] = ()
+    libs: Path,
+    main: str,
+    *arguments: str,
+    heap: str = "384m",
+    jvm: tuple[str, ...] = QUICK_JVM,
+    options: tuple[str, ...] = (),
 ) -> list[str]:
     """The command line that runs class *main* (or a ``.java`` source) with the jars of *libs*."""
-    tuning = (
-        f"-Xmx{heap}",
-        "-XX:TieredStopAtLevel=1",
-        "-XX:+UseSerialGC",
-        "-Xshare:auto",
-        "-Djava.awt.headless=true",
-    )
+    tuning = (f"-Xmx{heap}", *jvm, "-Xshare:auto", "-Djava.awt.headless=true")
     return [program("java"), *tuning, *options, "-cp", classpath(libs), main, *arguments]

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.servers.java import java_command
+from tests.servers.java import QUICK_JVM, java_command
 from tests.servers.maven import kafka_libs
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerFailedError, ServerProcess
@@ -79,7 +79,8 @@ class KraftCluster:
     """Brokers of Kafka 4.3.1, each its own controller too. Nodes are numbered from 1.
 
     ``settings`` go to every broker. ``listeners`` adds listeners, name → protocol, each with a free port
-    (see ``endpoint``). ``scram`` are users, name → password, created with both mechanisms.
+    (see ``endpoint``). ``scram`` are users, name → password, created with both mechanisms. ``heap`` and
+    ``jvm`` are each broker's.
     """
 
     def __init__(
@@ -91,6 +92,8 @@ class KraftCluster:
         settings: Mapping[str, object] | None = None,
         listeners: Mapping[str, str] | None = None,
         scram: Mapping[str, str] | None = None,
+        heap: str = "384m",
+        jvm: tuple[str, ...] = QUICK_JVM,
     ) -> None:
         self.name = f"kafka-{_NEWEST}"
         self._libs = kafka_libs(_NEWEST)
@@ -106,7 +109,9 @@ class KraftCluster:
             home.mkdir(parents=True)
             properties = home / "server.properties"
             properties.write_text(self._properties(node, home, settings or {}))
-            command = java_command(self._libs, "kafka.Kafka", str(properties), options=_LOGGING)
+            command = java_command(
+                self._libs, "kafka.Kafka", str(properties), heap=heap, jvm=jvm, options=_LOGGING
+            )
             self.processes[node] = ServerProcess(f"{self.name}-node-{node}", command, home, reaper)
 
     @property

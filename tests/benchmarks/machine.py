@@ -1,0 +1,52 @@
+"""What the figures were measured on."""
+
+import importlib.metadata
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.servers.java import program
+
+__all__ = ["facts", "version"]
+
+_DISTRIBUTIONS = {
+    "own": "pyklient",
+    "confluent": "confluent-kafka",
+    "aio_kafka": "aiokafka",
+    "kafka_python": "kafka-python",
+}
+
+
+def version(client: str) -> str:
+    """The name and version of *client*'s package."""
+    name = _DISTRIBUTIONS[client]
+    return f"{name} {importlib.metadata.version(name)}"
+
+
+def facts() -> list[str]:
+    """Processor, memory, system and the versions that matter, a line each."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    return [
+        f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB; client and broker share them",
+        f"{platform.system()} {platform.release()}, {platform.python_implementation()} "
+        f"{platform.python_version()}, {_java()}",
+        f"{datetime.now(UTC):%Y-%m-%d}",
+    ]
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _java() -> str:
+    said = subprocess.run(
+        [program("java"), "-version"], capture_output=True, text=True, timeout=30, check=True
+    )
+    return said.stderr.splitlines()[0].replace('"', "")

@@ -1,0 +1,97 @@
+"""What `make bench` consists of works: every client in every scenario, the checks, the page."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from pyklient.broker import Broker
+from tests.benchmarks.bench import Bench, Results, check, rotated, run_job
+from tests.benchmarks.report import page, targets_table
+from tests.benchmarks.scenarios import PRODUCE, SCENARIOS, Scenario
+from tests.benchmarks.work import Job, Measured
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with Broker() as broker:
+        bench = Bench(broker.bootstrap_servers, scale=0.0001)
+        yield bench
+        bench.close()
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.title)
+def test_every_client_does_what_the_scenario_asks(bench: Bench, scenario: Scenario) -> None:
+    bench.load(scenario)
+    for contender in scenario.contenders:
+        measured = bench.trial(scenario, contender)
+        assert measured.records >= 100
+        assert measured.payload_bytes >= 100 * 100
+        assert measured.wall > 0
+        assert measured.cpu > 0
+        assert measured.peak_mib > 1
+        assert bool(measured.percentiles_ms) == bool(scenario.rate)
+    bench.drop(scenario)
+
+
+def test_a_client_that_fails_ends_the_run_and_says_why() -> None:
+    with pytest.raises(RuntimeError, match=r"own failed at no such task:[\s\S]*KeyError"):
+        run_job(_job("no such task"), "python")
+
+
+@pytest.mark.parametrize(
+    ("task", "records", "stored", "size"),
+    [("produce", 99, 99, 0), ("produce", 100, 99, 0), ("produce", 100, 101, 0), ("consume", 99, 0, 9_900)],
+)
+def test_a_run_that_loses_or_doubles_records_is_refused(
+    task: str, records: int, stored: int, size: int
+) -> None:
+    with pytest.raises(RuntimeError, match=rf"own at {task}: \d+ of 100 records"):
+        check(_job(task), Measured(records=records, payload_bytes=size), stored)
+
+
+def test_a_run_that_reads_other_bytes_is_refused() -> None:
+    check(_job("consume"), Measured(records=100, payload_bytes=10_000), 0)
+    with pytest.raises(RuntimeError, match="9,900 bytes in 100 records"):
+        check(_job("consume"), Measured(records=100, payload_bytes=9_900), 0)
+
+
+def test_contenders_change_places_but_all_run_in_each_round() -> None:
+    rounds = [rotated(PRODUCE.contenders, number) for number in range(5)]
+    assert all(set(contenders) == set(PRODUCE.contenders) for contenders in rounds)
+    assert all(before[0] != after[0] for before, after in pairwise(rounds))
+
+
+def test_a_target_is_reached_by_the_median_of_the_ratios_within_rounds() -> None:
+    results = _results(PRODUCE, cpus=[1.0, 1.0, 1.0])
+    results.runs["confluent-kafka"] = [_measured(cpu) for cpu in (2.0, 5.1, 9.0)]
+    rows = targets_table([results]).splitlines()
+    [reached] = [row for row in rows if "every delivery confirmed" in row]
+    assert reached.endswith("| 5.10 (2.00 to 9.00) | yes |")
+    results.runs["confluent-kafka"] = [_measured(cpu) for cpu in (2.0, 4.9, 9.0)]
+    assert " | 4.90 (2.00 to 9.00) | no |" in targets_table([results])
+
+
+def test_the_page_has_a_table_for_every_scenario_and_every_client() -> None:
+    text = page([_results(each, cpus=[1.0, 2.0]) for each in SCENARIOS], ["a machine"], [("client", "words")])
+    for scenario in SCENARIOS:
+        part = text.split(f"## {scenario.title}\n")[1].split("\n## ")[0]
+        assert part.count("\n| ") == len(scenario.contenders) + 2
+    assert "- a machine" in text
+    assert "- **client**: words" in text
+
+
+def _job(task: str) -> Job:
+    return Job("own", task, "localhost:1", "clicks", records=100, value_size=100)
+
+
+def _measured(cpu: float) -> Measured:
+    measured = Measured(records=1_000, payload_bytes=100_000, wall=1.0, cpu=cpu, peak_mib=10)
+    measured.percentiles_ms = {"p50": cpu, "p99": cpu, "p99.9": cpu}
+    return measured
+
+
+def _results(scenario: Scenario, cpus: list[float]) -> Results:
+    return Results(scenario, {each.name: [_measured(cpu) for cpu in cpus] for each in scenario.contenders})
