@@ -202,7 +202,8 @@ def latency(job: Job) -> Measured:
     values = values_for(job)
     measured = Measured()
     producer = _producer(job, 0)
-    producer.list_topics(job.topic, 10)
+    producer.produce(job.topic, values[0])
+    producer.flush(30)
     latencies: list[float] = []
     ended = threading.Event()
 
