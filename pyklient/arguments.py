@@ -20,10 +20,12 @@ __all__ = [
     "INT64_MAX",
     "flag",
     "mapping",
+    "names",
     "partition",
     "partitions",
     "positions",
     "seconds",
+    "several",
     "settings",
     "text",
     "whole",
@@ -48,6 +50,17 @@ def text(value: Any, name: str) -> str:
     return value
 
 
+def names(values: Any, name: str) -> tuple[str, ...]:
+    """*values*, the name of one topic or several of them."""
+    listed = values if not isinstance(values, str) else (values,)
+    if isinstance(listed, bytes | Mapping) or not isinstance(listed, Iterable):
+        raise _wrong(name, "the name of a topic, or a list of names", values)
+    found = tuple(text(each, f"each topic in {name}") for each in listed)
+    if not all(found):
+        raise ConfigurationError(f"{name}={values!r}: a name is empty")
+    return found
+
+
 def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
     """*value* as an int of *low* to *high*."""
     try:
@@ -69,12 +82,14 @@ def flag(value: Any, name: str) -> bool:
 
 
 def seconds(value: Any, name: str) -> float:
-    """*value* as a time to wait, 0 or more."""
+    """*value* as a time to wait; below 0, as what is left of a deadline that has passed, it is 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _wrong(name, "a number of seconds", value)
-    if math.isnan(value) or not 0 <= value <= INT32_MAX / 1000:
-        raise ConfigurationError(f"{name}={value} is out of range: 0 to {INT32_MAX // 1000} seconds")
-    return float(value)
+    if math.isnan(value) or value > INT32_MAX / 1000:
+        raise ConfigurationError(
+            f"{name}={value} is out of range: {INT32_MAX // 1000:,} seconds are the most"
+        )
+    return max(0.0, float(value))
 
 
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
@@ -111,6 +126,13 @@ def partitions(values: Any, name: str) -> list[TopicPartition]:
     if isinstance(values, str | bytes | TopicPartition) or not isinstance(values, Iterable):
         raise _wrong(name, f"several partitions, such as [{_PARTITION}]", values)
     return [partition(each, name) for each in values]
+
+
+def several(values: Any, name: str) -> Iterable[Any]:
+    """*values*, an iterable, but not text or bytes, which are one value to whoever passes them."""
+    if isinstance(values, str | bytes | bytearray | memoryview) or not isinstance(values, Iterable):
+        raise _wrong(name, "a list or another iterable", values)
+    return values
 
 
 def positions(values: Any, name: str) -> dict[TopicPartition, OffsetAndMetadata]:

@@ -9,9 +9,12 @@ from pyklient import (
     Admin,
     ConfigurationError,
     ConsumerConnector,
+    KafkaTimeoutError,
     OffsetAndMetadata,
+    Producer,
     SimpleConsumer,
     TopicPartition,
+    read,
 )
 
 _NOWHERE = "127.0.0.1:1"
@@ -112,6 +115,33 @@ def test_an_admin_names_what_it_cannot_take(call: Callable[[Any], object], said:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
+        (lambda it: it.send_many(["t"], [b"x"]), r"topic takes a str, not \['t'\]"),
+        (lambda it: it.send_many("t", "abc"), "values takes a list or another iterable, not 'abc'"),
+        (lambda it: it.send_many("t", b"abc"), "values takes a list or another iterable, not b'abc'"),
+        (lambda it: it.send_many("t", None), "values takes a list or another iterable, not None"),
+        (lambda it: it.flush("5"), "timeout takes a number of seconds, not '5'"),
+        (lambda it: it.close("5"), "timeout takes a number of seconds, not '5'"),
+    ],
+)
+def test_a_producer_names_what_it_cannot_take(call: Callable[[Any], object], said: str) -> None:
+    with Producer(_NOWHERE) as producer, pytest.raises(TypeError, match=said):
+        call(producer)
+
+
+@pytest.mark.parametrize("topics", [None, 7, b"t", [7], _PARTITION, {"t": 1}], ids=repr)
+def test_a_read_says_how_topics_are_named(topics: Any) -> None:
+    with pytest.raises(TypeError, match=r"topics takes (the name of a topic, or a list|a str, not)"):
+        read(_NOWHERE, topics)
+
+
+def test_a_time_that_has_passed_is_no_time_left() -> None:
+    with Admin(_NOWHERE) as admin, pytest.raises(KafkaTimeoutError):
+        admin.topics(timeout=-1)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
         (lambda it: it.create_topic("t", 2**31), "partitions=2147483648 is out of range"),
         (
             lambda it: it.create_topic("t", replication_factor=2**15),
@@ -126,7 +156,6 @@ def test_an_admin_names_what_it_cannot_take(call: Callable[[Any], object], said:
         ),
         (lambda it: it.topics(timeout=float("nan")), "timeout=nan is out of range"),
         (lambda it: it.topics(timeout=float("inf")), "timeout=inf is out of range"),
-        (lambda it: it.topics(timeout=-1), "timeout=-1 is out of range"),
     ],
 )
 def test_a_number_or_a_text_that_no_request_can_carry_is_refused(

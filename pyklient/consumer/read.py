@@ -5,6 +5,7 @@ from datetime import datetime
 from itertools import chain
 from typing import NoReturn, Self, TypeAlias, TypeVar, Unpack
 
+from pyklient import arguments
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.claim import Claim
 from pyklient.consumer.engine import Engine
@@ -59,8 +60,8 @@ def read(
     if taken := sorted(NOT_READ & options.keys()):
         raise ConfigurationError(f"read() belongs to no group and commits nothing; drop {', '.join(taken)}")
     config = ConsumerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
-    names = (topics,) if isinstance(topics, str) else tuple(topics)
-    if not names or not all(names):
+    names = arguments.names(topics, "topics")
+    if not names:
         raise ConfigurationError("name at least one topic to read")
     times = _Times(start), _Times(end)
     decoding = Decoding(
@@ -122,7 +123,8 @@ class BoundedRead:
 
     def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
         """Lists of up to *max_records* messages, as they come; none is empty."""
-        return filter(None, self._to_the_end(self._stream.batches(max_records)))
+        most = arguments.whole(max_records, "max_records", low=1)
+        return filter(None, self._to_the_end(self._stream.batches(most)))
 
     def close(self) -> None:
         """Stop reading. May be called again."""

@@ -12,6 +12,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, Unpack
 
+from pyklient import arguments
 from pyklient.config import ProducerConfig
 from pyklient.errors import ClosedError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.net.backoff import Backoff
@@ -124,9 +125,9 @@ class Producer:
         or a record cannot be sent, that is raised, and what went before stands: a note of the exception
         says how much that is.
         """
-        return send_many(
-            self._accumulator.appender, self.send, topic, values, keys, headers, partition, timestamps_ms
-        )
+        appender, several = self._accumulator.appender, arguments.several(values, "values")
+        arguments.text(topic, "topic")
+        return send_many(appender, self.send, topic, several, keys, headers, partition, timestamps_ms)
 
     def flush(self, timeout: float | None = None) -> None:
         """Send what waits, and wait until everything sent so far has been confirmed or has failed, and
@@ -136,8 +137,9 @@ class Producer:
         and DeliveryError for records that have failed, now or since the last report, and whose failure no
         callback, ``result`` or ``exception`` has shown.
         """
+        wait = None if timeout is None else arguments.seconds(timeout, "timeout")
         self._accumulator.raise_refusal()
-        self._flush(None if timeout is None else time.monotonic() + timeout)
+        self._flush(None if wait is None else time.monotonic() + wait)
         error = self._accumulator.ledger.report()
         if error is not None:
             raise error
@@ -148,7 +150,7 @@ class Producer:
         After *timeout* seconds (None: it takes ``delivery_timeout_ms`` at most) what is not confirmed
         fails with ClosedError; 0 gives it no time at all. Raises as ``flush`` does, when all is closed.
         """
-        self._close(timeout)
+        self._close(None if timeout is None else arguments.seconds(timeout, "timeout"))
         error = self._accumulator.ledger.report()
         if error is not None:
             raise error
@@ -211,7 +213,7 @@ class Producer:
     def _close(self, timeout: float | None) -> None:
         if self._forked:
             return
-        patience = self._config.delivery_timeout_ms / 1000 if timeout is None else max(timeout, 0.0)
+        patience = self._config.delivery_timeout_ms / 1000 if timeout is None else timeout
         deadline = time.monotonic() + patience
         self._begin_closing(deadline)
         if not self._sender.started:
