@@ -12,10 +12,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar, Unpack
 from weakref import WeakSet
 
 from pyklient.broker.node import Node
+from pyklient.broker.options import BrokerOptions
 from pyklient.broker.refusal import Refusal
 from pyklient.broker.server import Server
 from pyklient.broker.settings import BrokerSettings
@@ -66,7 +67,7 @@ class Broker:
         host: str = "127.0.0.1",
         advertised_host: str | None = None,
         data_dir: str | os.PathLike[str] | None = None,
-        **options: Any,
+        **options: Unpack[BrokerOptions],
     ) -> None:
         if advertised_host is None and host in _WILDCARDS:
             raise ConfigurationError(

@@ -3,6 +3,7 @@
 Names are Kafka's with underscores where Kafka has the option; defaults are Kafka's unless it says why not.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from typing import Any
@@ -72,7 +73,7 @@ class BrokerSettings:
     )
 
     @classmethod
-    def from_options(cls, options: dict[str, Any]) -> "BrokerSettings":
+    def from_options(cls, options: Mapping[str, Any]) -> "BrokerSettings":
         """Raises ConfigurationError for an unknown name or a value out of range."""
         known = {item.name: item for item in fields(cls)}
         for name, value in options.items():

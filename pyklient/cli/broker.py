@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from pyklient.broker import Broker
+from pyklient.broker.options import BrokerOptions
 
 __all__ = ["broker"]
 
@@ -51,7 +52,7 @@ def broker(
 
     Any Kafka client can use it. It is one process without replication: not for data that must last.
     """
-    options = {"num_partitions": partitions, "auto_create_topics": auto_create}
+    options: BrokerOptions = {"num_partitions": partitions, "auto_create_topics": auto_create}
     with Broker(port, host=host, advertised_host=advertised_host, data_dir=data_dir, **options) as running:
         print(f"listening on {running.bootstrap_servers}", flush=True)
         print("Ctrl-C ends.", file=sys.stderr)

@@ -33,11 +33,11 @@ def test_create_topic_says_what_is_wrong(broker: Broker) -> None:
 
 def test_options_are_checked_and_the_nearest_name_is_given() -> None:
     with pytest.raises(ConfigurationError, match="did you mean 'segment_bytes'"):
-        Broker(segment_byte=5)
+        Broker(segment_byte=5)  # type: ignore[call-arg]  # what is tried
     with pytest.raises(ConfigurationError, match="between"):
         Broker(num_partitions=0)
     with pytest.raises(ConfigurationError, match="must be bool"):
-        Broker(auto_create_topics=1)
+        Broker(auto_create_topics=1)  # type: ignore[arg-type]  # what is tried
 
 
 def test_a_closed_broker_says_so_and_leaves_neither_thread_nor_directory() -> None:

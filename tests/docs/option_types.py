@@ -1,6 +1,6 @@
-"""pyklient/options.py, written from the options in ``pyklient.config``.
+"""pyklient/options.py, written from the options in ``pyklient.config``, and the broker's from its settings.
 
-``python -m tests.docs.option_types`` writes the file; a test compares it.
+``python -m tests.docs.option_types`` writes the files; a test compares them.
 """
 
 import ast
@@ -8,15 +8,18 @@ import inspect
 import json
 import textwrap
 from dataclasses import Field, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from pyklient.broker.settings import BrokerSettings
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.consumer.read import NOT_READ
 from tests.docs.markdown import ROOT
 
-__all__ = ["TARGET", "module"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
-TARGET = ROOT / "pyklient" / "options.py"
+__all__ = ["MODULES"]
+
 _WIDTH = 110
 _POSITIONAL = frozenset({"bootstrap_servers"})
 """What the clients have as a parameter of its own."""
@@ -24,7 +27,7 @@ _POSITIONAL = frozenset({"bootstrap_servers"})
 _HEAD = '''\
 """The keyword arguments of the clients, for type checkers and editors.
 
-Written from ``pyklient/config.py`` by ``python -m tests.docs.option_types``; a test compares the two.
+Written from ``pyklient/config.py`` by ``python -m tests.docs.option_types``; a test compares them.
 """
 
 import ssl
@@ -38,8 +41,19 @@ __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions"
 '''
 
 
-def module() -> str:
-    """The whole module."""
+_BROKER_HEAD = '''\
+"""The keyword arguments of Broker, for type checkers and editors.
+
+Written from ``pyklient/broker/settings.py`` by ``python -m tests.docs.option_types``; a test compares them.
+"""
+
+from typing import TypedDict
+
+__all__ = ["BrokerOptions"]
+'''
+
+
+def _of_clients() -> str:
     of_all = _names(ClientConfig)
     parts = [
         _HEAD,
@@ -68,12 +82,20 @@ def module() -> str:
     return "\n\n".join(parts)
 
 
+def _of_the_broker() -> str:
+    names = {item.name for item in fields(BrokerSettings)}
+    sentence = "What Broker takes. Sizes are bytes, times are milliseconds."
+    return "\n\n".join(
+        [_BROKER_HEAD, _typed_dict("BrokerOptions", "TypedDict", sentence, BrokerSettings, names)]
+    )
+
+
 def _names(config: type[ClientConfig]) -> set[str]:
     return {item.name for item in fields(config)} - _POSITIONAL
 
 
 def _typed_dict(
-    name: str, base: str, sentence: str | None, config: type[ClientConfig], names: set[str]
+    name: str, base: str, sentence: str | None, config: type["DataclassInstance"], names: set[str]
 ) -> str:
     annotations = _annotations(config)
     lines = [f"class {name}({base}, total=False):", f'    """{sentence}"""']
@@ -84,7 +106,7 @@ def _typed_dict(
 
 
 def _entry(item: "Field[Any]", annotation: str) -> list[str]:
-    choices = item.metadata["choices"]
+    choices = item.metadata.get("choices")
     if choices is not None:
         annotation = f"Literal[{', '.join(map(_literal, choices))}]"
     sentence = textwrap.wrap(f'"""{item.metadata["doc"]}"""', _WIDTH - 4)
@@ -95,8 +117,8 @@ def _literal(value: Any) -> str:
     return json.dumps(value) if isinstance(value, str) else repr(value)
 
 
-def _annotations(config: type[ClientConfig]) -> dict[str, str]:
-    """The types of the options as ``config.py`` spells them."""
+def _annotations(config: type["DataclassInstance"]) -> dict[str, str]:
+    """The types of the options as the module of *config* spells them."""
     found: dict[str, str] = {}
     for each in reversed(config.__mro__[:-1]):
         tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
@@ -108,5 +130,13 @@ def _annotations(config: type[ClientConfig]) -> dict[str, str]:
     return found
 
 
+MODULES = {
+    ROOT / "pyklient" / "options.py": _of_clients,
+    ROOT / "pyklient" / "broker" / "options.py": _of_the_broker,
+}
+"""File → what writes it."""
+
+
 if __name__ == "__main__":
-    TARGET.write_text(module(), encoding="utf-8")
+    for target, write in MODULES.items():
+        target.write_text(write(), encoding="utf-8")

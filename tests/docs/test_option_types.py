@@ -1,14 +1,18 @@
 """Type checkers know the options: the module they read is the one that the code would write."""
 
 import re
+from pathlib import Path
 
 import pytest
 from mypy import api
 
 from tests.docs.markdown import ROOT
-from tests.docs.option_types import TARGET, module
+from tests.docs.option_types import MODULES
 
-_HEAD = "from pyklient import Admin, ConsumerConnector, Producer, ProducerOptions, SimpleConsumer, read"
+_HEAD = [
+    "from pyklient import Admin, ConsumerConnector, Producer, ProducerOptions, SimpleConsumer, read",
+    "from pyklient.broker import Broker",
+]
 _WRONG = {
     "Producer(linger_mss=5)": 'Unexpected keyword argument "linger_mss" for "Producer"',
     "Producer(linger_ms='5')": '"linger_ms" to "Producer" has incompatible type "str"; expected "int"',
@@ -19,6 +23,7 @@ _WRONG = {
     "Admin(acks=1)": 'Unexpected keyword argument "acks" for "Admin"',
     "SimpleConsumer(group_id='g')": 'Unexpected keyword argument "group_id" for "SimpleConsumer"',
     "read('h', 't', group_id='g')": 'Unexpected keyword argument "group_id" for "read"',
+    "Broker(partitions=2)": 'Unexpected keyword argument "partitions" for "Broker"',
     "wrong: ProducerOptions = {'batch': 1}": 'Extra key "batch" for TypedDict "ProducerOptions"',
 }
 _RIGHT = [
@@ -27,19 +32,21 @@ _RIGHT = [
     "Producer(batch_size=1, partitioner=lambda topic, key, count: 0, value_encoder=str.encode)",
     "ConsumerConnector(['one:9092'], group_id='g', auto_offset_reset='earliest', client_id='me')",
     "Admin(request_timeout_ms=1)",
+    "Broker(0, num_partitions=2)",
     "read('h', 't', isolation_level='read_committed')",
 ]
 
 
-def test_the_typed_options_are_those_of_the_code() -> None:
-    assert TARGET.read_text(encoding="utf-8") == module(), "run: python -m tests.docs.option_types"
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: path.parent.name)
+def test_the_typed_options_are_those_of_the_code(module: Path) -> None:
+    assert module.read_text(encoding="utf-8") == MODULES[module](), "run: python -m tests.docs.option_types"
 
 
 def test_mypy_refuses_wrong_options_and_takes_right_ones(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MYPYPATH", str(ROOT))
-    program = [_HEAD, *_WRONG, *_RIGHT]
+    program = [*_HEAD, *_WRONG, *_RIGHT]
     arguments = ["--strict", "--config-file=", f"--cache-dir={tmp_path_factory.mktemp('mypy')}"]
     said, broken, _ = api.run([*arguments, "-c", "\n".join(program)])
     assert broken == ""
