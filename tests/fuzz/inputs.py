@@ -17,6 +17,7 @@ from pyklient.protocol.records import (
     Compression,
     NewRecord,
     _append_py,
+    _columns_py,
     _kernel,
     _kernel_py,
     encode_batch,
@@ -76,8 +77,10 @@ class Fuzz:
             return self._bytes_of_a_section()
         if kind < 0.75:
             self._records_section()
-        elif kind < 0.85:
+        elif kind < 0.8:
             self._batch()
+        elif kind < 0.85:
+            self._columns()
         elif kind < 0.95:
             self._encoding()
         else:
@@ -91,13 +94,17 @@ class Fuzz:
         data, count = chance.choice(self.sections)
         view = exact(data)
         size = len(view)
+        columns = chance.random() < 0.5
         for _ in range(_AT_ONCE):
             at, next_at = int(chance.random() * size), int(chance.random() * size)
             before, next_before = view[at], view[next_at]
             view[next_at] = EDGES[int(chance.random() * len(EDGES))]
             view[at] = int(chance.random() * 256)
             with suppress(CorruptRecordError):
-                _kernel.parse_messages(view, count, 0, count, 5, None, "t", 0, 0)
+                if columns:
+                    _kernel.ColumnFilling(True).add(view, count, 0, count, 5, None, 0)
+                else:
+                    _kernel.parse_messages(view, count, 0, count, 5, None, "t", 0, 0)
             view[next_at] = next_before
             view[at] = before
         view[at] = chance.choice(EDGES)
@@ -183,6 +190,29 @@ class Fuzz:
                 results.append((type(error), str(error), 0))
         if results[0] != results[1]:
             raise AssertionError(f"decode({bytes(view)!r}, {options}): {results[0]} is not {results[1]}")
+
+    def _columns(self) -> None:
+        """Two batches, so that what is wrong with the second is met with columns filled."""
+        data = self.chance.choice(self.batches) if self.chance.random() < 0.5 else b""
+        data += self._mutated(self.chance.choice(self.batches))
+        view = exact(data)
+        start = self.chance.choice((0, 0, 4, 6))
+        options = {
+            "check_crcs": self.chance.random() < 0.1,
+            "max_decompressed": LIMIT,
+            "headers": self.chance.random() < 0.8,
+            "most_bytes": self.chance.choice((1, 200, LIMIT)),
+        }
+        results = []
+        for kernel in (_columns_py, _kernel):
+            aborted = AbortedTransactions([(-1, 0), (5, 3)])
+            try:
+                chunk = kernel.decode_columns(view, "t", 0, start, aborted=aborted, **options)
+                results.append((chunk._columns, chunk.nbytes, chunk.next_offset))
+            except Exception as error:
+                results.append((type(error), str(error), 0))
+        if results[0] != results[1]:
+            raise AssertionError(f"columns of {data!r}, {options}: {results[0]} is not {results[1]}")
 
     def _encoding(self) -> None:
         key, value, headers = self._bytes(), self._bytes(), self._headers()

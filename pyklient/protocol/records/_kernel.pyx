@@ -1,11 +1,12 @@
 # cython: language_level=3
-"""The record loops, compiled: the twin of ``_kernel_py`` and ``_append_py``, and no different to the eye.
+"""The record loops, compiled: the twin of ``_kernel_py``, ``_columns_py`` and ``_append_py``, and no different to
+the eye.
 
 Bytes come in through the buffer protocol and are read with a cursor that knows where they end. Objects
 that a loop makes millions of have no Python code of their own, and numbers in them are plain C.
 """
 
-from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.dict cimport PyDict_GetItemWithError
@@ -15,7 +16,8 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memmove, memset
 from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 cimport cython
@@ -33,6 +35,8 @@ from pyklient.protocol.records._varint cimport (
     NEGATIVE_NAME,
     NEGATIVE_VALUE,
     NO_FAULT,
+    NO_ROOM,
+    WRONG_LENGTH,
     Cursor,
     Fault,
     fold,
@@ -47,18 +51,22 @@ from operator import index as index_of
 from time import time_ns
 
 from pyklient.errors import CorruptRecordError
-from pyklient.protocol.records import reader
-from pyklient.protocol.records.layout import Columns
+from pyklient.protocol.records import columns, reader
+from pyklient.protocol.records.columns import ArrowColumns, ByteColumn, HeaderColumn, readable, too_large
+from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns
 from pyklient.protocol.records.outcomes import Settlement
+from pyklient.protocol.records.reader import size_of as size_of_parsed
 from pyklient.protocol.records.register import BATCH_COST, LISTENER_COST, Register
 
 __all__ = [
     "Appender",
     "Batch",
+    "ColumnFilling",
     "Delivery",
     "Message",
     "control_type",
     "decode",
+    "decode_columns",
     "encode_record",
     "encode_records",
     "make_messages",
@@ -82,13 +90,18 @@ cdef extern from "Python.h":
         const char* tp_name
 
 cdef Py_ssize_t _LISTENER_COST = LISTENER_COST
+cdef Py_ssize_t _MOST_IN_A_COLUMN = INT32_MAX
+cdef Py_ssize_t _BATCH_HEADER = BATCH_SIZE
 
 
 include "_message.pxi"
 include "_parse.pxi"
 include "_encode.pxi"
 include "_append.pxi"
+include "_memory.pxi"
+include "_columns.pxi"
 
 _LOOPS = reader.Loops(parse_records, parse_messages, make_messages)
 decode = partial(reader.decode, _LOOPS)
+decode_columns = partial(columns.decode_columns, _LOOPS, ColumnFilling)
 control_type = partial(reader.control_type, _LOOPS)

@@ -316,6 +316,6 @@ def make_messages(topic: str, partition: int, timestamp_type: int, columns: Colu
     return finish(drafts)
 
 
-_LOOPS: Final = reader.Loops(parse_records, parse_messages, make_messages)
-decode = partial(reader.decode, _LOOPS)
-control_type = partial(reader.control_type, _LOOPS)
+LOOPS: Final = reader.Loops(parse_records, parse_messages, make_messages)
+decode = partial(reader.decode, LOOPS)
+control_type = partial(reader.control_type, LOOPS)

@@ -16,6 +16,9 @@ cdef enum Fault:
     NEGATIVE_COUNT = 9
     NEGATIVE_NAME = 10
     NEGATIVE_HEADER = 11
+    WRONG_LENGTH = 12
+    # no fault of the bytes: what is read has nowhere to go
+    NO_ROOM = 13
 
 
 cdef struct Cursor:

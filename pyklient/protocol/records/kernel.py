@@ -16,10 +16,12 @@ __all__ = [
     "Appender",
     "Batch",
     "Chunk",
+    "ColumnFilling",
     "Delivery",
     "Message",
     "control_type",
     "decode",
+    "decode_columns",
     "encode_record",
     "encode_records",
     "murmur2",
@@ -57,6 +59,7 @@ name: Final = "python" if not_compiled else "compiled"
 
 if TYPE_CHECKING or not_compiled:
     from pyklient.protocol.records._append_py import Appender, Batch, Delivery
+    from pyklient.protocol.records._columns_py import ColumnFilling, decode_columns
     from pyklient.protocol.records._kernel_py import (
         Message,
         control_type,
@@ -72,6 +75,7 @@ else:
     Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
     Message = _compiled.Message
     control_type, decode = _compiled.control_type, _compiled.decode
+    ColumnFilling, decode_columns = _compiled.ColumnFilling, _compiled.decode_columns
     encode_record, encode_records = _compiled.encode_record, _compiled.encode_records
     murmur2, parse_records = _compiled.murmur2, _compiled.parse_records
 

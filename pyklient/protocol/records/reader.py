@@ -1,8 +1,9 @@
-"""From a fetched buffer to messages, batch by batch: what both kernels have in common.
+"""Along a fetched buffer, batch by batch, and to messages: what both kernels have in common.
 
 Nothing here runs once per record. What does is the kernel's own: its :class:`Loops`.
 """
 
+from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
 from itertools import islice
@@ -36,10 +37,10 @@ from pyklient.protocol.records.message_set import parse_entry
 if TYPE_CHECKING:
     from pyklient.protocol.records.kernel import Message
 
-__all__ = ["Loops", "control_type", "decode"]
+__all__ = ["ENOUGH_BYTES", "Loops", "Reader", "control_type", "decode", "size_of"]
 
 _ENOUGH_MESSAGES: Final = 10_000
-_ENOUGH_BYTES: Final = 4 << 20
+ENOUGH_BYTES: Final = 4 << 20
 """A chunk is closed after the batch that reaches one of these, so that it stays small beside its frame."""
 
 
@@ -75,65 +76,92 @@ def decode(
     Raises CorruptRecordError, UnsupportedCodecError or MessageTooLargeError for bad bytes, and whatever a
     decoder raises, with a note of the place; always only once the messages before it have been returned.
     """
-    reader = _Reader(loops, topic, partition, start_offset)
-    reader.check_crcs = check_crcs
-    reader.aborted = aborted
+    reader = _MessageReader(loops, start_offset, check_crcs, aborted, max_decompressed)
+    reader.topic = topic
+    reader.partition = partition
     reader.key_decoder = key_decoder
     reader.value_decoder = value_decoder
-    reader.max_decompressed = max_decompressed
-    view = memoryview(buffer)
-    start = position
-    try:
-        while (end := batch_end(view, position)) and reader.wants_more:
-            reader.read(view[position:end])
-            position = end
-    except Exception:
-        # a later call meets it again, first thing
-        if not reader.messages:
-            raise
-    return Chunk(topic, partition, reader.messages, reader.next_offset, position - start)
+    nbytes = reader.read(buffer, position)
+    return Chunk(topic, partition, reader.messages, reader.next_offset, nbytes)
 
 
-class _Reader:
-    """One call of :func:`decode` under way."""
+class Reader(ABC):
+    """Goes along the batches of a buffer; what becomes of their records is for those who derive from it."""
 
-    check_crcs: bool
-    aborted: AbortedTransactions | None
-    key_decoder: Callable[[bytes | None], Any] | None
-    value_decoder: Callable[[bytes | None], Any] | None
-    max_decompressed: int
-
-    def __init__(self, loops: Loops, topic: str, partition: int, start_offset: int) -> None:
+    def __init__(
+        self,
+        loops: Loops,
+        start_offset: int,
+        check_crcs: bool,
+        aborted: AbortedTransactions | None,
+        max_decompressed: int,
+    ) -> None:
         self.loops = loops
-        self.topic = topic
-        self.partition = partition
         self.next_offset = start_offset
-        self.messages: list[Message] = []
         self.nbytes = 0
+        """Bytes of records taken in, decompressed."""
+        self._check_crcs = check_crcs
+        self._aborted = aborted
+        self._max_decompressed = max_decompressed
 
     @property
-    def wants_more(self) -> bool:
-        return len(self.messages) < _ENOUGH_MESSAGES and self.nbytes < _ENOUGH_BYTES
+    @abstractmethod
+    def count(self) -> int:
+        """Records taken in so far."""
 
-    def read(self, batch: memoryview) -> None:
-        """Take in one whole batch or entry."""
+    @property
+    @abstractmethod
+    def wants_more(self) -> bool:
+        """Whether to go on to another batch."""
+
+    @abstractmethod
+    def take_batch(
+        self,
+        data: Buffer,
+        count: int,
+        base_offset: int,
+        last_delta: int,
+        base_timestamp: int,
+        append_time: int | None,
+    ) -> None:
+        """Take in the records from ``next_offset`` on of a batch of format 2 with the section *data*."""
+
+    @abstractmethod
+    def take_entry(self, columns: Columns, kind: int) -> None:
+        """Take in the records from ``next_offset`` on of an entry of format 0 or 1."""
+
+    def read(self, buffer: Buffer, position: int) -> int:
+        """Take in whole batches from byte *position* on. → the bytes that they take up in *buffer*.
+
+        What is wrong with a batch is raised only where nothing has been taken in before it: a later call
+        meets it again, first thing.
+        """
+        view = memoryview(buffer)
+        start = position
+        try:
+            while (end := batch_end(view, position)) and self.wants_more:
+                self._read(view[position:end])
+                position = end
+        except Exception:
+            if not self.count:
+                raise
+        return position - start
+
+    def _read(self, batch: memoryview) -> None:
+        """One whole batch or entry."""
         if batch[MAGIC_AT] == 2:
             self._read_batch(batch)
-        else:
-            columns, kind = parse_entry(
-                batch, check_crcs=self.check_crcs, max_decompressed=self.max_decompressed
-            )
-            offsets = columns.offsets
-            if (
-                offsets[0] < 0
-                or offsets[-1] >= INT64_MAX
-                or not all(map(lt, offsets, islice(offsets, 1, None)))
-            ):
-                raise CorruptRecordError(f"the offsets of the message set at {offsets[-1]} do not rise")
-            self.nbytes += sum(map(len, filter(None, columns.values)))
-            if offsets[-1] >= self.next_offset:
-                self._take(columns, kind)
-                self.next_offset = offsets[-1] + 1
+            return
+        columns, kind = parse_entry(
+            batch, check_crcs=self._check_crcs, max_decompressed=self._max_decompressed
+        )
+        offsets = columns.offsets
+        if offsets[0] < 0 or offsets[-1] >= INT64_MAX or not all(map(lt, offsets, islice(offsets, 1, None))):
+            raise CorruptRecordError(f"the offsets of the message set at {offsets[-1]} do not rise")
+        if offsets[-1] >= self.next_offset:
+            self.take_entry(columns, kind)
+            self.next_offset = offsets[-1] + 1
+        self.nbytes += size_of(columns)
 
     def _read_batch(self, batch: memoryview) -> None:
         (
@@ -156,7 +184,7 @@ class _Reader:
             raise CorruptRecordError(f"a batch cannot span the offsets {base} … {last} with {count} records")
         if last < self.next_offset:
             return
-        if self.check_crcs and crc32c(batch[ATTRIBUTES_AT:]) != crc:
+        if self._check_crcs and crc32c(batch[ATTRIBUTES_AT:]) != crc:
             raise CorruptRecordError(f"the checksum of the batch at offset {base} does not match its bytes")
         if attributes & CONTROL_BIT:
             self._pass_control(batch, producer_id, last)
@@ -164,37 +192,73 @@ class _Reader:
             data: Buffer = batch[BATCH_SIZE:]
             codec = compression_of(attributes, 2)
             if codec:
-                data = decompress(codec, data, 2, self.max_decompressed)
+                data = decompress(codec, data, 2, self._max_decompressed)
             append_time = max_timestamp if attributes & TIMESTAMP_TYPE_BIT else None
-            if self.key_decoder is None and self.value_decoder is None:
-                self.messages += self.loops.parse_messages(
-                    data,
-                    count,
-                    base,
-                    last_delta,
-                    base_timestamp,
-                    append_time,
-                    self.topic,
-                    self.partition,
-                    self.next_offset,
-                )
-            else:
-                columns = self.loops.parse_records(data, count, base, last_delta, base_timestamp)
-                if append_time is not None:
-                    columns.timestamps[:] = [append_time] * count
-                self._take(columns, CREATE_TIME if append_time is None else LOG_APPEND_TIME)
+            self.take_batch(data, count, base, last_delta, base_timestamp, append_time)
             self.nbytes += len(data)
         self.next_offset = last + 1
 
     def _pass_control(self, batch: memoryview, producer_id: int, offset: int) -> None:
-        if self.aborted is not None and control_type(self.loops, batch) == ABORT:
-            self.aborted.end(producer_id, offset)
+        if self._aborted is not None and control_type(self.loops, batch) == ABORT:
+            self._aborted.end(producer_id, offset)
 
     def _is_aborted(self, producer_id: int, last_offset: int) -> bool:
-        return self.aborted is not None and self.aborted.covers(producer_id, last_offset)
+        return self._aborted is not None and self._aborted.covers(producer_id, last_offset)
 
-    def _take(self, columns: Columns, kind: int) -> None:
-        """Make messages of the records from ``next_offset`` on."""
+
+def size_of(columns: Columns) -> int:
+    """Bytes of keys and values."""
+    return sum(map(len, filter(None, columns.keys))) + sum(map(len, filter(None, columns.values)))
+
+
+class _MessageReader(Reader):
+    """One call of :func:`decode` under way."""
+
+    topic: str
+    partition: int
+    key_decoder: Callable[[bytes | None], Any] | None
+    value_decoder: Callable[[bytes | None], Any] | None
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.messages: list[Message] = []
+
+    @property
+    def count(self) -> int:
+        return len(self.messages)
+
+    @property
+    def wants_more(self) -> bool:
+        return len(self.messages) < _ENOUGH_MESSAGES and self.nbytes < ENOUGH_BYTES
+
+    def take_batch(
+        self,
+        data: Buffer,
+        count: int,
+        base_offset: int,
+        last_delta: int,
+        base_timestamp: int,
+        append_time: int | None,
+    ) -> None:
+        if self.key_decoder is None and self.value_decoder is None:
+            self.messages += self.loops.parse_messages(
+                data,
+                count,
+                base_offset,
+                last_delta,
+                base_timestamp,
+                append_time,
+                self.topic,
+                self.partition,
+                self.next_offset,
+            )
+            return
+        columns = self.loops.parse_records(data, count, base_offset, last_delta, base_timestamp)
+        if append_time is not None:
+            columns.timestamps[:] = [append_time] * count
+        self.take_entry(columns, CREATE_TIME if append_time is None else LOG_APPEND_TIME)
+
+    def take_entry(self, columns: Columns, kind: int) -> None:
         columns = columns.since(bisect_left(columns.offsets, self.next_offset))
         offsets, timestamps, keys, values, headers = columns
         keys, key_failure = _decoded(keys, self.key_decoder)

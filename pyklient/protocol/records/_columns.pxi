@@ -1,0 +1,393 @@
+# Columns in Arrow's layout, filled straight from the bytes of a batch. Part of _kernel.pyx.
+#
+# The loop runs without the GIL and allocates nothing: where a column is full it comes back at the start of the
+# record that did not fit, and is called again when there is room.
+
+cdef struct Cells:
+    # A column of byte strings: which of them are not null, where each one ends, and their bytes.
+    uint8_t* bits
+    int32_t* ends
+    uint8_t* data
+    Py_ssize_t used
+    Py_ssize_t room
+    Py_ssize_t nulls
+
+
+cdef struct Rows:
+    # All columns. Those with one cell a record have room for a whole batch before the loop begins.
+    Py_ssize_t count
+    int64_t* offsets
+    int64_t* timestamps
+    int32_t* kinds
+    Cells keys
+    Cells values
+    bint with_headers
+    int32_t* header_ends
+    Py_ssize_t headers
+    Py_ssize_t header_room
+    Cells names
+    Cells contents
+    # whether a header's name is not ASCII, so that it has to be looked at again
+    bint foreign
+
+
+cdef struct HeaderSizes:
+    # What the headers of one record take.
+    uint64_t count
+    Py_ssize_t names
+    Py_ssize_t contents
+
+
+cdef inline void _put_cell(Cells* cells, Py_ssize_t index, const uint8_t* start, Py_ssize_t size) noexcept nogil:
+    if size < 0:
+        cells.bits[index >> 3] &= <uint8_t>~(1 << (index & 7))
+        cells.nulls += 1
+    else:
+        memcpy(cells.data + cells.used, start, size)
+        cells.used += size
+    cells.ends[index + 1] = <int32_t>cells.used
+
+
+cdef inline bint _fits(const Cells* cells, Py_ssize_t size) noexcept nogil:
+    return size <= cells.room - cells.used
+
+
+cdef Fault _pass_headers(Cursor* cursor, HeaderSizes* sizes) noexcept nogil:
+    """Read the headers of one record without keeping them. The faults are those of ``_headers``."""
+    cdef uint64_t left = 0
+    cdef const uint8_t* start = NULL
+    cdef Py_ssize_t size = 0
+    cdef Fault fault = read_folded(cursor, &left, 32)
+    if fault != NO_FAULT:
+        return fault
+    if left & 1:
+        return NEGATIVE_COUNT
+    left >>= 1
+    sizes.count = left
+    sizes.names = sizes.contents = 0
+    while left:
+        left -= 1
+        fault = _sized(cursor, &start, &size, NEGATIVE_NAME)
+        if fault != NO_FAULT:
+            return fault
+        sizes.names += size
+        fault = _bytes(cursor, &start, &size, NEGATIVE_HEADER)
+        if fault != NO_FAULT:
+            return fault
+        sizes.contents += max(size, 0)
+    return NO_FAULT
+
+
+cdef void _put_headers(Cursor cursor, Rows* rows) noexcept nogil:
+    """Keep headers that have been passed already, and fit."""
+    cdef uint64_t left = 0
+    cdef const uint8_t* start = NULL
+    cdef Py_ssize_t size = 0
+    cdef Py_ssize_t at
+    cdef uint8_t high = 0
+    read_folded(&cursor, &left, 32)
+    left >>= 1
+    while left:
+        left -= 1
+        _sized(&cursor, &start, &size, NEGATIVE_NAME)
+        for at in range(size):
+            high |= start[at]
+        _put_cell(&rows.names, rows.headers, start, size)
+        _bytes(&cursor, &start, &size, NEGATIVE_HEADER)
+        _put_cell(&rows.contents, rows.headers, start, size)
+        rows.headers += 1
+    rows.foreign |= high >= 0x80
+
+
+cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_offset) noexcept nogil:
+    """Records of *section*, of which there are *left* more, into columns, those below *start_offset* left out.
+
+    On NO_ROOM, ``section.record`` is what did not fit, and ``section.cursor`` is where it begins.
+    """
+    # in locals: what is written through a byte pointer could be anything else, to a compiler
+    cdef Rows rows = columns[0]
+    cdef Cursor cursor = section.cursor
+    cdef Parsed record = section.record
+    cdef int64_t base_timestamp = section.base_timestamp
+    cdef int64_t base_offset = section.base_offset
+    cdef int64_t previous = section.previous
+    cdef bint rising = section.rising
+    cdef bint in_time = section.in_time
+    cdef int64_t more = left[0]
+    cdef const uint8_t* begin
+    cdef Cursor headers
+    cdef HeaderSizes sizes
+    cdef int64_t offset
+    cdef Fault fault = NO_FAULT
+    while more:
+        begin = cursor.at
+        fault = _next(&cursor, &record, base_timestamp)
+        if fault != NO_FAULT:
+            break
+        headers = cursor
+        sizes.count = 0
+        if cursor.at[0] == 0:
+            cursor.at += 1
+        else:
+            fault = _pass_headers(&cursor, &sizes)
+            if fault != NO_FAULT:
+                break
+        if cursor.at != record.stop:
+            fault = WRONG_LENGTH
+            break
+        # unsigned, so that it cannot overflow before it is checked
+        offset = <int64_t>(<uint64_t>base_offset + <uint64_t>record.delta)
+        if offset >= start_offset:
+            if not (_fits(&rows.keys, record.key_size) and _fits(&rows.values, record.value_size)):
+                fault = NO_ROOM
+            if rows.with_headers and sizes.count:
+                if <Py_ssize_t>sizes.count > rows.header_room - rows.headers or not (
+                    _fits(&rows.names, sizes.names) and _fits(&rows.contents, sizes.contents)
+                ):
+                    fault = NO_ROOM
+            if fault != NO_FAULT:
+                cursor.at = begin
+                break
+            rows.offsets[rows.count] = offset
+            rows.timestamps[rows.count] = record.timestamp
+            _put_cell(&rows.keys, rows.count, record.key, record.key_size)
+            _put_cell(&rows.values, rows.count, record.value, record.value_size)
+            if rows.with_headers:
+                if sizes.count:
+                    _put_headers(headers, &rows)
+                rows.header_ends[rows.count + 1] = <int32_t>rows.headers
+            rows.count += 1
+        rising &= record.delta > previous
+        previous = record.delta
+        in_time &= not record.too_late
+        more -= 1
+    columns[0] = rows
+    section.cursor = cursor
+    section.record = record
+    section.previous = previous
+    section.rising = rising
+    section.in_time = in_time
+    left[0] = more
+    return fault
+
+
+@cython.final
+cdef class _Column:
+    """The memory behind ``Cells``."""
+
+    cdef _Memory bits
+    cdef _Memory ends
+    cdef _Memory data
+
+    def __cinit__(self):
+        self.bits = _Memory.__new__(_Memory)
+        self.ends = _Memory.__new__(_Memory)
+        self.data = _Memory.__new__(_Memory)
+
+    cdef int make_room(self, Cells* cells, Py_ssize_t count, Py_ssize_t size) except -1:
+        """For *count* cells in all, and *size* bytes."""
+        cdef Py_ssize_t known = self.bits.block.size
+        cells.bits = <uint8_t*>self.bits.room((count + 7) >> 3)
+        memset(cells.bits + known, 0xFF, self.bits.block.size - known)
+        cells.ends = <int32_t*>self.ends.room(sizeof(int32_t) * (count + 1))
+        cells.ends[0] = 0
+        cells.data = <uint8_t*>self.data.room(size)
+        cells.room = self.data.block.size
+        return 0
+
+    cdef object finish(self, Cells* cells, Py_ssize_t count):
+        validity = None
+        if cells.nulls:
+            if count & 7:
+                cells.bits[count >> 3] &= <uint8_t>((1 << (count & 7)) - 1)
+            validity = self.bits.finish((count + 7) >> 3, "B")
+        ends = self.ends.finish(sizeof(int32_t) * (count + 1), "i")
+        return ByteColumn(validity, ends, self.data.finish(cells.used, "B"))
+
+
+@cython.final
+cdef class ColumnFilling:
+    """Columns under construction. *size* is about how many bytes of records to expect."""
+
+    cdef Rows rows
+    # bytes of the batches so far: no column can hold more
+    cdef Py_ssize_t taken
+    cdef Py_ssize_t size
+    cdef _Memory offsets
+    cdef _Memory timestamps
+    cdef _Memory kinds
+    cdef _Memory header_ends
+    cdef _Column keys
+    cdef _Column values
+    cdef _Column names
+    cdef _Column contents
+
+    def __init__(self, bint with_headers, Py_ssize_t size=0):
+        self.rows.with_headers = with_headers
+        self.offsets = _Memory.__new__(_Memory)
+        self.timestamps = _Memory.__new__(_Memory)
+        self.kinds = _Memory.__new__(_Memory)
+        self.header_ends = _Memory.__new__(_Memory)
+        self.keys = _Column.__new__(_Column)
+        self.values = _Column.__new__(_Column)
+        self.names = _Column.__new__(_Column)
+        self.contents = _Column.__new__(_Column)
+        self.values.make_room(&self.rows.values, 0, size)
+        self.size = size
+        self._make_room(0, 1)
+
+    @property
+    def count(self):
+        return self.rows.count
+
+    cdef int _make_room(self, Py_ssize_t more, double batches) except -1:
+        """For *more* records, their bytes and headers apart. The first time, for as many *batches* as there
+        may be."""
+        cdef Py_ssize_t count = self.rows.count + more
+        if not self.rows.count and batches > 1:
+            count = <Py_ssize_t>(count * batches)
+        self.rows.offsets = <int64_t*>self.offsets.room(sizeof(int64_t) * count)
+        self.rows.timestamps = <int64_t*>self.timestamps.room(sizeof(int64_t) * count)
+        self.rows.kinds = <int32_t*>self.kinds.room(sizeof(int32_t) * count)
+        self.keys.make_room(&self.rows.keys, count, 0)
+        self.values.make_room(&self.rows.values, count, 0)
+        if self.rows.with_headers:
+            self.rows.header_ends = <int32_t*>self.header_ends.room(sizeof(int32_t) * (count + 1))
+            self.rows.header_ends[0] = 0
+            self._make_header_room(0, 0, 0)
+        return 0
+
+    cdef int _make_header_room(self, Py_ssize_t count, Py_ssize_t names, Py_ssize_t contents) except -1:
+        count += self.rows.headers
+        self.names.make_room(&self.rows.names, count, self.rows.names.used + names)
+        self.contents.make_room(&self.rows.contents, count, self.rows.contents.used + contents)
+        self.rows.header_room = count
+        return 0
+
+    def add(
+        self,
+        data,
+        int64_t count,
+        int64_t base_offset,
+        int64_t last_delta,
+        int64_t base_timestamp,
+        append_time,
+        int64_t start_offset,
+    ):
+        """Append the records at *start_offset* and above in the records section of a batch of format 2.
+
+        Raises as ``parse_records``, and leaves what was there before.
+        """
+        cdef _Section section = _Section.__new__(
+            _Section, data, count, base_offset, last_delta, base_timestamp
+        )
+        cdef bint stamped = append_time is not None
+        cdef int64_t stamp = append_time if stamped else 0
+        cdef int64_t left = count
+        cdef Py_ssize_t first = self.rows.count
+        cdef Py_ssize_t index
+        cdef Rows before
+        cdef Fault fault
+        self._take(section.view.len)
+        self._make_room(count, <double>self.size / (section.view.len + _BATCH_HEADER))
+        before = self.rows
+        try:
+            while True:
+                with nogil:
+                    fault = _fill(&self.rows, section, &left, start_offset)
+                if fault != NO_ROOM:
+                    break
+                self._make_room_for(section)
+            if fault == WRONG_LENGTH:
+                section._raise_length()
+            if fault != NO_FAULT:
+                _raise(fault)
+            section.finish(count)
+        except:
+            self._go_back(&before)
+            raise
+        for index in range(first, self.rows.count):
+            self.rows.kinds[index] = stamped
+        if stamped:
+            for index in range(first, self.rows.count):
+                self.rows.timestamps[index] = stamp
+
+    cdef int _take(self, Py_ssize_t size) except -1:
+        if size > _MOST_IN_A_COLUMN - self.taken:
+            raise too_large(self.taken + size)
+        self.taken += size
+        return 0
+
+    cdef int _make_room_for(self, _Section section) except -1:
+        """For the record that the section stands at."""
+        cdef Py_ssize_t whole = <Py_ssize_t>(<size_t>section.record.stop - <size_t>section.cursor.at)
+        self.keys.make_room(&self.rows.keys, 0, self.rows.keys.used + max(section.record.key_size, 0))
+        self.values.make_room(&self.rows.values, 0, self.rows.values.used + max(section.record.value_size, 0))
+        if self.rows.with_headers:
+            # no header takes less than two bytes, and the record is known to end where it says
+            self._make_header_room(max(whole >> 1, self.rows.headers), whole, whole)
+        return 0
+
+    cdef void _go_back(self, Rows* before) noexcept:
+        self.rows.count = before.count
+        self.rows.headers = before.headers
+        self.rows.keys.used, self.rows.keys.nulls = before.keys.used, before.keys.nulls
+        self.rows.values.used, self.rows.values.nulls = before.values.used, before.values.nulls
+        self.rows.names.used, self.rows.names.nulls = before.names.used, before.names.nulls
+        self.rows.contents.used, self.rows.contents.nulls = before.contents.used, before.contents.nulls
+
+    def add_parsed(self, parsed, int32_t timestamp_type):
+        """Append records that have been parsed."""
+        offsets, timestamps, keys, values, headers = parsed
+        self._take(size_of_parsed(parsed))
+        self._make_room(len(offsets), 1)
+        for index, (offset, timestamp, key, value) in enumerate(zip(offsets, timestamps, keys, values)):
+            self._put_parsed(offset, timestamp, timestamp_type, key, value, headers.get(index, ()))
+
+    cdef int _put_parsed(
+        self, int64_t offset, int64_t timestamp, int32_t kind, bytes key, bytes value, tuple headers
+    ) except -1:
+        cdef Py_ssize_t row = self.rows.count
+        self.rows.offsets[row] = offset
+        self.rows.timestamps[row] = timestamp
+        self.rows.kinds[row] = kind
+        self._put_bytes(self.keys, &self.rows.keys, row, key)
+        self._put_bytes(self.values, &self.rows.values, row, value)
+        if self.rows.with_headers:
+            for name, value in headers:
+                if self.rows.headers == self.rows.header_room:
+                    self._make_header_room(max(self.rows.headers, 8), 0, 0)
+                self._put_bytes(self.names, &self.rows.names, self.rows.headers, name.encode())
+                self._put_bytes(self.contents, &self.rows.contents, self.rows.headers, value)
+                self.rows.headers += 1
+            self.rows.header_ends[row + 1] = <int32_t>self.rows.headers
+        self.rows.count += 1
+        return 0
+
+    cdef int _put_bytes(self, _Column column, Cells* cells, Py_ssize_t row, bytes cell) except -1:
+        if cell is None:
+            _put_cell(cells, row, NULL, -1)
+            return 0
+        column.make_room(cells, 0, cells.used + PyBytes_GET_SIZE(cell))
+        _put_cell(cells, row, <const uint8_t*>PyBytes_AS_STRING(cell), PyBytes_GET_SIZE(cell))
+        return 0
+
+    def finish(self):
+        """The columns. Nothing may be added any more."""
+        cdef Rows* rows = &self.rows
+        headers = None
+        if rows.with_headers:
+            names = self.names.finish(&rows.names, rows.headers)
+            headers = HeaderColumn(
+                self.header_ends.finish(sizeof(int32_t) * (rows.count + 1), "i"),
+                readable(names) if rows.foreign else names,
+                self.contents.finish(&rows.contents, rows.headers),
+            )
+        return ArrowColumns(
+            self.offsets.finish(sizeof(int64_t) * rows.count, "q"),
+            self.timestamps.finish(sizeof(int64_t) * rows.count, "q"),
+            self.kinds.finish(sizeof(int32_t) * rows.count, "i"),
+            self.keys.finish(&rows.keys, rows.count),
+            self.values.finish(&rows.values, rows.count),
+            headers,
+        )

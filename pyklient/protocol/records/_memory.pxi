@@ -1,0 +1,99 @@
+# Memory that grows while it is written and is then read as a buffer. Part of _kernel.pyx.
+#
+# A page that is touched for the first time costs more than copying what goes into it, and malloc gives blocks of
+# this size back to the system each time. So a few that are done with are kept for the next chunk. The GIL guards
+# them: whoever lets go of a buffer last holds it.
+
+cdef struct Block:
+    void* at
+    Py_ssize_t size
+
+DEF _BLOCKS = 24
+
+cdef Block _idle[_BLOCKS]
+cdef Py_ssize_t _idle_count = 0
+cdef Py_ssize_t _idle_bytes = 0
+cdef Py_ssize_t _MOST_IDLE = 16 << 20
+cdef Py_ssize_t _WORTH_KEEPING = 16 << 10
+
+
+cdef Block _take_block(Py_ssize_t size) noexcept:
+    """At least *size* bytes, at NULL where there are none; an idle block if one is not much larger."""
+    global _idle_count, _idle_bytes
+    cdef Block block
+    cdef Py_ssize_t step
+    cdef Py_ssize_t index
+    if size >= _WORTH_KEEPING:
+        for index in range(_idle_count - 1, -1, -1):
+            block = _idle[index]
+            if size <= block.size <= 2 * size:
+                _forget_block(index)
+                return block
+        # of few sizes, so that the next one that is about as large fits
+        step = _WORTH_KEEPING >> 3
+        while step << 3 < size:
+            step <<= 1
+        size = (size + step - 1) // step * step
+    block.at = malloc(size)
+    block.size = size
+    return block
+
+
+cdef void _forget_block(Py_ssize_t index) noexcept:
+    global _idle_count, _idle_bytes
+    _idle_count -= 1
+    _idle_bytes -= _idle[index].size
+    memmove(&_idle[index], &_idle[index + 1], sizeof(Block) * (_idle_count - index))
+
+
+cdef void _give_block(Block block) noexcept:
+    """Done with: kept, with the latest others, or freed."""
+    global _idle_count, _idle_bytes
+    if block.size < _WORTH_KEEPING or block.size > _MOST_IDLE:
+        free(block.at)
+        return
+    while _idle_count == _BLOCKS or _idle_bytes + block.size > _MOST_IDLE:
+        free(_idle[0].at)
+        _forget_block(0)
+    _idle[_idle_count] = block
+    _idle_count += 1
+    _idle_bytes += block.size
+
+
+@cython.final
+cdef class _Memory:
+    """Bytes that grow until they are finished. What has not been written to is not initialized."""
+
+    cdef Block block
+    cdef Py_ssize_t used
+
+    def __dealloc__(self):
+        if self.block.at is not NULL:
+            _give_block(self.block)
+
+    def __getbuffer__(self, Py_buffer* buffer, int flags):
+        PyBuffer_FillInfo(buffer, self, self.block.at, self.used, 1, flags)
+
+    cdef void* room(self, Py_ssize_t size) except NULL:
+        """Where *size* bytes and more fit; what is there already stays. Grows by doubling."""
+        cdef Block block
+        if self.block.at is NULL or size > self.block.size:
+            block = _take_block(max(size, 2 * self.block.size, 64))
+            if block.at is NULL:
+                raise MemoryError
+            if self.block.at is not NULL:
+                memcpy(block.at, self.block.at, self.block.size)
+                _give_block(self.block)
+            self.block = block
+        return self.block.at
+
+    cdef object finish(self, Py_ssize_t size, kind):
+        """The first *size* bytes, for good, seen as numbers of this *kind*."""
+        cdef void* smaller
+        self.room(size)
+        if size < self.block.size - (self.block.size >> 2) and self.block.size >= _WORTH_KEEPING:
+            smaller = realloc(self.block.at, max(size, 64))
+            if smaller is not NULL:
+                self.block.at, self.block.size = smaller, max(size, 64)
+        self.used = size
+        return memoryview(self).cast(kind) if kind != "B" else memoryview(self)
