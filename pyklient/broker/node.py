@@ -8,6 +8,7 @@ from typing import Final
 from uuid import uuid4
 
 from pyklient.broker.coordinator import Coordinator
+from pyklient.broker.fetch_sessions import FetchSessions
 from pyklient.broker.offsets import OffsetStore
 from pyklient.broker.settings import BrokerSettings
 from pyklient.broker.store import DataDirectory
@@ -16,6 +17,7 @@ from pyklient.broker.topics import Topics
 __all__ = ["Node"]
 
 _PRODUCER_ID_BLOCK: Final = 1_000
+_SESSION_PARTITIONS: Final = 100_000  # in all fetch sessions together
 
 
 class Node:
@@ -43,6 +45,9 @@ class Node:
         for name, topic in facts.get("topics", {}).items():
             self.topics.load(name, topic, verify=not data.clean)
         self.coordinator = Coordinator(settings, OffsetStore(data.path / "offsets.jsonl"), loop)
+        self.fetch_sessions = FetchSessions(
+            settings.max_incremental_fetch_session_cache_slots, _SESSION_PARTITIONS
+        )
         self.save()
 
     @property

@@ -62,6 +62,9 @@ class BrokerOptions(TypedDict, total=False):
     fetch_max_bytes: int
     """records in one answer to a fetch"""
 
+    max_incremental_fetch_session_cache_slots: int
+    """fetch sessions (KIP-227) kept; the one unused for longest goes first"""
+
     group_initial_rebalance_delay_ms: int
     """a new group waits this long for more members"""
 

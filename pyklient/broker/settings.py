@@ -56,6 +56,9 @@ class BrokerSettings:
     )
     connections_max_idle_ms: int = _setting(600_000, "an unused connection is closed after this", low=1)
     fetch_max_bytes: int = _setting(55 << 20, "records in one answer to a fetch", low=1024)
+    max_incremental_fetch_session_cache_slots: int = _setting(
+        1_000, "fetch sessions (KIP-227) kept; the one unused for longest goes first", high=100_000
+    )
     # Without a wait, kafka-python assigns before it knows how many partitions its topics have, and may then
     # stop for good in the round after that.
     group_initial_rebalance_delay_ms: int = _setting(

@@ -1,14 +1,18 @@
 """One partition being read, and the stretches of its bytes on their way to a stream."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
 from pyklient.consumer.group import Assignment
 from pyklient.errors import KafkaError
 from pyklient.model import TopicPartition
+from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records.aborted import AbortedTransactions
 
-__all__ = ["Claim", "Failure", "Item", "Piece", "Sink"]
+__all__ = ["Claim", "Failure", "Item", "Pace", "Piece", "Sink"]
+
+_PERIOD = 1.0
 
 
 class Sink(Protocol):
@@ -24,6 +28,26 @@ class Sink(Protocol):
         """Reading cannot go on: every loop raises *error*."""
 
 
+class Pace:
+    """How fast a reader takes bytes, over the last second or so. Belongs to the fetcher's thread."""
+
+    __slots__ = ("_since", "_taken", "per_second")
+
+    def __init__(self) -> None:
+        self.per_second = math.inf
+        """Any speed may be expected of a reader that has not been watched for a second."""
+        self._since: float | None = None
+        self._taken = 0
+
+    def note(self, taken: int, now: float) -> None:
+        """The reader has taken *taken* bytes in all at the time *now*, in seconds."""
+        if self._since is None:
+            self._since, self._taken = now, taken
+        elif (elapsed := now - self._since) >= _PERIOD:
+            self.per_second = (taken - self._taken) / elapsed
+            self._since, self._taken = now, taken
+
+
 class Claim:
     """One partition of an Assignment: who reads it, and how far it has been fetched.
 
@@ -33,8 +57,8 @@ class Claim:
     """
 
     __slots__ = (
-        "assignment", "dropped", "end", "failures", "fetched", "leader_epoch", "on_room", "partition",
-        "position", "reset", "retry_at", "stream", "taken",
+        "assignment", "dropped", "end", "failures", "fetched", "leader_epoch", "on_room", "pace",
+        "partition", "position", "reset", "retry_at", "stream", "taken", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -57,6 +81,8 @@ class Claim:
         self.end = end
         """Offset at which reading ends; None for never."""
         self.leader_epoch = -1
+        self.topic_id = ZERO_UUID
+        """The topic's id, zeros where the cluster has none. Like the epoch, as its leader was found."""
         self.failures = 0
         """Fetches that have failed in a row."""
         self.retry_at = 0.0
@@ -65,6 +91,7 @@ class Claim:
         """Bytes given to the stream so far."""
         self.taken = 0
         """Bytes of those that the stream has decoded."""
+        self.pace = Pace()
         self.on_room: Callable[[], None] | None = None
         """Set by a fetcher that waits for this partition's bytes to be taken."""
         self.dropped = False

@@ -1,6 +1,9 @@
 """Reading from one leader: a thread that asks for records, cuts the answers and queues them at the streams.
 
 It uses a connection of its own, in its own thread, so that an answer crosses no thread before it is queued.
+The leader keeps a session of what it is asked for, but for a bounded read: that is over soon, and would only
+leave its session behind.
+
 A partition without room is left out of the next request; how long that may wait then depends on whether its
 reader is making room.
 """
@@ -8,12 +11,14 @@ reader is making room.
 import logging
 import queue
 import threading
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.claim import Claim, Failure, Piece
 from pyklient.consumer.room import Frames, Room
+from pyklient.consumer.session import FetchSession, Wanted, name_all
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     ClosedError,
@@ -29,16 +34,18 @@ from pyklient.net.client import NetworkClient
 from pyklient.net.connection import Connection
 from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import FetchRequest, FetchResponse
+from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records import AbortedTransactions, RecordBatch
 from pyklient.protocol.records.batch import batch_end
 
-__all__ = ["FETCH_VERSION", "Fetcher", "fetch_request", "whole_batches"]
+__all__ = ["Fetcher", "whole_batches"]
 
 log = logging.getLogger("pyklient.consumer")
 
-FETCH_VERSION = 12
+_BY_NAME = 12
 """The newest Fetch that names topics; later ones have ids only."""
-
+_LIMITED = 3
+"""The first Fetch with a limit for the whole response, and the first whose answer holds one whole batch."""
 _TICK = 1.0
 _BRIEF_MS = 10
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
@@ -68,6 +75,8 @@ class Fetcher:
         self._claims: dict[TopicPartition, Claim] = {}
         self._frames = Frames()
         self._connection: Connection | None = None
+        self._session = FetchSession()
+        self._least = config.max_partition_fetch_bytes
         self._closing = False
         self._brief_ms = _BRIEF_MS
         self._progress = 0
@@ -89,8 +98,7 @@ class Fetcher:
         try:
             while not self._closing:
                 self._admit()
-                allowed = self._room.allow(self._claims.values(), self._config.max_partition_fetch_bytes)
-                if allowed:
+                if allowed := self._allowed():
                     self._fetch(allowed)
                 else:
                     self._wait_for_room()
@@ -100,6 +108,10 @@ class Fetcher:
             log.exception("reading from broker %d has stopped", self.node_id)
             for claim in self._claims.values():
                 claim.stream.fail(error)
+
+    def _allowed(self) -> dict[Claim, int]:
+        limit = self._config.max_partition_fetch_bytes
+        return self._room.allow(self._claims.values(), limit, time.monotonic(), least=self._least)
 
     def _admit(self) -> None:
         """Take in what has been handed over, and let go of what has been taken away."""
@@ -117,7 +129,7 @@ class Fetcher:
         for claim in self._claims.values():
             claim.on_room = self._wake
         # A reader may have made room before it could see that someone waits for it.
-        if not self._room.allow(self._claims.values(), self._config.max_partition_fetch_bytes):
+        if not self._allowed():
             with suppress(queue.Empty):
                 self._adopt(self._inbox.get(timeout=_TICK))
 
@@ -128,21 +140,26 @@ class Fetcher:
         """One request and its answer."""
         max_wait_ms = self._patience(allowed)
         timeout = self._config.request_timeout_ms / 1000
-        self.in_flight = self._room.response_limit(self, self._config.fetch_max_bytes)
+        self.in_flight = self._room.response_limit(self, allowed, self._config.fetch_max_bytes)
         try:
-            request = fetch_request(allowed, self._config, max_wait_ms, self.in_flight)
-            self._connection = self._client.connection(self.node_id, Purpose.FETCH, timeout)
-            response: FetchResponse = self._connection.ask(
-                request, max_wait_ms / 1000 + timeout, max_version=FETCH_VERSION
+            connection = self._connect(timeout)
+            version = connection.version_of(FetchRequest, _newest(allowed))
+            self._least = 1 if version >= _LIMITED else self._config.max_partition_fetch_bytes
+            request = self._request(allowed, version, max_wait_ms)
+            response: FetchResponse = connection.ask(
+                request, max_wait_ms / 1000 + timeout, max_version=version
             )
-            if response.error_code:
+            if not response.error_code:
+                self._session.accept(response)
+                self._take(allowed, response, by_id=version > _BY_NAME)
+            elif not self._session.refused(response.error_code):
                 raise broker_error(response.error_code, f"fetching from broker {self.node_id}")
-            self._take(allowed, response)
         except (ClosedError, ForkError):
             if self._closing:
                 raise
             self._lose_all(None)
         except KafkaError as error:
+            self._session.restart()
             if error.retriable:
                 self._lose_all(error)
             else:
@@ -150,6 +167,31 @@ class Fetcher:
                     self._fail(claim, error)
         finally:
             self.in_flight = 0
+
+    def _connect(self, timeout: float) -> Connection:
+        connection = self._client.connection(self.node_id, Purpose.FETCH, timeout)
+        if connection is not self._connection:
+            self._connection = connection
+            self._session.restart()
+        return connection
+
+    def _request(self, allowed: Mapping[Claim, int], version: int, max_wait_ms: int) -> FetchRequest:
+        """Asks for each claim from its position, for so many bytes at most."""
+        request = FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=self._config.fetch_min_bytes,
+            max_bytes=self.in_flight,
+            isolation_level=_ISOLATION[self._config.isolation_level],
+        )
+        wanted = {
+            claim.partition: Wanted(claim.position or 0, limit, claim.leader_epoch, claim.topic_id)
+            for claim, limit in allowed.items()
+        }
+        if all(claim.end is not None for claim in allowed):
+            name_all(request, wanted)
+        else:
+            self._session.fill(request, wanted, by_id=version > _BY_NAME)
+        return request
 
     def _patience(self, allowed: Mapping[Claim, int]) -> int:
         """Milliseconds for which the broker may wait for data: briefly where a partition that is left out
@@ -173,13 +215,16 @@ class Fetcher:
         del self._claims[claim.partition]
         self._seek(claim, error)
 
-    def _take(self, allowed: Mapping[Claim, int], response: FetchResponse) -> None:
-        asked = {claim.partition: claim for claim in allowed}
+    def _take(self, allowed: Mapping[Claim, int], response: FetchResponse, *, by_id: bool) -> None:
+        asked = {
+            (claim.topic_id if by_id else claim.partition.topic, claim.partition.partition): claim
+            for claim in allowed
+        }
         size = 0
         pieces: list[Piece] = []
         for topic in response.responses:
             for data in topic.partitions:
-                claim = asked.get(TopicPartition(topic.topic, data.partition_index))
+                claim = asked.get((topic.topic_id if by_id else topic.topic, data.partition_index))
                 if claim is None or not claim.active:
                     continue
                 if data.error_code:
@@ -273,26 +318,6 @@ def whole_batches(records: memoryview) -> tuple[int, int]:
     return position, RecordBatch(records[last:position]).next_offset
 
 
-def fetch_request(
-    allowed: Mapping[Claim, int], config: ConsumerConfig, max_wait_ms: int, max_bytes: int
-) -> FetchRequest:
-    """Asks for each claim from its position, for so many bytes at most."""
-    topics: dict[str, FetchRequest.FetchTopic] = {}
-    for claim, limit in allowed.items():
-        name, partition = claim.partition
-        topic = topics.setdefault(name, FetchRequest.FetchTopic(topic=name))
-        topic.partitions.append(
-            FetchRequest.FetchTopic.FetchPartition(
-                partition=partition,
-                current_leader_epoch=claim.leader_epoch,
-                fetch_offset=claim.position or 0,
-                partition_max_bytes=limit,
-            )
-        )
-    return FetchRequest(
-        max_wait_ms=max_wait_ms,
-        min_bytes=config.fetch_min_bytes,
-        max_bytes=max_bytes,
-        isolation_level=_ISOLATION[config.isolation_level],
-        topics=list(topics.values()),
-    )
+def _newest(allowed: Iterable[Claim]) -> int | None:
+    """The newest Fetch that can name the topics of *allowed*; None for any."""
+    return _BY_NAME if any(claim.topic_id == ZERO_UUID for claim in allowed) else None

@@ -167,9 +167,9 @@ class Finder:
         for claim in self._homeless:
             leader = metadata.leader(claim.partition)
             if leader is not None and claim.retry_at <= now:
-                claim.leader_epoch = (
-                    metadata.topics[claim.partition.topic].partitions[claim.partition.partition].leader_epoch
-                )
+                topic = metadata.topics[claim.partition.topic]
+                claim.topic_id = topic.id
+                claim.leader_epoch = topic.partitions[claim.partition.partition].leader_epoch
                 by_leader.setdefault(leader.id, []).append(claim)
         for node_id, claims in by_leader.items():
             if self._find_starts([claim for claim in claims if claim.position is None]):

@@ -1,10 +1,12 @@
 """How much may be fetched ahead: one byte budget over all partitions of a client.
 
-Half of it is dealt evenly, so that every partition can always be fetched however slow the others' readers
-are. The other half goes to whoever can use it. What is under way counts as if it had arrived.
+Half of it is dealt evenly, so that every partition can be fetched however slow the others' readers are. The
+other half is common: a partition may hold no more of it than it leaves, so that several readers that stand
+still never use it up. Within that, a partition is fetched as far ahead as its reader gets in a second, two
+fetches at least.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from pyklient.consumer.claim import Claim, Piece
@@ -13,6 +15,9 @@ __all__ = ["Frames", "Room"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 8 * 1024 * 1024
+_RESPONSES = 4
+"""The budget holds so many responses: one being received while others are read. Larger ones cost more, in
+memory that is new each time, than they save in calls."""
 
 
 class _Fetching(Protocol):
@@ -31,31 +36,47 @@ class Room:
         self.claims: Sequence[Claim] = ()
         self.fetchers: Sequence[_Fetching] = ()
 
-    def allow(self, claims: Iterable[Claim], per_partition: int) -> dict[Claim, int]:
+    def allow(
+        self, claims: Iterable[Claim], per_partition: int, now: float, *, least: int = 1
+    ) -> dict[Claim, int]:
         """How many bytes to fetch for each of *claims* at most; those without room are left out.
 
-        Where nothing waits, it is the whole of *per_partition*: old brokers answer a limit below the size of
-        the next message with nothing at all.
+        *now* is in seconds, *least* the smallest limit that brings anything: old brokers answer one below
+        the size of the next message with nothing at all. Where nothing waits, it is never less.
         """
-        own = self._total // 2 // max(1, len(self.claims))
-        spare = self._total // 2 - sum(max(0, claim.waiting_bytes - own) for claim in self.claims)
-        enough = min(per_partition, own) // 2
+        own, spare = self._own, self._spare()
+        enough = max(least, min(per_partition, own // 2))
         allowed: dict[Claim, int] = {}
         for claim in claims:
             waiting = claim.waiting_bytes
-            mine = max(0, own - waiting)
-            limit = min(per_partition, mine + max(0, spare)) if waiting else per_partition
-            if limit < enough:
-                continue
-            spare -= max(0, limit - mine)
-            allowed[claim] = limit
+            claim.pace.note(claim.taken, now)
+            room = max(0, own - waiting) + max(0, spare - max(0, waiting - own))
+            ahead = max(2 * per_partition, claim.pace.per_second)
+            limit = int(min(per_partition, room, ahead - waiting))
+            if not waiting:
+                allowed[claim] = max(limit, least, min(per_partition, _SMALLEST_FETCH))
+            elif limit >= enough:
+                allowed[claim] = limit
         return allowed
 
-    def response_limit(self, fetcher: _Fetching, most: int) -> int:
-        """How large *fetcher*'s next response may be, with as much again left for each other fetcher."""
+    def response_limit(self, fetcher: _Fetching, allowed: Collection[Claim], most: int) -> int:
+        """How large *fetcher*'s next response, for the claims *allowed*, may be: as much again is left for
+        each other fetcher, and what is their own the claims always get."""
         others = sum(each.in_flight for each in self.fetchers if each is not fetcher)
         left = self._total - others - sum(claim.waiting_bytes for claim in self.claims)
-        return min(most, max(left // max(1, len(self.fetchers)), _SMALLEST_FETCH))
+        own = sum(max(0, self._own - claim.waiting_bytes) for claim in allowed)
+        fair = max(left // max(1, len(self.fetchers)), own)
+        return min(most, max(min(fair, self._total // _RESPONSES), _SMALLEST_FETCH))
+
+    @property
+    def _own(self) -> int:
+        """Bytes that each partition has to itself."""
+        return self._total // 2 // max(1, len(self.claims))
+
+    def _spare(self) -> int:
+        """Bytes of the common half that nobody holds; below 0 when a large batch did not fit."""
+        own = self._own
+        return self._total // 2 - sum(max(0, claim.waiting_bytes - own) for claim in self.claims)
 
     @property
     def idle_allowed(self) -> int:

@@ -181,15 +181,6 @@ def test_before_version_3_a_large_batch_is_cut(broker: Broker, client: WireClien
     assert values(data) == []
 
 
-def test_sessions_are_declined(broker: Broker, client: WireClient) -> None:
-    broker.create_topic("clicks")
-    asked = request()
-    asked.session_epoch = 0
-    assert client.ask(asked, FetchResponse, 12).session_id == 0
-    asked.session_id, asked.session_epoch = 5, 1
-    assert client.ask(asked, FetchResponse, 12).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-
-
 def test_large_slices_from_several_segments_arrive_unchanged(broker: Broker, client: WireClient) -> None:
     broker.create_topic("clicks", config={"segment.bytes": "3000000"})
     sent = [batch(900, size=1000, codec=Compression.NONE) for _ in range(6)]

@@ -25,28 +25,76 @@ def room(total: int, *waiting: int) -> tuple[Room, list[Claim]]:
 
 def test_a_partition_where_nothing_waits_is_always_fetched() -> None:
     made, (slow, fast) = room(8 * MIB, 8 * MIB, 0)
-    assert made.allow([slow, fast], MIB) == {fast: MIB}
+    assert made.allow([slow, fast], MIB, 0) == {fast: MIB}
 
 
-def test_half_of_the_budget_goes_to_whoever_can_use_it() -> None:
-    made, (busy, _) = room(8 * MIB, 5 * MIB, 0)
-    assert made.allow([busy], 4 * MIB) == {busy: MIB}, "2 MiB of its own and 4 of the common half"
+def test_a_partition_takes_no_more_of_the_common_half_than_it_leaves() -> None:
+    made, (busy, _) = room(8 * MIB, 3 * MIB, 0)
+    assert made.allow([busy], 4 * MIB, 0) == {busy: 2 * MIB}, "it holds one of four, three are left"
+    busy.fetched = 4 * MIB
+    assert made.allow([busy], 4 * MIB, 0) == {}, "it holds two, two are left"
 
 
 def test_a_slow_reader_cannot_use_up_the_others_shares() -> None:
     made, claims = room(8 * MIB, 6 * MIB, MIB)
-    assert claims[0] not in made.allow(claims, MIB)
-    assert made.allow(claims, MIB) == {claims[1]: MIB}
+    assert claims[0] not in made.allow(claims, MIB, 0)
+    assert made.allow(claims, MIB, 0) == {claims[1]: MIB}
+
+
+def test_readers_that_stand_still_leave_room_for_those_that_read() -> None:
+    """The rule, applied to its end: half of a hundred partitions are never read."""
+    made, claims = room(64 * MIB, *[0] * 100)
+    stalled, read = claims[:50], claims[50:]
+    for _ in range(1000):
+        allowed = made.allow(claims, 4 * MIB, 0)
+        left = made.response_limit(Asking(), allowed, 50 * MIB)
+        for claim, limit in allowed.items():
+            claim.fetched += min(limit, left)
+            left -= min(limit, left)
+        for claim in read:
+            claim.taken = claim.fetched
+    assert sum(claim.waiting_bytes for claim in stalled) < 64 * MIB
+    own = 64 * MIB // 2 // 100
+    assert all(made.allow(read, 4 * MIB, 0)[claim] >= own for claim in read)
+    assert made.response_limit(Asking(), read, 50 * MIB) >= 50 * own
+
+
+def test_a_reader_is_fetched_for_as_far_ahead_as_it_gets_in_a_second() -> None:
+    made, (claim, _) = room(64 * MIB, 0, 0)
+    claim.fetched = 10 * MIB
+    assert claim in made.allow([claim], MIB, 0.0), "nobody knows yet how fast it reads"
+    claim.taken = 5 * MIB
+    assert claim not in made.allow([claim], MIB, 1.0), "five MiB a second, five are waiting"
+    claim.taken = 6 * MIB
+    assert claim in made.allow([claim], MIB, 1.5), "and now four"
+    assert made.allow([claim], MIB, 2.5) == {}, "less than one in a second: two fetches are enough"
+    claim.taken = 9 * MIB
+    assert made.allow([claim], MIB, 2.5) == {claim: MIB}
+
+
+def test_old_brokers_are_never_asked_for_less_than_a_message_may_need() -> None:
+    made, (claim, other) = room(8 * MIB, 3 * MIB, 0)
+    assert made.allow([claim, other], 3 * MIB, 0) == {claim: 2 * MIB, other: 3 * MIB}
+    assert made.allow([claim, other], 3 * MIB, 0, least=3 * MIB) == {other: 3 * MIB}
+    made, claims = room(MIB, *[0] * 4)
+    assert made.allow(claims, MIB, 0, least=MIB) == dict.fromkeys(claims, MIB)
 
 
 def test_a_response_leaves_room_for_what_the_other_fetchers_have_asked_for() -> None:
-    made, _ = room(8 * MIB, MIB)
-    mine, other = Asking(), Asking(in_flight=3 * MIB)
+    made, (claim, _) = room(16 * MIB, MIB, 5 * MIB)
+    mine, other = Asking(), Asking(in_flight=4 * MIB)
     made.fetchers = [mine, other]
-    assert made.response_limit(mine, 50 * MIB) == 2 * MIB, "half of the 4 MiB that are left"
-    assert made.response_limit(mine, MIB) == MIB
+    assert made.response_limit(mine, [claim], 50 * MIB) == 3 * MIB, "half of the 6 MiB that are left"
+    assert made.response_limit(mine, [claim], MIB) == MIB
     other.in_flight = 100 * MIB
-    assert made.response_limit(mine, 50 * MIB) == 64 * 1024, "something must always be fetched"
+    assert made.response_limit(mine, [claim], 50 * MIB) == 3 * MIB, "what is left of the claim's own 4 MiB"
+    claim.fetched = 4 * MIB
+    assert made.response_limit(mine, [claim], 50 * MIB) == 64 * 1024, "something must always be fetched"
+
+
+def test_a_response_is_a_fourth_of_the_budget_at_most() -> None:
+    made, claims = room(16 * MIB, 0, 0)
+    assert made.response_limit(Asking(), claims, 50 * MIB) == 4 * MIB
 
 
 def pieces(frame: bytes, count: int) -> list[Piece]:

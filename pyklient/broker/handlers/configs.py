@@ -28,6 +28,7 @@ _BROKER_NAMES = {
     "index_interval_bytes": "log.index.interval.bytes",
     "index_max_bytes": "log.index.size.max.bytes",
     "max_connections": "max.connections",
+    "max_incremental_fetch_session_cache_slots": "max.incremental.fetch.session.cache.slots",
     "message_max_bytes": "message.max.bytes",
     "node_id": "node.id",
     "num_partitions": "num.partitions",

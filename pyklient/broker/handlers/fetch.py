@@ -1,13 +1,11 @@
-"""Handing records out: slices of the segment files, as they were stored.
-
-Sessions (KIP-227) are declined, as the protocol allows: every answer has session id 0, and every request
-names all its partitions.
-"""
+"""Handing records out: slices of the segment files, as they were stored."""
 
 import asyncio
 import mmap
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pyklient.broker.fetch_sessions import Answer, Partition, Ticket, Wanted
 from pyklient.broker.handlers.calls import Call, Reply
 from pyklient.broker.log import PartitionLog
 from pyklient.broker.node import Node
@@ -37,7 +35,7 @@ _stand_in = memoryview(
 class _Gathered:
     """One pass over the partitions asked for."""
 
-    response: FetchResponse = field(default_factory=FetchResponse)
+    answers: list[tuple[Wanted, Answer]] = field(default_factory=list)
     files: dict[int, FileSlice] = field(default_factory=dict)
     logs: list[PartitionLog] = field(default_factory=list)
     nbytes: int = 0
@@ -50,16 +48,33 @@ async def fetch(node: Node, request: FetchRequest, call: Call) -> Reply:
     Answers at once when a partition has an error. Before version 3 a batch larger than the limit is cut,
     from then on the first one comes whole; below version 4 records are converted to the format of the time.
     """
-    if request.session_id != 0 and request.session_epoch != -1:
-        return Reply(FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND), {})
     deadline = node.loop.time() + request.max_wait_ms / 1000
+    try:
+        ticket = node.fetch_sessions.admit(request, call.version)
+    except Refusal as refusal:
+        return Reply(FetchResponse(error_code=refusal.code), {})
+    most = min(request.max_bytes, node.settings.fetch_max_bytes)
     while True:
-        gathered = _gather(node, request, call)
+        gathered = _gather(node, ticket.wanted, most, call)
         remaining = deadline - node.loop.time()
         enough = gathered.nbytes >= request.min_bytes or not gathered.logs
         if enough or gathered.failed or remaining <= 0:
-            return Reply(gathered.response, gathered.files)
+            return Reply(_response(ticket, gathered), gathered.files)
         await _wait_for_append(node.loop, gathered.logs, remaining)
+
+
+def _response(ticket: Ticket, gathered: _Gathered) -> FetchResponse:
+    """What was *gathered*, as far as the client has to hear it."""
+    response = FetchResponse(session_id=ticket.session_id)
+    topic: FetchResponse.FetchableTopicResponse | None = None
+    for asked, answer in gathered.answers:
+        if not ticket.report(asked, answer):
+            continue
+        if topic is None or (topic.topic, topic.topic_id) != asked[:2]:
+            topic = FetchResponse.FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id)
+            response.responses.append(topic)
+        topic.partitions.append(answer)
+    return response
 
 
 async def _wait_for_append(loop: asyncio.AbstractEventLoop, logs: list[PartitionLog], seconds: float) -> None:
@@ -80,30 +95,29 @@ async def _wait_for_append(loop: asyncio.AbstractEventLoop, logs: list[Partition
             log.off_append(wake)
 
 
-def _gather(node: Node, request: FetchRequest, call: Call) -> _Gathered:
+def _gather(node: Node, wanted: Sequence[Wanted], most: int, call: Call) -> _Gathered:
     gathered = _Gathered()
-    left = min(request.max_bytes, node.settings.fetch_max_bytes)
-    for asked in request.topics:
-        topic = FetchResponse.FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id)
-        for wanted in asked.partitions:
-            data = FetchResponse.PartitionData(partition_index=wanted.partition)
-            try:
-                log = _find(node, asked, wanted.partition, call.version)
-                gathered.logs.append(log)
-                _check_epoch(wanted.current_leader_epoch)
-                taken = _take(log, wanted, call.version, left, first=not gathered.nbytes)
-            except Refusal as refusal:
-                data.error_code, data.high_watermark = refusal.code, -1
-                gathered.failed = True
-            else:
-                _fill(data, log, taken, gathered)
-                left -= 0 if taken is None else _length(taken)
-            topic.partitions.append(data)
-        gathered.response.responses.append(topic)
+    left = most
+    for asked in wanted:
+        partition = asked.partition
+        data = Answer(partition_index=partition.partition)
+        try:
+            log = _find(node, asked, call.version)
+            gathered.logs.append(log)
+            _check_epoch(partition.current_leader_epoch)
+            taken = _take(log, partition, call.version, left, first=not gathered.nbytes)
+        except Refusal as refusal:
+            data.error_code, data.high_watermark = refusal.code, -1
+            gathered.failed = True
+        else:
+            _fill(data, log, taken, gathered)
+            left -= 0 if taken is None else _length(taken)
+        gathered.answers.append((asked, data))
     return gathered
 
 
-def _find(node: Node, asked: FetchRequest.FetchTopic, index: int, version: int) -> PartitionLog:
+def _find(node: Node, asked: Wanted, version: int) -> PartitionLog:
+    index = asked.partition.partition
     if version < _TOPIC_IDS:
         return node.topics.partition(asked.topic, index)
     topic = node.topics.find_id(asked.topic_id)
@@ -119,7 +133,7 @@ def _check_epoch(epoch: int) -> None:
 
 
 def _take(
-    log: PartitionLog, wanted: FetchRequest.FetchTopic.FetchPartition, version: int, left: int, *, first: bool
+    log: PartitionLog, wanted: Partition, version: int, left: int, *, first: bool
 ) -> FileSlice | Buffer | None:
     old = version < _WHOLE_FIRST_BATCH
     found = log.slice(
@@ -144,7 +158,7 @@ def _converted(found: FileSlice, *, magic: int, offset: int) -> Buffer:
 
 
 def _fill(
-    data: FetchResponse.FetchableTopicResponse.PartitionData,
+    data: Answer,
     log: PartitionLog,
     taken: FileSlice | Buffer | None,
     gathered: _Gathered,

@@ -1,0 +1,133 @@
+"""Incremental fetch sessions (KIP-227): a leader remembers what it was asked for, so a request names only
+what has changed since the one before, and an answer only the partitions that have news.
+
+Nothing here sends or receives: the fetcher does, and tells the session what came of it.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyklient.error_codes import ErrorCode
+from pyklient.model import TopicPartition
+from pyklient.protocol.messages import FetchRequest, FetchResponse
+from pyklient.protocol.primitives import ZERO_UUID
+
+__all__ = ["FetchSession", "Wanted", "name_all", "next_epoch"]
+
+_NO_SESSION = 0
+_OPENING = 0
+_WITHOUT = -1
+_LAST_EPOCH = 2**31 - 1
+_REFUSALS = {
+    ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+    ErrorCode.INVALID_FETCH_SESSION_EPOCH,
+    ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
+}
+
+
+class Wanted(NamedTuple):
+    """What one partition is asked for: records from an offset on, so many bytes at most."""
+
+    fetch_offset: int
+    max_bytes: int
+    leader_epoch: int = -1
+    topic_id: bytes = ZERO_UUID
+
+
+class FetchSession:
+    """One leader's session with one fetcher. Belongs to the fetcher's thread.
+
+    Every request goes through :meth:`fill`, and exactly one of :meth:`accept`, :meth:`refused` and
+    :meth:`restart` follows.
+    """
+
+    def __init__(self) -> None:
+        self._id = _NO_SESSION
+        self._epoch = _OPENING
+        self._by_id = False
+        self._known: dict[TopicPartition, Wanted] = {}
+
+    def fill(
+        self, request: FetchRequest, wanted: Mapping[TopicPartition, Wanted], *, by_id: bool = False
+    ) -> None:
+        """Write into *request* what it takes to get *wanted* and nothing else.
+
+        *by_id*: the request's version names topics by their ids only (13 and later). The broker keeps
+        either kind in a session, so a change of kind opens another.
+        """
+        if by_id != self._by_id:
+            self.restart()
+            self._by_id = by_id
+        if self._epoch == _OPENING:
+            named, forgotten = dict(wanted), {}
+        else:
+            named = {where: want for where, want in wanted.items() if self._known.get(where) != want}
+            forgotten = {
+                where: before
+                for where, before in self._known.items()
+                if where not in wanted or (by_id and wanted[where].topic_id != before.topic_id)
+            }
+        self._known = dict(wanted)
+        request.session_id, request.session_epoch = self._id, self._epoch
+        request.topics = _topics(named)
+        request.forgotten_topics_data = _forgotten(forgotten)
+
+    def accept(self, response: FetchResponse) -> None:
+        """*response* answers the last request without an error of its own."""
+        self._id = response.session_id
+        if self._id == _NO_SESSION:  # the broker keeps none, or is from before sessions
+            self._epoch = _OPENING
+        else:
+            self._epoch = next_epoch(self._epoch)
+
+    def refused(self, code: int) -> bool:
+        """The last request was answered with error *code*. → whether asking again at once, which opens
+        another session, is all there is to do."""
+        cured = self._epoch != _OPENING and code in _REFUSALS
+        if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
+            self._id = _NO_SESSION
+        self.restart()
+        return cured
+
+    def restart(self) -> None:
+        """What the broker remembers is not known any more (no answer came, or the connection is another):
+        the next request names everything and opens another session in place of this one."""
+        self._epoch = _OPENING
+
+
+def next_epoch(epoch: int) -> int:
+    """The number of the request after *epoch* in a session; 0 would open another."""
+    return epoch + 1 if epoch < _LAST_EPOCH else 1
+
+
+def name_all(request: FetchRequest, wanted: Mapping[TopicPartition, Wanted]) -> None:
+    """Write *wanted* into *request*, without a session."""
+    request.session_id, request.session_epoch = _NO_SESSION, _WITHOUT
+    request.topics = _topics(wanted)
+
+
+def _topics(wanted: Mapping[TopicPartition, Wanted]) -> list[FetchRequest.FetchTopic]:
+    topics: dict[tuple[str, bytes], FetchRequest.FetchTopic] = {}
+    for (name, partition), want in wanted.items():
+        topic = topics.setdefault(
+            (name, want.topic_id), FetchRequest.FetchTopic(topic=name, topic_id=want.topic_id)
+        )
+        topic.partitions.append(
+            FetchRequest.FetchPartition(
+                partition=partition,
+                current_leader_epoch=want.leader_epoch,
+                fetch_offset=want.fetch_offset,
+                partition_max_bytes=want.max_bytes,
+            )
+        )
+    return list(topics.values())
+
+
+def _forgotten(known: Mapping[TopicPartition, Wanted]) -> list[FetchRequest.ForgottenTopic]:
+    by_topic: dict[tuple[str, bytes], list[int]] = {}
+    for (name, partition), want in known.items():
+        by_topic.setdefault((name, want.topic_id), []).append(partition)
+    return [
+        FetchRequest.ForgottenTopic(topic=name, topic_id=topic_id, partitions=partitions)
+        for (name, topic_id), partitions in by_topic.items()
+    ]

@@ -1,0 +1,120 @@
+"""A proxy that reads along: it passes requests on to one broker and keeps those that a test asks for.
+
+Clients connect to the address that a broker advertises, so the proxy puts its own in the place of it.
+"""
+
+import contextlib
+import socket
+import threading
+from dataclasses import replace
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from pyklient.protocol.messages import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
+from pyklient.protocol.schema import Message
+from pyklient.protocol.wire import ClientWire, ReceivedRequest, ServerWire
+
+__all__ = ["Exchange", "RecordingProxy"]
+
+_M = TypeVar("_M", bound=Message)
+_PATIENCE = 60.0
+
+
+class Exchange(NamedTuple):
+    """A request as it went through, in its version, its size as a frame, and the answer."""
+
+    request: Message
+    version: int
+    size: int
+    response: Message
+
+
+class RecordingProxy:
+    """Stands in front of the one broker at *bootstrap*. Keeps the exchanges of the requests *kinds*."""
+
+    def __init__(self, bootstrap: str, *kinds: type[Message]) -> None:
+        host, _, port = bootstrap.rpartition(":")
+        self._broker = (host, int(port))
+        self._kinds = kinds
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._sockets: list[socket.socket] = [self._listener]
+        self._lock = threading.Lock()
+        self.exchanges: list[Exchange] = []
+        self.port: int = self._listener.getsockname()[1]
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            for each in self._sockets:
+                with contextlib.suppress(OSError):
+                    each.shutdown(socket.SHUT_RDWR)
+                each.close()
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                client.settimeout(_PATIENCE)
+                broker = socket.create_connection(self._broker, _PATIENCE)
+                with self._lock:
+                    self._sockets += [client, broker]
+                threading.Thread(target=self._serve, args=(client, broker), daemon=True).start()
+
+    def _serve(self, client: socket.socket, broker: socket.socket) -> None:
+        """One connection, one request after the other."""
+        theirs, ours = ServerWire(), ClientWire("proxy")
+        with contextlib.suppress(OSError), client, broker:
+            while (frame := _frame(client)) is not None:
+                received = theirs.receive(frame)
+                assert received.message is not None
+                broker.sendall(b"".join(ours.send(received.message, received.version)))
+                answer = _frame(broker)
+                if answer is None:
+                    return
+                _, response = ours.receive(answer)
+                self._keep(received, len(frame), response)
+                if isinstance(response, ApiVersionsResponse) and response.error_code:
+                    received = replace(received, message=None)  # a version that the broker does not know
+                client.sendall(b"".join(theirs.send(received, self._moved(response))))
+
+    def _keep(self, received: ReceivedRequest, size: int, response: Message) -> None:
+        if isinstance(received.message, self._kinds):
+            with self._lock:
+                self.exchanges.append(Exchange(received.message, received.version, size, response))
+
+    def _moved(self, response: Message) -> Message:
+        """*response* with this proxy's address in place of the broker's."""
+        if isinstance(response, MetadataResponse):
+            for broker in response.brokers:
+                broker.host, broker.port = "127.0.0.1", self.port
+        elif isinstance(response, FindCoordinatorResponse):
+            if not response.coordinators:  # before version 4 there is one, without a list
+                response.host, response.port = "127.0.0.1", self.port
+            for found in response.coordinators:
+                found.host, found.port = "127.0.0.1", self.port
+        return response
+
+
+def _frame(sock: socket.socket) -> bytes | None:
+    """The next frame without its length, None at the end."""
+    head = _exactly(sock, 4)
+    return None if head is None else _exactly(sock, int.from_bytes(head, "big"))
+
+
+def _exactly(sock: socket.socket, count: int) -> bytes | None:
+    data = bytearray()
+    while len(data) < count:
+        part = sock.recv(count - len(data))
+        if not part:
+            return None
+        data += part
+    return bytes(data)
