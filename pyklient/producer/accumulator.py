@@ -22,9 +22,9 @@ from pyklient.errors import (
     KafkaError,
     MessageTooLargeError,
 )
-from pyklient.producer.fields import Fields, Record
-from pyklient.producer.ledger import Ledger
+from pyklient.producer.delivery import Ledger
 from pyklient.producer.partitioner import Partitioner, Sticky
+from pyklient.producer.record import Fields, Record
 from pyklient.protocol.records.kernel import Appender, Batch, Delivery, murmur2
 from pyklient.protocol.records.layout import BATCH_SIZE
 

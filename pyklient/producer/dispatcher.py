@@ -23,13 +23,13 @@ from pyklient.model import TopicPartition
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.producer.accumulator import Accumulator
+from pyklient.producer.batch import Parcel, seal
+from pyklient.producer.broker_queue import Outbox, Shipment
 from pyklient.producer.idempotence import Sequences
-from pyklient.producer.lane import Lane
-from pyklient.producer.outbox import Outbox, Shipment
-from pyklient.producer.parcel import Parcel, seal
+from pyklient.producer.partition_queue import Lane
+from pyklient.producer.responses import Verdict, is_certainly_not_stored, judge
 from pyklient.producer.router import Router
-from pyklient.producer.sender import Alarmed, Sender
-from pyklient.producer.verdict import Verdict, is_certainly_not_stored, judge
+from pyklient.producer.threads import Alarmed, Sender
 from pyklient.protocol.messages import ProduceResponse
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch, Delivery

@@ -21,10 +21,10 @@ from pyklient.options import ProducerOptions
 from pyklient.producer.accumulator import Accumulator, Clocks, Limits
 from pyklient.producer.bulk import BulkDelivery, send_many
 from pyklient.producer.dispatcher import Dispatcher
-from pyklient.producer.fields import Fields
+from pyklient.producer.metadata import Topics
 from pyklient.producer.partitioner import Sticky, as_partitioner
-from pyklient.producer.sender import Sender
-from pyklient.producer.topics import Topics
+from pyklient.producer.record import Fields
+from pyklient.producer.threads import Sender
 from pyklient.protocol.records.kernel import Delivery
 from pyklient.serialization import as_encoder
 

@@ -14,10 +14,10 @@ from pyklient.errors import BrokerError, KafkaError, UnsupportedVersionError, br
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
+from pyklient.producer.broker_queue import Counter, Outbox, Terms
 from pyklient.producer.courier import Courier
-from pyklient.producer.lane import Lane
-from pyklient.producer.outbox import Counter, Outbox, Terms
-from pyklient.producer.sender import Sender
+from pyklient.producer.partition_queue import Lane
+from pyklient.producer.threads import Sender
 from pyklient.producer.upkeep import ProducerId, Upkeep
 from pyklient.protocol.records.kernel import Appender
 

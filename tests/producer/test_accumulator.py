@@ -17,8 +17,8 @@ from pyklient.errors import (
     MessageTooLargeError,
 )
 from pyklient.producer.accumulator import Accumulator, Clocks, Limits
-from pyklient.producer.fields import Fields
 from pyklient.producer.partitioner import Sticky, as_partitioner
+from pyklient.producer.record import Fields
 from pyklient.protocol.records.kernel import Batch, Delivery
 from tests.producer.script import wait_until
 

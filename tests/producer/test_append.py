@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyklient.errors import KafkaError, KafkaTimeoutError, broker_error
 from pyklient.model import RecordMetadata
-from pyklient.producer.ledger import Ledger
+from pyklient.producer.delivery import Ledger
 from pyklient.protocol.records import batch_header, iter_batches
 from pyklient.protocol.records import kernel as in_use
 from pyklient.protocol.records.kernel import Batch, Delivery

@@ -5,10 +5,10 @@ from threading import Lock
 
 from pyklient.errors import BrokerConnectionError
 from pyklient.model import TopicPartition
+from pyklient.producer.batch import Parcel
+from pyklient.producer.delivery import Ledger
 from pyklient.producer.idempotence import Sequences
-from pyklient.producer.lane import Lane
-from pyklient.producer.ledger import Ledger
-from pyklient.producer.parcel import Parcel
+from pyklient.producer.partition_queue import Lane
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch
 

@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.client import NetworkClient, Purpose
+from pyklient.producer.batch import Parcel, format_for
 from pyklient.producer.courier import Courier
-from pyklient.producer.lane import Lane
-from pyklient.producer.parcel import Parcel, format_for
-from pyklient.producer.topics import MAX_PRODUCE_VERSION
+from pyklient.producer.metadata import MAX_PRODUCE_VERSION
+from pyklient.producer.partition_queue import Lane
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records.layout import Buffer
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from pyklient.producer.sender import Alarmed, Sender
+from pyklient.producer.threads import Alarmed, Sender
 from tests.producer.script import wait_until
 
 

@@ -25,8 +25,8 @@ from collections.abc import Callable
 
 from pyklient.errors import KafkaError
 from pyklient.model import TopicPartition
+from pyklient.producer.batch import Parcel
 from pyklient.producer.idempotence import UNSTAMPED, Sequences
-from pyklient.producer.parcel import Parcel
 from pyklient.protocol.records.kernel import Batch
 from pyklient.protocol.records.layout import BATCH_SIZE
 
