@@ -22,13 +22,13 @@ from pyklient.errors import (
     KafkaError,
     MessageTooLargeError,
 )
-from pyklient.producer.delivery import Ledger
-from pyklient.producer.partitioner import Partitioner, Sticky
-from pyklient.producer.record import Fields, Record
+from pyklient.producer.delivery import DeliveryTracker
+from pyklient.producer.partitioner import Partitioner, StickyPartitioner
+from pyklient.producer.record import ProducerRecord, RecordEncoder
 from pyklient.protocol.records.kernel import Appender, Batch, Delivery, murmur2
 from pyklient.protocol.records.layout import BATCH_SIZE
 
-__all__ = ["Accumulator", "Clocks", "Limits", "TopicSource"]
+__all__ = ["RecordAccumulator", "Clocks", "Limits", "TopicSource"]
 
 
 class Limits(NamedTuple):
@@ -64,7 +64,7 @@ class TopicSource(Protocol):
         """Raises UnsupportedVersionError where the brokers' record format has no headers."""
 
 
-class Accumulator:
+class RecordAccumulator:
     """Safe to use from several threads.
 
     *start* begins the sender's thread, once; *wake* is told the moment at which it has something to do;
@@ -75,21 +75,21 @@ class Accumulator:
         self,
         limits: Limits,
         clocks: Clocks,
-        fields: Fields,
+        encoder: RecordEncoder,
         partitioner: Partitioner | None,
-        sticky: Sticky,
+        sticky: StickyPartitioner,
         topics: TopicSource,
         *,
         start: Callable[[], None],
         wake: Callable[[float], None],
         is_own_thread: Callable[[], bool],
     ) -> None:
-        self.ledger = Ledger(threading.Lock(), is_own_thread)
+        self.tracker = DeliveryTracker(threading.Lock(), is_own_thread)
         self.appender = Appender(
-            self.admit,
-            self.ledger,
+            self.append_slowly,
+            self.tracker,
             clocks.wall_ns,
-            plain=fields.plain and partitioner is None,
+            plain=encoder.plain and partitioner is None,
             batch_size=min(limits.batch_size, limits.max_request_size) - BATCH_SIZE,
             limit=limits.buffer_memory,
         )
@@ -99,7 +99,7 @@ class Accumulator:
         """Batches that are due while their partition has no newer one."""
         self._limits = limits
         self._clocks = clocks
-        self._fields = fields
+        self._encoder = encoder
         self._partitioner = partitioner
         self._sticky = sticky
         self._wake = wake
@@ -116,7 +116,7 @@ class Accumulator:
         self._credit = 0
         self._refusal: KafkaError | None = None
 
-    def admit(
+    def append_slowly(
         self,
         topic: str,
         value: Any,
@@ -129,7 +129,7 @@ class Accumulator:
         """A ``send`` that is no plain append. See Producer.send."""
         self.raise_refusal()
         self._start()
-        record = self._fields.record(topic, value, key, timestamp_ms, headers)
+        record = self._encoder.encode(topic, value, key, timestamp_ms, headers)
         self._check(topic, record, on_delivery)
         patience = 0.0 if self._is_own_thread() else self._limits.max_block
         deadline = self._clocks.monotonic() + patience
@@ -197,7 +197,7 @@ class Accumulator:
         """In the child of a fork: as ``refuse``, without locks that a thread of the parent may hold."""
         self._refusal = error
         self.appender.shut()
-        self.ledger.abandon(error)
+        self.tracker.abandon(error)
 
     def _start(self) -> None:
         if self._start_sender is not None:
@@ -212,7 +212,7 @@ class Accumulator:
         if self._refusal is not None:
             raise copy(self._refusal)
 
-    def _check(self, topic: str, record: Record, on_delivery: object) -> None:
+    def _check(self, topic: str, record: ProducerRecord, on_delivery: object) -> None:
         if on_delivery is not None and not callable(on_delivery):
             raise TypeError(f"on_delivery must be a function (delivery), not {on_delivery!r}")
         if record.size > self._limits.max_request_size:
@@ -228,7 +228,7 @@ class Accumulator:
             )
 
     def _partition(
-        self, topic: str, record: Record, partition: int | None, count: int, deadline: float
+        self, topic: str, record: ProducerRecord, partition: int | None, count: int, deadline: float
     ) -> int | None:
         """The partition of *record*; None where it goes with the other records without a key."""
         if partition is None:
@@ -252,7 +252,7 @@ class Accumulator:
         self,
         topic: str,
         number: int | None,
-        record: Record,
+        record: ProducerRecord,
         on_delivery: Callable[[Delivery], object] | None,
         deadline: float,
     ) -> Delivery | None:
@@ -300,7 +300,7 @@ class Accumulator:
         self,
         topic: str,
         number: int | None,
-        record: Record,
+        record: ProducerRecord,
         on_delivery: Callable[[Delivery], object] | None,
         limit: int,
     ) -> Delivery | None:
@@ -352,7 +352,7 @@ class Accumulator:
         self.appender.stick(topic, number)
         return self.appender.sticky(topic)
 
-    def _has_room(self, record: Record, limit: int) -> bool:
+    def _has_room(self, record: ProducerRecord, limit: int) -> bool:
         return self.appender.used + record.size + Appender.OVERHEAD <= limit
 
     def _release(self, amount: int) -> None:

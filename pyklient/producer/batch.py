@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pyklient.errors import KafkaError
-from pyklient.producer.idempotence import UNSTAMPED, Stamp
+from pyklient.producer.idempotence import NO_IDENTITY, BatchIdentity
 from pyklient.protocol.records import (
     Compression,
     NewRecord,
@@ -15,7 +15,7 @@ from pyklient.protocol.records import (
 from pyklient.protocol.records.kernel import Batch
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Buffer
 
-__all__ = ["Parcel", "format_for", "seal"]
+__all__ = ["ProducerBatch", "format_for", "seal"]
 
 
 def format_for(produce_version: int) -> int:
@@ -25,16 +25,18 @@ def format_for(produce_version: int) -> int:
     return 1 if produce_version == 2 else 0
 
 
-def seal(batch: Batch, codec: Compression) -> "Parcel":
+def seal(gathered: Batch, codec: Compression) -> "ProducerBatch":
     """All records of a batch that is closed. Compresses, which is work without the GIL."""
-    payload: Buffer = batch.payload()
+    payload: Buffer = gathered.payload()
     if codec:
         payload = compress(codec, payload)
-        batch.records = bytearray()
-    return Parcel(batch, 0, batch.count, payload, codec, (batch.base_timestamp, batch.max_timestamp))
+        gathered.records = bytearray()
+    return ProducerBatch(
+        gathered, 0, gathered.count, payload, codec, (gathered.base_timestamp, gathered.max_timestamp)
+    )
 
 
-class Parcel:
+class ProducerBatch:
     """A batch, or a part of one that the broker found too large: *count* records from *first* on.
 
     ``attempts`` counts how often it was sent. ``in_doubt``: some attempt has ended without an answer, so
@@ -44,29 +46,29 @@ class Parcel:
 
     __slots__ = (
         "attempts",
-        "batch",
         "codec",
         "count",
         "expired",
         "failure",
         "first",
+        "gathered",
+        "identity",
         "in_doubt",
         "order",
         "payload",
-        "stamp",
         "timestamps",
     )
 
     def __init__(
         self,
-        batch: Batch,
+        gathered: Batch,
         first: int,
         count: int,
         payload: Buffer,
         codec: Compression,
         timestamps: tuple[int, int],
     ) -> None:
-        self.batch = batch
+        self.gathered = gathered
         self.first = first
         self.count = count
         self.payload = payload
@@ -78,21 +80,21 @@ class Parcel:
         self.in_doubt = False
         self.expired = False
         self.failure: KafkaError | None = None
-        self.stamp: Stamp | None = None
+        self.identity: BatchIdentity | None = None
         """What tells it from other batches; None while it has none yet."""
 
     def __repr__(self) -> str:
-        batch = self.batch
-        return f"<{self.count} records for {batch.topic}-{batch.partition}, {self.stamp}>"
+        gathered = self.gathered
+        return f"<{self.count} records for {gathered.topic}-{gathered.partition}, {self.identity}>"
 
     @property
     def place(self) -> tuple[int, int]:
-        """Its place among the parcels of its partition."""
+        """Its place among the batches of its partition."""
         return self.order, self.first
 
     @property
     def stop(self) -> int:
-        """The index in the batch after its last record."""
+        """The index in ``gathered`` after its last record."""
         return self.first + self.count
 
     @property
@@ -103,7 +105,7 @@ class Parcel:
     @property
     def idempotent(self) -> bool:
         """Whether it carries a producer id."""
-        return self.stamp is not None and self.stamp.producer_id >= 0
+        return self.identity is not None and self.identity.producer_id >= 0
 
     def buffers(self, record_format: int) -> list[Buffer]:
         """The record bytes in a format, as they go to the socket; in format 2 without a copy.
@@ -114,23 +116,23 @@ class Parcel:
             return [self._header(), self.payload]
         return [encode_batch(self._records(), magic=record_format, compression=self.codec)]
 
-    def halves(self) -> tuple["Parcel", "Parcel"]:
-        """Two parcels with its records, for a broker that found them too large together. The sequence runs
+    def halves(self) -> tuple["ProducerBatch", "ProducerBatch"]:
+        """Two batches with its records, for a broker that found them too large together. The sequence runs
         through both, as it did through this one."""
         records = self._records()
         middle = self.count // 2
         parts = self._part(records[:middle], 0), self._part(records[middle:], middle)
         for part, offset in zip(parts, (0, middle), strict=True):
-            if self.stamp is not None:
-                moved = (self.stamp.sequence + offset) & INT32_MAX if self.idempotent else -1
-                part.stamp = self.stamp._replace(sequence=moved)
+            if self.identity is not None:
+                moved = (self.identity.sequence + offset) & INT32_MAX if self.idempotent else -1
+                part.identity = self.identity._replace(sequence=moved)
         return parts
 
-    def _part(self, records: Sequence[NewRecord], offset: int) -> "Parcel":
+    def _part(self, records: Sequence[NewRecord], offset: int) -> "ProducerBatch":
         data = memoryview(encode_batch(records, compression=self.codec))
         times = [record.timestamp_ms for record in records]
-        part = Parcel(
-            self.batch,
+        part = ProducerBatch(
+            self.gathered,
             self.first + offset,
             len(records),
             data[BATCH_SIZE:],
@@ -143,7 +145,7 @@ class Parcel:
         return part
 
     def _header(self) -> bytes:
-        producer_id, epoch, sequence = self.stamp or UNSTAMPED
+        producer_id, epoch, sequence = self.identity or NO_IDENTITY
         return batch_header(
             self.payload,
             count=self.count,
@@ -156,8 +158,8 @@ class Parcel:
         )
 
     def _records(self) -> list[NewRecord]:
-        (batch,) = iter_batches(b"".join((self._header(), self.payload)))
+        (sealed,) = iter_batches(b"".join((self._header(), self.payload)))
         return [
             NewRecord(record.timestamp_ms, record.key, record.value, record.headers)
-            for record in batch.records(max_decompressed=INT32_MAX)
+            for record in sealed.records(max_decompressed=INT32_MAX)
         ]

@@ -1,6 +1,6 @@
-"""What goes to one broker: lanes in line, requests on the way, and how the way is found.
+"""What goes to one broker: queues in line, requests on the way, and how the way is found.
 
-Everything here runs on the sender's thread, but for what its courier does: connecting and writing.
+Everything here runs on the sender's thread, but for what its worker does: connecting and writing.
 """
 
 import time
@@ -12,14 +12,14 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.client import NetworkClient, Purpose
-from pyklient.producer.batch import Parcel, format_for
-from pyklient.producer.courier import Courier
+from pyklient.producer.batch import ProducerBatch, format_for
 from pyklient.producer.metadata import MAX_PRODUCE_VERSION
-from pyklient.producer.partition_queue import Lane
+from pyklient.producer.partition_queue import PartitionQueue
+from pyklient.producer.threads import BlockingWorker
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records.layout import Buffer
 
-__all__ = ["Counter", "Outbox", "Shipment", "Terms"]
+__all__ = ["Counter", "BrokerQueue", "InFlightRequest", "RequestOptions"]
 
 _FITS_A_SOCKET: Final = 16 * 1024
 """Bytes that any socket's empty send buffer takes at once."""
@@ -28,8 +28,8 @@ PartitionData = ProduceRequest.PartitionProduceData
 TopicData = ProduceRequest.TopicProduceData
 
 
-class Terms(NamedTuple):
-    """On which terms requests go out: options, times in seconds."""
+class RequestOptions(NamedTuple):
+    """How requests go out; times in seconds."""
 
     acks: int
     timeout: float
@@ -37,47 +37,49 @@ class Terms(NamedTuple):
     max_request_size: int
 
 
-class Shipment(NamedTuple):
-    """One request: its parcels by topic and partition, and the state of the outbox that it was made for."""
+class InFlightRequest(NamedTuple):
+    """One request: its batches by topic and partition, and the connection that it was made for."""
 
-    parcels: dict[tuple[str, int], tuple[Lane, Parcel]]
+    batches: dict[tuple[str, int], tuple[PartitionQueue, ProducerBatch]]
     message: ProduceRequest
     version: int
     connection_number: int
 
 
 class Counter(Protocol):
-    """The sender, as an outbox sees it."""
+    """The sender, as a broker's queue sees it."""
 
     def post(self, item: Callable[[], None]) -> None:
         """Have *item* called on the sender's thread; from any thread."""
 
-    def is_misplaced(self, lane: Lane, node_id: int) -> bool:
-        """Whether *lane* is led by another broker, or by none at the moment."""
+    def is_misplaced(self, queue: PartitionQueue, node_id: int) -> bool:
+        """Whether *queue* is led by another broker, or by none at the moment."""
 
-    def look(self, lane: Lane) -> None:
-        """Something about *lane* has changed."""
+    def look(self, queue: PartitionQueue) -> None:
+        """Something about *queue* has changed."""
 
-    def connected(self, outbox: "Outbox", failure: KafkaError | None) -> None:
+    def connected(self, broker: "BrokerQueue", failure: KafkaError | None) -> None:
         """A broker has been reached, or has not."""
 
-    def refused(self, lane: Lane, parcel: Parcel, error: KafkaError) -> None:
-        """*parcel* cannot be sent to this broker at all."""
+    def refused(self, queue: PartitionQueue, batch: ProducerBatch, error: KafkaError) -> None:
+        """*batch* cannot be sent to this broker at all."""
 
-    def unsent(self, outbox: "Outbox", shipment: Shipment, error: KafkaError) -> None:
-        """Nothing of *shipment* has reached the broker."""
+    def unsent(self, broker: "BrokerQueue", request: InFlightRequest, error: KafkaError) -> None:
+        """Nothing of *request* has reached the broker."""
 
-    def answered(self, outbox: "Outbox", shipment: Shipment, answer: "Future[Any]") -> None:
-        """*shipment* has been answered, or will not be."""
+    def answered(self, broker: "BrokerQueue", request: InFlightRequest, answer: "Future[Any]") -> None:
+        """*request* has been answered, or will not be."""
 
 
-class Outbox:
+class BrokerQueue:
     """The way to one broker."""
 
-    def __init__(self, node_id: int, client: NetworkClient, terms: Terms, counter: Counter) -> None:
+    def __init__(
+        self, node_id: int, client: NetworkClient, options: RequestOptions, counter: Counter
+    ) -> None:
         self.node_id = node_id
-        self.line: deque[Lane] = deque()
-        """Lanes that have something to send."""
+        self.line: deque[PartitionQueue] = deque()
+        """Partitions that have something to send."""
         self.in_flight = 0
         self.alarm = float("inf")
         """When the sender fills it next: the sender's."""
@@ -85,148 +87,148 @@ class Outbox:
         """Attempts in a row to reach the broker that have failed."""
         self.rest_until = 0.0
         """Nothing is sent before: the broker wants fewer requests, or could not be reached."""
-        self.courier = Courier(f"pyklient-producer-{node_id}")
+        self.worker = BlockingWorker(f"pyklient-producer-{node_id}")
         self._client = client
-        self._terms = terms
+        self._options = options
         self._counter = counter
         self._version: int | None = None
         self._connecting = False
         self._connection_number = 0
-        # The courier's: what has failed on its way fails what stands behind it too, so that order is kept.
+        # The worker's: what has failed on its way fails what stands behind it too, so that order is kept.
         self._broken: tuple[int, KafkaError] | None = None
 
-    def queue(self, lane: Lane) -> None:
-        """*lane* has something to send."""
-        lane.queued = True
-        self.line.append(lane)
+    def enqueue(self, queue: PartitionQueue) -> None:
+        """*queue* has something to send."""
+        queue.queued = True
+        self.line.append(queue)
 
     def fill(self) -> None:
         """Send what may be sent."""
-        while self.line and self.in_flight < self._terms.max_in_flight:
+        while self.line and self.in_flight < self._options.max_in_flight:
             if time.monotonic() < self.rest_until:
                 return
             if self._version is None:
                 if not self._connecting:
                     self._connecting = True
-                    self.courier.run(self._connect)
+                    self.worker.run(self._connect)
                 return
-            shipment = self._load(self._version)
-            if shipment is None:
+            request = self._load(self._version)
+            if request is None:
                 continue
             self.in_flight += 1
-            if self._is_idle() and self._is_small(shipment) and self._is_open():
+            if self._is_idle() and self._is_small(request) and self._is_open():
                 # These bytes fit into the socket's buffer: no thread need wait for them, and a single
                 # record gets there sooner.
-                self._send(shipment)
+                self._send(request)
             else:
-                self.courier.run(partial(self._send, shipment))
+                self.worker.run(partial(self._send, request))
 
-    def leave_misplaced(self) -> None:
-        """Look again at lanes in line whose records go elsewhere by now."""
+    def drop_moved(self) -> None:
+        """Look again at queues in line whose records go elsewhere by now."""
         for _ in range(len(self.line)):
-            lane = self.line[0]
-            if self._counter.is_misplaced(lane, self.node_id):
-                self._leave(lane)
+            queue = self.line[0]
+            if self._counter.is_misplaced(queue, self.node_id):
+                self._leave(queue)
             else:
                 self.line.rotate(-1)
 
-    def lost_connection(self, shipment: Shipment) -> None:
-        """*shipment* has found no way: look for another."""
-        if shipment.connection_number == self._connection_number:
+    def lost_connection(self, request: InFlightRequest) -> None:
+        """*request* has found no way: look for another."""
+        if request.connection_number == self._connection_number:
             self._connection_number += 1
             self._version = None
 
     def _is_idle(self) -> bool:
         """Whether nothing else is under way. Without answers, nobody knows what has left the buffer."""
-        return self.in_flight == 1 and self._terms.acks != 0
+        return self.in_flight == 1 and self._options.acks != 0
 
-    def _is_small(self, shipment: Shipment) -> bool:
-        return sum(parcel.size for _, parcel in shipment.parcels.values()) <= _FITS_A_SOCKET
+    def _is_small(self, request: InFlightRequest) -> bool:
+        return sum(batch.size for _, batch in request.batches.values()) <= _FITS_A_SOCKET
 
     def _is_open(self) -> bool:
         return self._client.live_connection(self.node_id, Purpose.PRODUCE) is not None
 
-    def _load(self, version: int) -> Shipment | None:
-        """A request with the next parcel of as many lanes in line as fit."""
-        parcels: dict[tuple[str, int], tuple[Lane, Parcel]] = {}
+    def _load(self, version: int) -> InFlightRequest | None:
+        """A request with the next batch of as many queues in line as fit."""
+        batches: dict[tuple[str, int], tuple[PartitionQueue, ProducerBatch]] = {}
         topics: dict[str, TopicData] = {}
         size = 0
         for _ in range(len(self.line)):
-            lane = self.line[0]
-            if self._counter.is_misplaced(lane, self.node_id) or not lane.ready(time.monotonic()):
-                self._leave(lane)
+            queue = self.line[0]
+            if self._counter.is_misplaced(queue, self.node_id) or not queue.ready(time.monotonic()):
+                self._leave(queue)
                 continue
-            size += lane.peek_size()
-            if parcels and size > self._terms.max_request_size:
+            size += queue.peek_size()
+            if batches and size > self._options.max_request_size:
                 break
-            loaded = self._take(lane, version)
+            loaded = self._take(queue, version)
             if loaded is not None:
-                parcel, buffers = loaded
-                parcels[lane.topic, lane.partition] = (lane, parcel)
-                topic = topics.setdefault(lane.topic, TopicData(name=lane.topic))
-                topic.partition_data.append(PartitionData(index=lane.partition, records=buffers))
-            self._leave(lane)
-        if not parcels:
+                batch, buffers = loaded
+                batches[queue.topic, queue.partition] = (queue, batch)
+                topic = topics.setdefault(queue.topic, TopicData(name=queue.topic))
+                topic.partition_data.append(PartitionData(index=queue.partition, records=buffers))
+            self._leave(queue)
+        if not batches:
             return None
         message = ProduceRequest(
-            acks=self._terms.acks,
-            timeout_ms=int(self._terms.timeout * 1000),
+            acks=self._options.acks,
+            timeout_ms=int(self._options.timeout * 1000),
             topic_data=list(topics.values()),
         )
-        return Shipment(parcels, message, version, self._connection_number)
+        return InFlightRequest(batches, message, version, self._connection_number)
 
-    def _take(self, lane: Lane, version: int) -> tuple[Parcel, list[Buffer]] | None:
-        parcel = lane.take()
-        if parcel is None:
+    def _take(self, queue: PartitionQueue, version: int) -> tuple[ProducerBatch, list[Buffer]] | None:
+        batch = queue.take()
+        if batch is None:
             return None
         try:
-            return parcel, parcel.buffers(format_for(version))
+            return batch, batch.buffers(format_for(version))
         except KafkaError as error:
-            self._counter.refused(lane, parcel, error)
+            self._counter.refused(queue, batch, error)
             return None
 
-    def _leave(self, lane: Lane) -> None:
+    def _leave(self, queue: PartitionQueue) -> None:
         """Out of the line; it may come back at its end."""
         self.line.popleft()
-        lane.queued = False
-        self._counter.look(lane)
+        queue.queued = False
+        self._counter.look(queue)
 
-    # On the courier's thread, most of the time:
+    # On the worker's thread, most of the time:
 
     def _connect(self) -> None:
         failure: KafkaError | None = None
         version: int | None = None
         try:
-            connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._terms.timeout)
+            connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._options.timeout)
             version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         except KafkaError as error:
             failure = error
         self._counter.post(partial(self._connected, version, failure))
 
-    def _send(self, shipment: Shipment) -> None:
+    def _send(self, request: InFlightRequest) -> None:
         try:
-            if self._broken is not None and self._broken[0] == shipment.connection_number:
+            if self._broken is not None and self._broken[0] == request.connection_number:
                 raise self._broken[1]
-            connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._terms.timeout)
+            connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._options.timeout)
             version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
-            if format_for(version) != format_for(shipment.version):
+            if format_for(version) != format_for(request.version):
                 raise UnsupportedVersionError(f"broker {self.node_id} has changed its version")
             answer = connection.send(
-                shipment.message,
+                request.message,
                 max_version=MAX_PRODUCE_VERSION,
-                timeout=self._terms.timeout,
-                expects_reply=self._terms.acks != 0,
+                timeout=self._options.timeout,
+                expects_reply=self._options.acks != 0,
             )
         except Exception as error:
             # Whatever it is, the records it happened to must hear of it.
             failure = error if isinstance(error, KafkaError) else KafkaError(f"cannot be sent: {error!r}")
-            self._broken = (shipment.connection_number, failure)
-            self._counter.post(partial(self._counter.unsent, self, shipment, failure))
+            self._broken = (request.connection_number, failure)
+            self._counter.post(partial(self._counter.unsent, self, request, failure))
             return
-        answer.add_done_callback(partial(self._answered, shipment))
+        answer.add_done_callback(partial(self._answered, request))
 
-    def _answered(self, shipment: Shipment, answer: "Future[ProduceResponse]") -> None:
-        self._counter.post(partial(self._counter.answered, self, shipment, answer))
+    def _answered(self, request: InFlightRequest, answer: "Future[ProduceResponse]") -> None:
+        self._counter.post(partial(self._counter.answered, self, request, answer))
 
     # On the sender's again:
 

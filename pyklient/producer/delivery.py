@@ -9,15 +9,15 @@ from typing import Any
 from pyklient.errors import DeliveryError, KafkaError
 from pyklient.protocol.records.kernel import Batch
 
-__all__ = ["Ledger"]
+__all__ = ["DeliveryTracker"]
 
 
-class Ledger:
+class DeliveryTracker:
     """The desk that batches report to. *lock* orders the reports with the batches' own bookkeeping.
 
     A failure is entered when its batch is done, and struck out once a callback, ``result`` or ``exception``
     has shown it; what is left when the producer is flushed or closed is reported there, once. Entries are
-    counts per topic with the first error each, so the ledger stays small however much fails.
+    counts per topic with the first error each, so the tracker stays small however much fails.
     """
 
     def __init__(self, lock: AbstractContextManager[Any], is_own_thread: Callable[[], bool]) -> None:

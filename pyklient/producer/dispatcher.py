@@ -1,4 +1,4 @@
-"""What is under way: the partitions' lanes, the brokers' outboxes, and what each answer means for them.
+"""What is under way: the partitions' queues, the brokers' brokers, and what each answer means for them.
 
 Belongs to the sender, whose thread makes every call here.
 """
@@ -22,14 +22,14 @@ from pyklient.errors import (
 from pyklient.model import TopicPartition
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
-from pyklient.producer.accumulator import Accumulator
-from pyklient.producer.batch import Parcel, seal
-from pyklient.producer.broker_queue import Outbox, Shipment
+from pyklient.producer.accumulator import RecordAccumulator
+from pyklient.producer.batch import ProducerBatch, seal
+from pyklient.producer.broker_queue import BrokerQueue, InFlightRequest
 from pyklient.producer.idempotence import Sequences
-from pyklient.producer.partition_queue import Lane
-from pyklient.producer.responses import Verdict, is_certainly_not_stored, judge
+from pyklient.producer.partition_queue import PartitionQueue
+from pyklient.producer.responses import Action, action_for, is_certainly_not_stored
 from pyklient.producer.router import Router
-from pyklient.producer.threads import Alarmed, Sender
+from pyklient.producer.threads import Alarmed, SenderThread
 from pyklient.protocol.messages import ProduceResponse
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch, Delivery
@@ -47,7 +47,11 @@ class Dispatcher:
     """Decides what is sent where, and what becomes of it."""
 
     def __init__(
-        self, accumulator: Accumulator, client: NetworkClient, config: ProducerConfig, sender: Sender
+        self,
+        accumulator: RecordAccumulator,
+        client: NetworkClient,
+        config: ProducerConfig,
+        sender: SenderThread,
     ) -> None:
         self.alarm = _NEVER
         self.router = Router(accumulator.appender, client, config, sender, self)
@@ -59,7 +63,7 @@ class Dispatcher:
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._linger = config.linger_ms / 1000
         self._patience = config.delivery_timeout_ms / 1000
-        self._lanes: dict[tuple[str, int], Lane] = {}
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._closing = False
         self._close_at = _NEVER
 
@@ -71,14 +75,14 @@ class Dispatcher:
 
     def ring(self, target: Alarmed, now: float) -> None:
         """See Work."""
-        if isinstance(target, Lane):
+        if isinstance(target, PartitionQueue):
             self.look(target)
         else:
             self.router.ring(target, now)
 
     def step(self) -> bool:
         """See Work."""
-        self._welcome()
+        self._take_new_batches()
         self.router.send()
         if not self._closing:
             return True
@@ -92,22 +96,22 @@ class Dispatcher:
             failure.__cause__ = crash
             self._accumulator.refuse(failure)
         else:
-            self._welcome()
-            for lane in self._lanes.values():
-                self.give_up(lane, failure)
-        for batch in self._accumulator.unfinished():
-            self._accumulator.appender.take(batch)
-            callbacks = batch.settle_rest(failure)
-            self._accumulator.finished(batch, callbacks, _run)
-        for courier in self.router.couriers():
-            courier.stop()
+            self._take_new_batches()
+            for queue in self._queues.values():
+                self.fail_all(queue, failure)
+        for gathered in self._accumulator.unfinished():
+            self._accumulator.appender.take(gathered)
+            callbacks = gathered.settle_rest(failure)
+            self._accumulator.finished(gathered, callbacks, _run)
+        for worker in self.router.workers():
+            worker.stop()
         self._client.close()
 
     def flush(self) -> None:
-        """Batches have been closed by ``mark``: see to all lanes."""
-        self._welcome()
-        for lane in self._lanes.values():
-            self.look(lane)
+        """Batches have been closed by ``mark``: see to all queues."""
+        self._take_new_batches()
+        for queue in self._queues.values():
+            self.look(queue)
 
     def close(self, deadline: float) -> None:
         """Deliver what there is until *deadline*, and end."""
@@ -115,214 +119,222 @@ class Dispatcher:
         self._sender.set_alarm(self, deadline)
         self.flush()
 
-    def _welcome(self) -> None:
+    def _take_new_batches(self) -> None:
         """Take note of batches that users' threads have begun or filled."""
         begun, filled = self._accumulator.begun, self._accumulator.filled
         while begun:
-            batch = begun.popleft()
-            lane = self._lane(batch)
-            lane.add(batch)
-            self.look(lane)
+            gathered = begun.popleft()
+            queue = self._queue_of(gathered)
+            queue.add(gathered)
+            self.look(queue)
         while filled:
-            self.look(self._lane(filled.popleft()))
+            self.look(self._queue_of(filled.popleft()))
 
-    # What the router and its outboxes call
+    # What the router and its brokers call
 
-    def lanes(self) -> Iterable[Lane]:
+    def queues(self) -> Iterable[PartitionQueue]:
         """See Depot."""
-        return self._lanes.values()
+        return self._queues.values()
 
     def post(self, item: Callable[[], None]) -> None:
         """See Counter."""
         self._sender.post(item)
 
-    def is_misplaced(self, lane: Lane, node_id: int) -> bool:
+    def is_misplaced(self, queue: PartitionQueue, node_id: int) -> bool:
         """See Counter."""
-        return self.router.is_misplaced(lane, node_id)
+        return self.router.is_misplaced(queue, node_id)
 
-    def connected(self, outbox: Outbox, failure: KafkaError | None) -> None:
+    def connected(self, broker: BrokerQueue, failure: KafkaError | None) -> None:
         """See Counter."""
-        self.router.connected(outbox, failure)
+        self.router.connected(broker, failure)
 
-    def look(self, lane: Lane) -> None:
-        """See to *lane*: fail what is too old, put it in line if it has something to send."""
+    def look(self, queue: PartitionQueue) -> None:
+        """See to *queue*: fail what is too old, put it in line if it has something to send."""
         now = time.monotonic()
-        self._expire(lane, now)
-        if not lane.queued and lane.ready(now):
-            self.router.route(lane, now)
-        self._sender.set_alarm(lane, lane.next_look(now))
+        self._expire(queue, now)
+        if not queue.queued and queue.ready(now):
+            self.router.route(queue, now)
+        self._sender.set_alarm(queue, queue.next_look(now))
 
-    def give_up(self, lane: Lane, error: KafkaError) -> None:
+    def fail_all(self, queue: PartitionQueue, error: KafkaError) -> None:
         """See Depot."""
-        parcels, batches = lane.expire(_NEVER)
-        for parcel in parcels:
-            self._settle(parcel.batch, parcel.first, parcel.stop, -1, -1, error)
+        batches, unsealed = queue.expire(_NEVER)
         for batch in batches:
-            self._accumulator.appender.take(batch)
-            self._settle(batch, 0, batch.count, -1, -1, error)
+            self._settle(batch.gathered, batch.first, batch.stop, -1, -1, error)
+        for gathered in unsealed:
+            self._accumulator.appender.take(gathered)
+            self._settle(gathered, 0, gathered.count, -1, -1, error)
 
-    def refused(self, lane: Lane, parcel: Parcel, error: KafkaError) -> None:
+    def refused(self, queue: PartitionQueue, batch: ProducerBatch, error: KafkaError) -> None:
         """See Counter."""
-        self._refuse(lane, parcel, error, in_doubt=False)
+        self._refuse(queue, batch, error, in_doubt=False)
 
-    def unsent(self, outbox: Outbox, shipment: Shipment, error: KafkaError) -> None:
+    def unsent(self, broker: BrokerQueue, request: InFlightRequest, error: KafkaError) -> None:
         """See Counter."""
-        self.router.has_room(outbox)
-        outbox.lost_connection(shipment)
-        self.router.unreachable(outbox, error)
-        for lane, parcel in shipment.parcels.values():
-            self._failed(lane, parcel, error, in_doubt=False)
+        self.router.has_room(broker)
+        broker.lost_connection(request)
+        self.router.unreachable(broker, error)
+        for queue, batch in request.batches.values():
+            self._failed(queue, batch, error, in_doubt=False)
 
-    def answered(self, outbox: Outbox, shipment: Shipment, answer: "Future[Any]") -> None:
+    def answered(self, broker: BrokerQueue, request: InFlightRequest, answer: "Future[Any]") -> None:
         """See Counter."""
-        self.router.has_room(outbox)
+        self.router.has_room(broker)
         error = answer.exception()
         if error is not None:
             failure = error if isinstance(error, KafkaError) else KafkaError(f"{error!r}")
-            outbox.lost_connection(shipment)
+            broker.lost_connection(request)
             self.router.want_metadata()
-            for lane, parcel in shipment.parcels.values():
-                self._failed(lane, parcel, failure, in_doubt=True)
+            for queue, batch in request.batches.values():
+                self._failed(queue, batch, failure, in_doubt=True)
         elif (response := answer.result()) is None:
-            for lane, parcel in shipment.parcels.values():
-                self._stored(lane, parcel, -1, -1)
+            for queue, batch in request.batches.values():
+                self._stored(queue, batch, -1, -1)
         else:
-            self._sort_out(outbox, shipment, response)
+            self._sort_out(broker, request, response)
 
     # Answers
 
-    def _sort_out(self, outbox: Outbox, shipment: Shipment, response: ProduceResponse) -> None:
+    def _sort_out(self, broker: BrokerQueue, request: InFlightRequest, response: ProduceResponse) -> None:
         if response.throttle_time_ms > 0:
-            outbox.rest_until = time.monotonic() + response.throttle_time_ms / 1000
-        missing = dict(shipment.parcels)
+            broker.rest_until = time.monotonic() + response.throttle_time_ms / 1000
+        missing = dict(request.batches)
         for topic in response.responses:
             for one in topic.partition_responses:
                 found = missing.pop((topic.name, one.index), None)
                 if found is not None:
                     self._apply(*found, one)
-        for lane, parcel in missing.values():
-            error = BrokerConnectionError(f"broker {outbox.node_id} left {_name(lane)} out of its answer")
-            self._failed(lane, parcel, error, in_doubt=True)
+        for queue, batch in missing.values():
+            error = BrokerConnectionError(f"broker {broker.node_id} left {_name(queue)} out of its answer")
+            self._failed(queue, batch, error, in_doubt=True)
 
-    def _apply(self, lane: Lane, parcel: Parcel, one: PartitionResponse) -> None:
-        """What the broker says of one parcel."""
+    def _apply(self, queue: PartitionQueue, batch: ProducerBatch, one: PartitionResponse) -> None:
+        """What the broker says of one batch."""
         code = one.error_code
-        verdict = judge(code, idempotent=parcel.idempotent)
-        if verdict is Verdict.STORED:
-            self._stored(lane, parcel, one.base_offset if not code else -1, one.log_append_time_ms)
+        action = action_for(code, idempotent=batch.idempotent)
+        if action is Action.STORED:
+            self._stored(queue, batch, one.base_offset if not code else -1, one.log_append_time_ms)
             return
-        error: KafkaError = broker_error(code, _context(lane, one))
-        if verdict is Verdict.TOO_LARGE and parcel.count == 1:
+        error: KafkaError = broker_error(code, _context(queue, one))
+        if action is Action.TOO_LARGE and batch.count == 1:
             error = MessageTooLargeError(
-                f"{_name(lane)}: the broker refused a record of {parcel.size:,} bytes; raise "
+                f"{_name(queue)}: the broker refused a record of {batch.size:,} bytes; raise "
                 f"max.message.bytes of the topic, or message.max.bytes of the broker ({error})"
             )
         if error_facts(code).refresh_metadata:
             self.router.want_metadata()
         in_doubt = not is_certainly_not_stored(code)
-        if verdict is Verdict.NO_PRODUCER_IDS and not self._config.enable_idempotence:
-            log.info("%s: no idempotence, because its record format is too old", lane.topic)
-            lane.without_stamps()
-            self._again(lane, parcel, error, in_doubt=False)
-        elif verdict is Verdict.OUT_OF_SEQUENCE:
-            log.info("%s: %s", _name(lane), error)
-            if self._may_go_again(parcel):
-                lane.out_of_sequence(parcel, error, rest_until=self._rest(parcel))
-                self.look(lane)
+        if action is Action.NO_PRODUCER_IDS and not self._config.enable_idempotence:
+            log.info("%s: no idempotence, because its record format is too old", queue.topic)
+            queue.without_idempotence()
+            self._again(queue, batch, error, in_doubt=False)
+        elif action is Action.OUT_OF_SEQUENCE:
+            log.info("%s: %s", _name(queue), error)
+            if self._may_go_again(batch):
+                queue.out_of_sequence(batch, error, rest_until=self._rest(batch))
+                self.look(queue)
             else:
-                self._refuse(lane, parcel, error, in_doubt=False)
-        elif verdict is Verdict.TOO_LARGE and self._may_be_split(parcel):
+                self._refuse(queue, batch, error, in_doubt=False)
+        elif action is Action.TOO_LARGE and self._may_be_split(batch):
             self._accumulator.appender.shrink(
-                lane.topic, parcel.batch.size * parcel.count // parcel.batch.count // 2
+                queue.topic, batch.gathered.size * batch.count // batch.gathered.count // 2
             )
-            lane.split(parcel)
-            self.look(lane)
-        elif verdict is Verdict.AGAIN:
-            self._failed(lane, parcel, error, in_doubt=in_doubt)
+            queue.split(batch)
+            self.look(queue)
+        elif action is Action.RETRY:
+            self._failed(queue, batch, error, in_doubt=in_doubt)
         else:
-            self._refuse(lane, parcel, error, in_doubt=in_doubt)
+            self._refuse(queue, batch, error, in_doubt=in_doubt)
 
-    def _stored(self, lane: Lane, parcel: Parcel, base_offset: int, log_append_time_ms: int) -> None:
-        lane.stored(parcel)
-        lane.trouble = None
-        if parcel.attempts > 1 and log_append_time_ms == parcel.timestamps[1]:
+    def _stored(
+        self, queue: PartitionQueue, batch: ProducerBatch, base_offset: int, log_append_time_ms: int
+    ) -> None:
+        queue.stored(batch)
+        queue.trouble = None
+        if batch.attempts > 1 and log_append_time_ms == batch.timestamps[1]:
             # Of a batch that it has already, Kafka gives the newest timestamp, whoever made it.
             log_append_time_ms = -1
-        if not parcel.expired:
-            self._settle(parcel.batch, parcel.first, parcel.stop, base_offset, log_append_time_ms, None)
-        self.look(lane)
+        if not batch.expired:
+            self._settle(batch.gathered, batch.first, batch.stop, base_offset, log_append_time_ms, None)
+        self.look(queue)
 
-    def _failed(self, lane: Lane, parcel: Parcel, error: KafkaError, *, in_doubt: bool) -> None:
+    def _failed(
+        self, queue: PartitionQueue, batch: ProducerBatch, error: KafkaError, *, in_doubt: bool
+    ) -> None:
         """It may go again, if its attempts and the error allow that."""
         # The client itself closes a connection that was idle or whose session is over: the next one serves.
         passes = error.retriable or isinstance(error, ClosedError)
-        if not passes or not self._may_go_again(parcel):
-            self._refuse(lane, parcel, error, in_doubt=in_doubt)
+        if not passes or not self._may_go_again(batch):
+            self._refuse(queue, batch, error, in_doubt=in_doubt)
         else:
-            self._again(lane, parcel, error, in_doubt=in_doubt)
+            self._again(queue, batch, error, in_doubt=in_doubt)
 
-    def _again(self, lane: Lane, parcel: Parcel, error: KafkaError, *, in_doubt: bool) -> None:
-        log.debug("%s: %d records go again: %s", _name(lane), parcel.count, error)
-        lane.failed(parcel, error, in_doubt=in_doubt, rest_until=self._rest(parcel))
-        self.look(lane)
+    def _again(
+        self, queue: PartitionQueue, batch: ProducerBatch, error: KafkaError, *, in_doubt: bool
+    ) -> None:
+        log.debug("%s: %d records go again: %s", _name(queue), batch.count, error)
+        queue.failed(batch, error, in_doubt=in_doubt, rest_until=self._rest(batch))
+        self.look(queue)
 
-    def _refuse(self, lane: Lane, parcel: Parcel, error: KafkaError, *, in_doubt: bool) -> None:
+    def _refuse(
+        self, queue: PartitionQueue, batch: ProducerBatch, error: KafkaError, *, in_doubt: bool
+    ) -> None:
         """It has failed for good."""
-        parcel.in_doubt |= in_doubt
-        lane.lost(parcel)
-        if not parcel.expired:
-            self._settle(parcel.batch, parcel.first, parcel.stop, -1, -1, error)
-        self.look(lane)
+        batch.in_doubt |= in_doubt
+        queue.lost(batch)
+        if not batch.expired:
+            self._settle(batch.gathered, batch.first, batch.stop, -1, -1, error)
+        self.look(queue)
 
-    def _may_be_split(self, parcel: Parcel) -> bool:
+    def _may_be_split(self, batch: ProducerBatch) -> bool:
         # If it has been stored after all, the broker would not know its halves again.
-        doubtful = parcel.in_doubt and parcel.idempotent
-        return parcel.count > 1 and not parcel.expired and not doubtful
+        doubtful = batch.in_doubt and batch.idempotent
+        return batch.count > 1 and not batch.expired and not doubtful
 
-    def _may_go_again(self, parcel: Parcel) -> bool:
-        return parcel.attempts <= self._config.retries
+    def _may_go_again(self, batch: ProducerBatch) -> bool:
+        return batch.attempts <= self._config.retries
 
-    def _rest(self, parcel: Parcel) -> float:
-        return time.monotonic() + self._backoff.pause(parcel.attempts)
+    def _rest(self, batch: ProducerBatch) -> float:
+        return time.monotonic() + self._backoff.pause(batch.attempts)
 
-    # Lanes
+    # Partitions
 
-    def _lane(self, batch: Batch) -> Lane:
-        place = (batch.topic, batch.partition)
-        lane = self._lanes.get(place)
-        if lane is None:
-            lane = self._lanes[place] = Lane(
+    def _queue_of(self, gathered: Batch) -> PartitionQueue:
+        place = (gathered.topic, gathered.partition)
+        queue = self._queues.get(place)
+        if queue is None:
+            queue = self._queues[place] = PartitionQueue(
                 TopicPartition(*place),
                 Sequences() if self.router.idempotent else None,
                 linger=self._linger,
                 patience=self._patience,
                 seal=self._seal,
             )
-        return lane
+        return queue
 
-    def _seal(self, batch: Batch) -> Parcel:
-        self._accumulator.appender.take(batch)
-        before = batch.size
-        parcel = seal(batch, self._codec)
-        if not batch.count:
-            self._settle(batch, 0, 0, -1, -1, None)
+    def _seal(self, gathered: Batch) -> ProducerBatch:
+        self._accumulator.appender.take(gathered)
+        before = gathered.size
+        batch = seal(gathered, self._codec)
+        if not gathered.count:
+            self._settle(gathered, 0, 0, -1, -1, None)
         elif self._codec:
-            self._accumulator.shrunk(batch, before - len(parcel.payload))
-        return parcel
+            self._accumulator.shrunk(gathered, before - len(batch.payload))
+        return batch
 
-    def _expire(self, lane: Lane, now: float) -> None:
-        parcels, batches = lane.expire(now)
-        for parcel in parcels:
-            error = self._too_late(lane, parcel.count, parcel.failure)
-            self._settle(parcel.batch, parcel.first, parcel.stop, -1, -1, error)
+    def _expire(self, queue: PartitionQueue, now: float) -> None:
+        batches, unsealed = queue.expire(now)
         for batch in batches:
-            self._accumulator.appender.take(batch)
-            self._settle(batch, 0, batch.count, -1, -1, self._too_late(lane, batch.count, None))
+            error = self._too_late(queue, batch.count, batch.failure)
+            self._settle(batch.gathered, batch.first, batch.stop, -1, -1, error)
+        for gathered in unsealed:
+            self._accumulator.appender.take(gathered)
+            self._settle(gathered, 0, gathered.count, -1, -1, self._too_late(queue, gathered.count, None))
 
-    def _too_late(self, lane: Lane, count: int, failure: KafkaError | None) -> KafkaError:
-        reason = failure or lane.trouble
+    def _too_late(self, queue: PartitionQueue, count: int, failure: KafkaError | None) -> KafkaError:
+        reason = failure or queue.trouble
         error = KafkaTimeoutError(
-            f"{_name(lane)}: {count:,} records were not confirmed within "
+            f"{_name(queue)}: {count:,} records were not confirmed within "
             f"delivery_timeout_ms={self._config.delivery_timeout_ms}; "
             + ("the broker has not answered" if reason is None else f"the last failure: {reason}")
         )
@@ -331,16 +343,16 @@ class Dispatcher:
 
     def _settle(
         self,
-        batch: Batch,
+        gathered: Batch,
         first: int,
         stop: int,
         base_offset: int,
         timestamp_ms: int,
         error: KafkaError | None,
     ) -> None:
-        callbacks = batch.settle(first, stop, base_offset, timestamp_ms, error)
+        callbacks = gathered.settle(first, stop, base_offset, timestamp_ms, error)
         if callbacks is not None:
-            self._accumulator.finished(batch, callbacks, _run)
+            self._accumulator.finished(gathered, callbacks, _run)
 
 
 def _run(delivery: Delivery, callback: Callable[[Delivery], object]) -> None:
@@ -350,15 +362,15 @@ def _run(delivery: Delivery, callback: Callable[[Delivery], object]) -> None:
         log.exception("a callback for %r failed", delivery)
 
 
-def _name(lane: Lane) -> str:
-    return str(lane.at)
+def _name(queue: PartitionQueue) -> str:
+    return str(queue.at)
 
 
-def _context(lane: Lane, one: PartitionResponse) -> str:
+def _context(queue: PartitionQueue, one: PartitionResponse) -> str:
     """Where an answer belongs, with what the broker says beside its error code (KIP-467)."""
     said = [one.error_message] if one.error_message else []
     said += [
         f"record {item.batch_index} of the batch: {item.batch_index_error_message or 'refused'}"
         for item in one.record_errors[:3]
     ]
-    return ": ".join((_name(lane), *said))
+    return ": ".join((_name(queue), *said))

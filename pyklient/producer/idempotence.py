@@ -6,13 +6,13 @@ from 0 (KIP-360), which the broker checks per partition too, so that the others 
 
 from typing import Final, NamedTuple
 
-__all__ = ["Sequences", "Stamp", "UNSTAMPED"]
+__all__ = ["Sequences", "BatchIdentity", "NO_IDENTITY"]
 
 _LAST_EPOCH: Final = 0x7FFF
 _SEQUENCE_MODULUS: Final = 1 << 31
 
 
-class Stamp(NamedTuple):
+class BatchIdentity(NamedTuple):
     """What goes into the header of a batch. It stays the same however often the batch is sent, unless the
     broker has certainly not stored it."""
 
@@ -21,12 +21,12 @@ class Stamp(NamedTuple):
     sequence: int
 
 
-UNSTAMPED: Final = Stamp(-1, -1, -1)
+NO_IDENTITY: Final = BatchIdentity(-1, -1, -1)
 """Of a producer that is not idempotent."""
 
 
 class Sequences:
-    """The stamps of one partition, in order."""
+    """The identities of the batches of one partition, in order."""
 
     def __init__(self) -> None:
         self.producer_id = -1
@@ -39,11 +39,11 @@ class Sequences:
         """Begin with an id that the broker gave."""
         self.producer_id, self._epoch, self._next = producer_id, epoch, 0
 
-    def stamp(self, count: int) -> Stamp:
-        """The stamp of the next *count* records."""
-        stamp = Stamp(self.producer_id, self._epoch, self._next)
+    def identify(self, count: int) -> BatchIdentity:
+        """Of the batch with the next *count* records."""
+        identity = BatchIdentity(self.producer_id, self._epoch, self._next)
         self._next = (self._next + count) % _SEQUENCE_MODULUS
-        return stamp
+        return identity
 
     def restart(self) -> None:
         """Go on from 0 in the next epoch; after the last one, without an id until another is adopted."""

@@ -13,7 +13,7 @@ from pyklient.net.client import NetworkClient, Purpose
 from pyklient.net.metadata import TopicInfo
 from pyklient.protocol.messages import ProduceRequest
 
-__all__ = ["MAX_PRODUCE_VERSION", "Topics"]
+__all__ = ["MAX_PRODUCE_VERSION", "TopicMetadata"]
 
 MAX_PRODUCE_VERSION = 12
 """From 13 on, topics go by their ids instead of their names."""
@@ -23,7 +23,7 @@ _UNKNOWN_TOPIC_OR_PARTITION = 3
 _LEADER_NOT_AVAILABLE = 5
 
 
-class Topics:
+class TopicMetadata:
     """Plays the metadata part in the threads that send. Safe to use from several of them.
 
     *ask* has the sender look a topic up where the caller must not wait.

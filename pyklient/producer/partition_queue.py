@@ -1,19 +1,19 @@
 """One partition's records on their way to its leader: what waits, what is on the wire, what goes again.
 
-Records of a lane go out, and are confirmed, in order. While nothing fails, several parcels are on the wire
-at once. After a failure the lane waits until nothing of it is on the wire any more, and then sends what
-failed again, one parcel at a time and the oldest first, before anything new.
+Records of a queue go out, and are confirmed, in order. While nothing fails, several batches are on the wire
+at once. After a failure the queue waits until nothing of it is on the wire any more, and then sends what
+failed again, one batch at a time and the oldest first, before anything new.
 
-With idempotence, what may have been stored is sent again with the same stamp. A parcel that fails for good
+With idempotence, what may have been stored is sent again with the same identity. A batch that fails for good
 leaves a gap in the sequence, behind which the broker takes nothing:
 
-- Where it has certainly not been stored, neither has anything behind it, and all of that is stamped anew
+- Where it has certainly not been stored, neither has anything behind it, and all of that is numbered anew
   in the next epoch.
-- Where it is in doubt, what is on the wire or failed behind it keeps its stamps, for it may have been
+- Where it is in doubt, what is on the wire or failed behind it keeps its identity, for it may have been
   stored too. If the broker takes it, there was no gap; if it finds it out of sequence, there was one, and
   nothing behind it has been stored.
 
-The first parcel of a sequence goes alone. A broker takes any number from a producer that it does not know:
+The first batch of a sequence goes alone. A broker takes any number from a producer that it does not know:
 were the first one refused because the partition is not ready yet, the second would be stored in its place.
 
 Sans I/O: the sender calls, with the time in monotonic seconds, and carries out what comes back.
@@ -25,12 +25,12 @@ from collections.abc import Callable
 
 from pyklient.errors import KafkaError
 from pyklient.model import TopicPartition
-from pyklient.producer.batch import Parcel
-from pyklient.producer.idempotence import UNSTAMPED, Sequences
+from pyklient.producer.batch import ProducerBatch
+from pyklient.producer.idempotence import NO_IDENTITY, Sequences
 from pyklient.protocol.records.kernel import Batch
 from pyklient.protocol.records.layout import BATCH_SIZE
 
-__all__ = ["Lane"]
+__all__ = ["PartitionQueue"]
 
 Place = tuple[int, int]
 
@@ -39,9 +39,9 @@ _BATCHES_REMEMBERED = 5
 is not confirmed must stay among them, also where later ones are confirmed before it."""
 
 
-class Lane:
-    """*linger* and *patience* (``delivery_timeout_ms``) are in seconds; *sequences* is None where stamps are
-    not wanted. *seal* closes a batch and makes a Parcel of it."""
+class PartitionQueue:
+    """*linger* and *patience* (``delivery_timeout_ms``) are in seconds; *sequences* is None where producer
+    ids are not wanted. *seal* closes a batch and makes a ProducerBatch of it."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Lane:
         *,
         linger: float,
         patience: float,
-        seal: Callable[[Batch], Parcel],
+        seal: Callable[[Batch], ProducerBatch],
     ) -> None:
         self.at = at
         self.topic, self.partition = at
@@ -58,15 +58,15 @@ class Lane:
         self.alarm = float("inf")
         """When the sender looks at it next: the sender's."""
         self.queued = False
-        """Whether it stands in line at a broker's outbox: the sender's."""
+        """Whether it stands in line at a BrokerQueue: the sender's."""
         self.trouble: KafkaError | None = None
         """Why nothing of it could be sent lately: the sender's."""
         self._linger = linger
         self._patience = patience
         self._seal = seal
         self._waiting: deque[Batch] = deque()
-        self._again: list[Parcel] = []
-        self._flying: list[Parcel] = []
+        self._to_retry: list[ProducerBatch] = []
+        self._in_flight: list[ProducerBatch] = []
         self._sealed = 0
         self._rest_until = 0.0
         self._gap: Place | None = None
@@ -75,27 +75,27 @@ class Lane:
 
     def __repr__(self) -> str:
         return (
-            f"<Lane of {self.at}: {len(self._waiting)} batches wait, "
-            f"{len(self._flying)} parcels are on the wire, {len(self._again)} to be sent again>"
+            f"<PartitionQueue of {self.at}: {len(self._waiting)} batches wait, "
+            f"{len(self._in_flight)} batches are on the wire, {len(self._to_retry)} to be sent again>"
         )
 
     @property
     def idle(self) -> bool:
         """Whether there is nothing in it."""
-        return not (self._waiting or self._again or self._flying)
+        return not (self._waiting or self._to_retry or self._in_flight)
 
-    def add(self, batch: Batch) -> None:
+    def add(self, gathered: Batch) -> None:
         """A batch has been begun; the one before it takes no more records."""
-        self._waiting.append(batch)
+        self._waiting.append(gathered)
 
     def ready(self, now: float) -> bool:
         """Whether there is something to send now."""
-        if self._again:
-            return not self._flying and now >= self._rest_until
+        if self._to_retry:
+            return not self._in_flight and now >= self._rest_until
         if not self._waiting or self._gap is not None or self._doubt is not None:
             return False
-        if self.sequences is not None and self._flying:
-            since_oldest = self._sealed - self._flying[0].order + 1
+        if self.sequences is not None and self._in_flight:
+            since_oldest = self._sealed - self._in_flight[0].order + 1
             if since_oldest >= (_BATCHES_REMEMBERED if self._known else 1):
                 return False
         head = self._waiting[0]
@@ -105,7 +105,7 @@ class Lane:
         """When to look at it again if nothing happens: something has lingered or rested enough, or expires.
         What is due already waits for something to happen."""
         look = self._next_expiry()
-        if self._again and not self._flying and now < self._rest_until < look:
+        if self._to_retry and not self._in_flight and now < self._rest_until < look:
             look = self._rest_until
         if self._waiting and not self._waiting[0].closed:
             lingered = self._waiting[0].created + self._linger
@@ -115,129 +115,129 @@ class Lane:
 
     def peek_size(self) -> int:
         """Bytes of what ``take`` would return, before compression."""
-        return self._again[0].size if self._again else self._waiting[0].size + BATCH_SIZE
+        return self._to_retry[0].size if self._to_retry else self._waiting[0].size + BATCH_SIZE
 
-    def take(self) -> Parcel | None:
-        """The next parcel, for a lane that is ready: it counts as on the wire. None for an empty batch."""
-        if self._again:
-            parcel = self._again.pop(0)
+    def take(self) -> ProducerBatch | None:
+        """The next batch, for a queue that is ready: it counts as on the wire. None for an empty batch."""
+        if self._to_retry:
+            batch = self._to_retry.pop(0)
         else:
-            parcel = self._seal(self._waiting.popleft())
-            if not parcel.count:
+            batch = self._seal(self._waiting.popleft())
+            if not batch.count:
                 return None
             self._sealed += 1
-            parcel.order = self._sealed
-        if parcel.stamp is None:
-            parcel.stamp = UNSTAMPED if self.sequences is None else self.sequences.stamp(parcel.count)
-        parcel.attempts += 1
-        self._flying.append(parcel)
-        return parcel
+            batch.order = self._sealed
+        if batch.identity is None:
+            batch.identity = NO_IDENTITY if self.sequences is None else self.sequences.identify(batch.count)
+        batch.attempts += 1
+        self._in_flight.append(batch)
+        return batch
 
-    def stored(self, parcel: Parcel) -> None:
+    def stored(self, batch: ProducerBatch) -> None:
         """The broker has it."""
-        self._flying.remove(parcel)
+        self._in_flight.remove(batch)
         self._known = True
-        if self._doubt is not None and parcel.place > self._doubt:
+        if self._doubt is not None and batch.place > self._doubt:
             self._doubt = None
-        self._mend()
+        self._close_gap()
 
-    def failed(self, parcel: Parcel, error: KafkaError, *, in_doubt: bool, rest_until: float) -> None:
+    def failed(self, batch: ProducerBatch, error: KafkaError, *, in_doubt: bool, rest_until: float) -> None:
         """It is to be sent again, not before *rest_until*. *in_doubt*: it may have been stored."""
-        self._flying.remove(parcel)
-        parcel.in_doubt |= in_doubt
-        parcel.failure = error
+        self._in_flight.remove(batch)
+        batch.in_doubt |= in_doubt
+        batch.failure = error
         if self.sequences is None:
-            parcel.stamp = None
-        if parcel.expired:
-            self._lost(parcel)
+            batch.identity = None
+        if batch.expired:
+            self._lost(batch)
         else:
-            insort(self._again, parcel, key=_place_of)
+            insort(self._to_retry, batch, key=_place_of)
             self._rest_until = max(self._rest_until, rest_until)
-        self._mend()
+        self._close_gap()
 
-    def out_of_sequence(self, parcel: Parcel, error: KafkaError, *, rest_until: float) -> None:
+    def out_of_sequence(self, batch: ProducerBatch, error: KafkaError, *, rest_until: float) -> None:
         """The broker misses something before it, or knows nothing of its sequence. If there is nothing
-        before it in this lane either, the sequence has to begin anew."""
-        others = [other.place for other in (*self._again, *self._flying) if other is not parcel]
-        parcel.in_doubt = False
-        if parcel.place < min(others, default=(parcel.order + 1, 0)):
-            self._gap = parcel.place
-        self.failed(parcel, error, in_doubt=False, rest_until=rest_until)
+        before it in this queue either, the sequence has to begin anew."""
+        others = [other.place for other in (*self._to_retry, *self._in_flight) if other is not batch]
+        batch.in_doubt = False
+        if batch.place < min(others, default=(batch.order + 1, 0)):
+            self._gap = batch.place
+        self.failed(batch, error, in_doubt=False, rest_until=rest_until)
 
-    def lost(self, parcel: Parcel) -> None:
+    def lost(self, batch: ProducerBatch) -> None:
         """It has failed for good."""
-        self._flying.remove(parcel)
-        self._lost(parcel)
-        self._mend()
+        self._in_flight.remove(batch)
+        self._lost(batch)
+        self._close_gap()
 
-    def split(self, parcel: Parcel) -> None:
+    def split(self, batch: ProducerBatch) -> None:
         """It is too large: its halves go instead of it, at once."""
-        self._flying.remove(parcel)
-        for part in parcel.halves():
-            insort(self._again, part, key=_place_of)
-        self._mend()
+        self._in_flight.remove(batch)
+        for part in batch.halves():
+            insort(self._to_retry, part, key=_place_of)
+        self._close_gap()
 
-    def without_stamps(self) -> None:
+    def without_idempotence(self) -> None:
         """The topic cannot have producer ids: go on without."""
         self.sequences = self._gap = self._doubt = None
-        for parcel in self._again:
-            parcel.stamp = None  # those on the wire lose theirs if they come back
+        for batch in self._to_retry:
+            batch.identity = None  # those on the wire lose theirs if they come back
 
-    def expire(self, now: float) -> tuple[list[Parcel], list[Batch]]:
-        """What has taken too long: parcels, and batches that were never sealed. They are out of the lane,
-        but for parcels on the wire, whose answer is still waited for."""
+    def expire(self, now: float) -> tuple[list[ProducerBatch], list[Batch]]:
+        """What has taken too long: batches, and those that were never sealed. They are out of the queue,
+        but for batches on the wire, whose answer is still waited for."""
         if now < self._next_expiry():
             return [], []
         patience = self._patience
-        gone = [parcel for parcel in self._again if parcel.batch.created + patience <= now]
-        for parcel in gone:
-            self._again.remove(parcel)
-            self._lost(parcel)
-        for parcel in self._flying:
-            if parcel.batch.created + patience <= now and not parcel.expired:
-                parcel.expired = True
-                gone.append(parcel)
-        batches = []
+        gone = [batch for batch in self._to_retry if batch.gathered.created + patience <= now]
+        for batch in gone:
+            self._to_retry.remove(batch)
+            self._lost(batch)
+        for batch in self._in_flight:
+            if batch.gathered.created + patience <= now and not batch.expired:
+                batch.expired = True
+                gone.append(batch)
+        unsealed = []
         while self._waiting and self._waiting[0].created + patience <= now:
-            batches.append(self._waiting.popleft())
-        self._mend()
-        return gone, batches
+            unsealed.append(self._waiting.popleft())
+        self._close_gap()
+        return gone, unsealed
 
     def _next_expiry(self) -> float:
         """When the oldest of what has not expired yet does."""
         oldest = self._waiting[0].created if self._waiting else float("inf")
-        for parcel in self._again[:1]:
-            oldest = min(oldest, parcel.batch.created)
-        for parcel in self._flying:
-            if not parcel.expired:
-                oldest = min(oldest, parcel.batch.created)
+        for batch in self._to_retry[:1]:
+            oldest = min(oldest, batch.gathered.created)
+        for batch in self._in_flight:
+            if not batch.expired:
+                oldest = min(oldest, batch.gathered.created)
                 break
         return oldest + self._patience
 
-    def _lost(self, parcel: Parcel) -> None:
-        if self.sequences is None or not parcel.idempotent:
+    def _lost(self, batch: ProducerBatch) -> None:
+        if self.sequences is None or not batch.idempotent:
             return
-        if parcel.in_doubt:
-            self._doubt = max(self._doubt or parcel.place, parcel.place)
+        if batch.in_doubt:
+            self._doubt = max(self._doubt or batch.place, batch.place)
         else:
-            self._gap = min(self._gap or parcel.place, parcel.place)
+            self._gap = min(self._gap or batch.place, batch.place)
 
-    def _mend(self) -> None:
+    def _close_gap(self) -> None:
         """Begin a new epoch behind a gap, once nothing before it, and nothing on the wire, is left."""
-        if self.sequences is None or self._flying:
+        if self.sequences is None or self._in_flight:
             return
         if self._gap is not None:
-            mended = not self._again or self._again[0].place >= self._gap
+            closed = not self._to_retry or self._to_retry[0].place >= self._gap
         else:
-            mended = self._doubt is not None and not self._again
-        if mended:
+            closed = self._doubt is not None and not self._to_retry
+        if closed:
             self._gap = self._doubt = None
             self.sequences.restart()
             self._known = False
-            for parcel in self._again:
-                parcel.stamp = None
-                parcel.in_doubt = False
+            for batch in self._to_retry:
+                batch.identity = None
+                batch.in_doubt = False
 
 
-def _place_of(parcel: Parcel) -> Place:
-    return parcel.place
+def _place_of(batch: ProducerBatch) -> Place:
+    return batch.place

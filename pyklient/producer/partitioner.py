@@ -2,7 +2,7 @@
 
 A record with a key goes where Java's client sends it: murmur2 of the key, modulo the number of partitions.
 The kernel does that by itself, and keeps records without a key together: they stick to one partition until
-its batch is full or on its way, then to another (KIP-480), which is what Sticky chooses.
+its batch is full or on its way, then to another (KIP-480), which is what StickyPartitioner chooses.
 """
 
 import random
@@ -11,7 +11,7 @@ from typing import Any
 
 from pyklient.errors import ConfigurationError
 
-__all__ = ["Partitioner", "Sticky", "as_partitioner"]
+__all__ = ["Partitioner", "StickyPartitioner", "as_partitioner"]
 
 Partitioner = Callable[[str, bytes | None, int], int]
 """``(topic, key, partition_count) -> partition``; the key as the encoder has made it."""
@@ -45,7 +45,7 @@ def as_partitioner(partitioner: Any) -> Partitioner | None:
     return checked
 
 
-class Sticky:
+class StickyPartitioner:
     """Where records without a key go next. *dice* is the source of chance.
 
     Of two partitions drawn at random the one with less waiting in it is taken: partitions whose broker is

@@ -18,13 +18,13 @@ from pyklient.errors import ClosedError, ForkError, KafkaError, KafkaTimeoutErro
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.options import ProducerOptions
-from pyklient.producer.accumulator import Accumulator, Clocks, Limits
+from pyklient.producer.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.bulk import BulkDelivery, send_many
 from pyklient.producer.dispatcher import Dispatcher
-from pyklient.producer.metadata import Topics
-from pyklient.producer.partitioner import Sticky, as_partitioner
-from pyklient.producer.record import Fields
-from pyklient.producer.threads import Sender
+from pyklient.producer.metadata import TopicMetadata
+from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
+from pyklient.producer.record import RecordEncoder
+from pyklient.producer.threads import SenderThread
 from pyklient.protocol.records.kernel import Delivery
 from pyklient.serialization import as_encoder
 
@@ -69,7 +69,7 @@ class Producer:
             )
         self._config = config
         self._client = NetworkClient(config)
-        self._sender = Sender(f"pyklient-producer {config.client_id}")
+        self._sender = SenderThread(f"pyklient-producer {config.client_id}")
         self._accumulator, self._dispatcher = _assemble(config, self._client, self._sender)
         self._closed = False
         self._forked = False
@@ -140,7 +140,7 @@ class Producer:
         wait = None if timeout is None else arguments.seconds(timeout, "timeout")
         self._accumulator.raise_refusal()
         self._flush(None if wait is None else time.monotonic() + wait)
-        error = self._accumulator.ledger.report()
+        error = self._accumulator.tracker.report()
         if error is not None:
             raise error
 
@@ -151,7 +151,7 @@ class Producer:
         fails with ClosedError; 0 gives it no time at all. Raises as ``flush`` does, when all is closed.
         """
         self._close(None if timeout is None else arguments.seconds(timeout, "timeout"))
-        error = self._accumulator.ledger.report()
+        error = self._accumulator.tracker.report()
         if error is not None:
             raise error
 
@@ -193,7 +193,7 @@ class Producer:
         self._sender.post(self._dispatcher.flush)
         for batch in batches:
             left = None if deadline is None else deadline - time.monotonic()
-            if not self._accumulator.ledger.wait(batch, left):
+            if not self._accumulator.tracker.wait(batch, left):
                 waiting = sum(batch.count for batch in batches if not batch.done)
                 raise KafkaTimeoutError(
                     f"{waiting:,} records were not confirmed in time; they are still being sent"
@@ -223,8 +223,8 @@ class Producer:
         ended = self._sender.join(last - time.monotonic())
         if self._sender.is_current():
             return
-        for courier in self._dispatcher.router.couriers() if ended else ():
-            ended = courier.join(last - time.monotonic()) and ended
+        for worker in self._dispatcher.router.workers() if ended else ():
+            ended = worker.join(last - time.monotonic()) and ended
         if not ended:
             raise KafkaTimeoutError(
                 "the producer's threads have not ended in time; does an on_delivery callback take that long?"
@@ -242,8 +242,8 @@ class Producer:
 
 
 def _assemble(
-    config: ProducerConfig, client: NetworkClient, sender: Sender
-) -> tuple[Accumulator, Dispatcher]:
+    config: ProducerConfig, client: NetworkClient, sender: SenderThread
+) -> tuple[RecordAccumulator, Dispatcher]:
     """The parts of a producer. None of them holds the Producer itself, so that one which nobody holds any
     more can be told from one in use."""
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
@@ -251,7 +251,7 @@ def _assemble(
     def look_up(topic: str) -> None:
         sender.post(lambda: dispatcher.router.want_metadata(topic))
 
-    accumulator = Accumulator(
+    accumulator = RecordAccumulator(
         Limits(
             batch_size=config.batch_size,
             buffer_memory=config.buffer_memory,
@@ -260,10 +260,10 @@ def _assemble(
             linger=config.linger_ms / 1000,
         ),
         Clocks(time.time_ns, time.monotonic),
-        Fields(as_encoder(config.key_encoder), as_encoder(config.value_encoder), _wall_ms),
+        RecordEncoder(as_encoder(config.key_encoder), as_encoder(config.value_encoder), _wall_ms),
         as_partitioner(config.partitioner),
-        Sticky(random.Random()),
-        Topics(client, backoff, look_up),
+        StickyPartitioner(random.Random()),
+        TopicMetadata(client, backoff, look_up),
         start=lambda: sender.start(dispatcher),
         wake=sender.wake,
         is_own_thread=sender.is_current,
@@ -276,7 +276,7 @@ def _closed() -> ClosedError:
     return ClosedError("this producer has been closed")
 
 
-def _end(accumulator: Accumulator, dispatcher: Dispatcher, deadline: float) -> None:
+def _end(accumulator: RecordAccumulator, dispatcher: Dispatcher, deadline: float) -> None:
     """On the sender's thread: the end of a producer that nobody holds any more."""
     accumulator.refuse(_closed())
     accumulator.mark()

@@ -8,12 +8,12 @@ from pyklient.errors import ConfigurationError
 from pyklient.protocol.records.kernel import encode_record
 from pyklient.protocol.records.layout import BATCH_SIZE, INT64_MAX, Headers, HeaderTuple
 
-__all__ = ["Fields", "Record"]
+__all__ = ["RecordEncoder", "ProducerRecord"]
 
 _LONGEST_TOPIC: Final = 249
 
 
-class Record(NamedTuple):
+class ProducerRecord(NamedTuple):
     """A record as it will be stored. ``size`` are its bytes as the only one of a batch, header included."""
 
     key: bytes | None
@@ -23,7 +23,7 @@ class Record(NamedTuple):
     size: int
 
 
-class Fields:
+class RecordEncoder:
     """Makes Records, with the user's encoders where there are any."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Fields:
         """Whether bytes need nothing done to them."""
         return self._key_encoder is None and self._value_encoder is None
 
-    def record(self, topic: str, value: Any, key: Any, timestamp_ms: Any, headers: Any) -> Record:
+    def encode(self, topic: str, value: Any, key: Any, timestamp_ms: Any, headers: Any) -> ProducerRecord:
         """The record. Raises TypeError and ValueError that name the argument, ConfigurationError for an
         encoder that returns no bytes, and what an encoder raises."""
         if not isinstance(topic, str) or not topic:
@@ -53,7 +53,7 @@ class Fields:
         pairs = _checked_headers(headers) if headers else ()
         time_ms = self._clock_ms() if timestamp_ms is None else _checked_timestamp(timestamp_ms)
         size = BATCH_SIZE + len(encode_record(0, 0, key_bytes, value_bytes, pairs))
-        return Record(key_bytes, value_bytes, time_ms, pairs, size)
+        return ProducerRecord(key_bytes, value_bytes, time_ms, pairs, size)
 
 
 def _encoded(what: str, given: Any, encoder: Callable[[Any], bytes | None] | None) -> bytes | None:

@@ -5,14 +5,14 @@ from typing import Final
 
 from pyklient.errors import error_facts
 
-__all__ = ["Verdict", "is_certainly_not_stored", "judge"]
+__all__ = ["Action", "is_certainly_not_stored", "action_for"]
 
 
-class Verdict(Enum):
+class Action(Enum):
     """What is to be done."""
 
     STORED = auto()
-    AGAIN = auto()
+    RETRY = auto()
     """The failure may pass: send the very same again."""
     OUT_OF_SEQUENCE = auto()
     """Not stored, because something before it is missing, or the broker has forgotten this producer."""
@@ -27,18 +27,18 @@ _NONE: Final = 0
 _DUPLICATE_SEQUENCE_NUMBER: Final = 46
 
 _BY_CODE: Final = {
-    _NONE: Verdict.STORED,
+    _NONE: Action.STORED,
     # Stored long ago, by an attempt whose answer was lost; the broker does not know the offset any more.
-    _DUPLICATE_SEQUENCE_NUMBER: Verdict.STORED,
-    10: Verdict.TOO_LARGE,  # MESSAGE_TOO_LARGE (KIP-126)
-    18: Verdict.TOO_LARGE,  # RECORD_LIST_TOO_LARGE
+    _DUPLICATE_SEQUENCE_NUMBER: Action.STORED,
+    10: Action.TOO_LARGE,  # MESSAGE_TOO_LARGE (KIP-126)
+    18: Action.TOO_LARGE,  # RECORD_LIST_TOO_LARGE
 }
 
 _OF_PRODUCER_IDS: Final = {
-    43: Verdict.NO_PRODUCER_IDS,  # UNSUPPORTED_FOR_MESSAGE_FORMAT
-    45: Verdict.OUT_OF_SEQUENCE,  # OUT_OF_ORDER_SEQUENCE_NUMBER
-    47: Verdict.OUT_OF_SEQUENCE,  # INVALID_PRODUCER_EPOCH: an id without transactions is nobody else's
-    59: Verdict.OUT_OF_SEQUENCE,  # UNKNOWN_PRODUCER_ID
+    43: Action.NO_PRODUCER_IDS,  # UNSUPPORTED_FOR_MESSAGE_FORMAT
+    45: Action.OUT_OF_SEQUENCE,  # OUT_OF_ORDER_SEQUENCE_NUMBER
+    47: Action.OUT_OF_SEQUENCE,  # INVALID_PRODUCER_EPOCH: an id without transactions is nobody else's
+    59: Action.OUT_OF_SEQUENCE,  # UNKNOWN_PRODUCER_ID
 }
 
 _REFUSED_BEFORE_STORING: Final = frozenset(
@@ -72,9 +72,9 @@ def is_certainly_not_stored(code: int) -> bool:
     return code in _REFUSED_BEFORE_STORING
 
 
-def judge(code: int, *, idempotent: bool) -> Verdict:
-    """The verdict for an error *code* on records with, or without, a producer id."""
-    verdict = _BY_CODE.get(code) or (_OF_PRODUCER_IDS.get(code) if idempotent else None)
-    if verdict is not None:
-        return verdict
-    return Verdict.AGAIN if error_facts(code).retriable else Verdict.REFUSED
+def action_for(code: int, *, idempotent: bool) -> Action:
+    """The action for an error *code* on records with, or without, a producer id."""
+    action = _BY_CODE.get(code) or (_OF_PRODUCER_IDS.get(code) if idempotent else None)
+    if action is not None:
+        return action
+    return Action.RETRY if error_facts(code).retriable else Action.REFUSED

@@ -1,6 +1,6 @@
-"""Where the records of a lane go, and what they need to get there: a leader, its outbox, a producer id.
+"""Where the records of a queue go, and what they need to get there: a leader, its broker, a producer id.
 
-Lanes that lack one of these are stranded until there is news. Part of what the sender does; its thread
+Queues that lack one of these are stranded until there is news. Part of what the sender does; its thread
 makes every call here.
 """
 
@@ -14,10 +14,9 @@ from pyklient.errors import BrokerError, KafkaError, UnsupportedVersionError, br
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
-from pyklient.producer.broker_queue import Counter, Outbox, Terms
-from pyklient.producer.courier import Courier
-from pyklient.producer.partition_queue import Lane
-from pyklient.producer.threads import Sender
+from pyklient.producer.broker_queue import BrokerQueue, Counter, RequestOptions
+from pyklient.producer.partition_queue import PartitionQueue
+from pyklient.producer.threads import BlockingWorker, SenderThread
 from pyklient.producer.upkeep import ProducerId, Upkeep
 from pyklient.protocol.records.kernel import Appender
 
@@ -31,20 +30,25 @@ _CLUSTER_AUTHORIZATION_FAILED: Final = 31
 
 
 class Depot(Counter, Protocol):
-    """The dispatcher, which has the lanes."""
+    """The dispatcher, which has the queues."""
 
-    def lanes(self) -> Iterable[Lane]:
+    def queues(self) -> Iterable[PartitionQueue]:
         """All of them."""
 
-    def give_up(self, lane: Lane, error: KafkaError) -> None:
-        """Fail everything in *lane*."""
+    def fail_all(self, queue: PartitionQueue, error: KafkaError) -> None:
+        """Fail everything in *queue*."""
 
 
 class Router:
-    """Knows the outboxes. ``idempotent`` is whether stamps are wanted, and to be had."""
+    """Knows the brokers. ``idempotent`` is whether producer ids are wanted, and to be had."""
 
     def __init__(
-        self, appender: Appender, client: NetworkClient, config: ProducerConfig, sender: Sender, depot: Depot
+        self,
+        appender: Appender,
+        client: NetworkClient,
+        config: ProducerConfig,
+        sender: SenderThread,
+        depot: Depot,
     ) -> None:
         self.idempotent = config.wants_idempotence
         self._appender = appender
@@ -53,20 +57,20 @@ class Router:
         self._depot = depot
         self._must_be_idempotent = config.enable_idempotence is True
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
-        self._terms = Terms(
+        self._options = RequestOptions(
             config.acks_wire,
             config.request_timeout_ms / 1000,
             config.max_in_flight_requests_per_connection,
             config.max_request_size,
         )
-        self._outboxes: dict[int, Outbox] = {}
-        self._changed: set[Outbox] = set()
-        self._stranded: set[Lane] = set()
+        self._brokers: dict[int, BrokerQueue] = {}
+        self._changed: set[BrokerQueue] = set()
+        self._stranded: set[PartitionQueue] = set()
         self._producer_id: ProducerId | None = None
         self._upkeep = Upkeep(
             client,
             self._backoff,
-            timeout=self._terms.timeout,
+            timeout=self._options.timeout,
             max_age=config.metadata_max_age_ms / 1000,
             topics=self._topics,
             post=sender.post,
@@ -74,86 +78,86 @@ class Router:
             identified=self._identified,
         )
 
-    def route(self, lane: Lane, now: float) -> None:
-        """Put *lane*, which has something to send, in line at its leader's outbox; or strand it."""
-        leader = self._leader(lane)
+    def route(self, queue: PartitionQueue, now: float) -> None:
+        """Put *queue*, which has something to send, in line at its leader's broker; or strand it."""
+        leader = self._leader(queue)
         if leader is None:
-            lane.trouble = lane.trouble or broker_error(_LEADER_NOT_AVAILABLE, str(lane.at))
+            queue.trouble = queue.trouble or broker_error(_LEADER_NOT_AVAILABLE, str(queue.at))
             self.want_metadata()
-        if leader is None or not self._has_stamps(lane, now):
-            self._stranded.add(lane)
+        if leader is None or not self._has_producer_id(queue, now):
+            self._stranded.add(queue)
             return
-        self._stranded.discard(lane)
-        outbox = self._outboxes.get(leader)
-        if outbox is None:
-            outbox = self._outboxes[leader] = Outbox(leader, self._client, self._terms, self._depot)
-        outbox.queue(lane)
-        self._changed.add(outbox)
+        self._stranded.discard(queue)
+        broker = self._brokers.get(leader)
+        if broker is None:
+            broker = self._brokers[leader] = BrokerQueue(leader, self._client, self._options, self._depot)
+        broker.enqueue(queue)
+        self._changed.add(broker)
 
-    def is_misplaced(self, lane: Lane, node_id: int) -> bool:
-        """Whether *lane* is led by another broker than this one, or by none at the moment."""
-        return self._leader(lane) != node_id
+    def is_misplaced(self, queue: PartitionQueue, node_id: int) -> bool:
+        """Whether *queue* is led by another broker than this one, or by none at the moment."""
+        return self._leader(queue) != node_id
 
     def send(self) -> None:
-        """Let the outboxes send where something has changed."""
+        """Let the brokers send where something has changed."""
         while self._changed:
-            outbox = self._changed.pop()
-            outbox.fill()
-            if outbox.line and outbox.rest_until > time.monotonic():
-                self._sender.set_alarm(outbox, outbox.rest_until)
+            broker = self._changed.pop()
+            broker.fill()
+            if broker.line and broker.rest_until > time.monotonic():
+                self._sender.set_alarm(broker, broker.rest_until)
         self._sender.set_alarm(self._upkeep, self._upkeep.next_look)
 
     def ring(self, target: object, now: float) -> None:
         """An alarm has gone off."""
-        if isinstance(target, Outbox):
+        if isinstance(target, BrokerQueue):
             self._changed.add(target)
         elif target is self._upkeep:
             self._upkeep.look(now)
 
-    def has_room(self, outbox: Outbox) -> None:
+    def has_room(self, broker: BrokerQueue) -> None:
         """A request is no longer under way there."""
-        outbox.in_flight -= 1
-        self._changed.add(outbox)
+        broker.in_flight -= 1
+        self._changed.add(broker)
 
-    def connected(self, outbox: Outbox, failure: KafkaError | None) -> None:
+    def connected(self, broker: BrokerQueue, failure: KafkaError | None) -> None:
         """A broker has been reached, or has not."""
-        self._changed.add(outbox)
+        self._changed.add(broker)
         if failure is None:
-            outbox.failures = 0
+            broker.failures = 0
             return
-        self.unreachable(outbox, failure)
-        for lane in list(outbox.line):
-            lane.trouble = failure
+        self.unreachable(broker, failure)
+        for queue in list(broker.line):
+            queue.trouble = failure
             if not failure.retriable:
-                self._depot.give_up(lane, failure)
+                self._depot.fail_all(queue, failure)
 
-    def unreachable(self, outbox: Outbox, failure: KafkaError) -> None:
+    def unreachable(self, broker: BrokerQueue, failure: KafkaError) -> None:
         """Leave a broker alone for a while, and see whether others lead its partitions by now."""
-        log.debug("broker %d: %s", outbox.node_id, failure)
-        outbox.failures += 1
-        outbox.rest_until = time.monotonic() + self._backoff.pause(outbox.failures)
+        log.debug("broker %d: %s", broker.node_id, failure)
+        broker.failures += 1
+        broker.rest_until = time.monotonic() + self._backoff.pause(broker.failures)
         self.want_metadata()
 
     def want_metadata(self, topic: str | None = None) -> None:
         """What is known of the cluster is out of date, or lacks *topic*."""
         self._upkeep.want_metadata(time.monotonic(), topic)
 
-    def couriers(self) -> list[Courier]:
-        """Those who run errands: they end when the sender does."""
-        return [self._upkeep.courier, *(outbox.courier for outbox in self._outboxes.values())]
+    def workers(self) -> list[BlockingWorker]:
+        """Those who run tasks: they end when the sender does."""
+        return [self._upkeep.worker, *(broker.worker for broker in self._brokers.values())]
 
     def _topics(self) -> set[str]:
         """The topics in use. A broker that has just started may not know one of them for a moment: then new
         records have to wait for it, and those under way still need its leader."""
-        return {*self._appender.topics(), *(lane.topic for lane in self._depot.lanes() if not lane.idle)}
+        return {*self._appender.topics(), *(queue.topic for queue in self._depot.queues() if not queue.idle)}
 
-    def _leader(self, lane: Lane) -> int | None:
-        node = self._client.metadata.leader(lane.at)
+    def _leader(self, queue: PartitionQueue) -> int | None:
+        node = self._client.metadata.leader(queue.at)
         return None if node is None else node.id
 
-    def _has_stamps(self, lane: Lane, now: float) -> bool:
-        """Whether *lane* can stamp its parcels, or need not."""
-        sequences = lane.sequences
+    def _has_producer_id(self, queue: PartitionQueue, now: float) -> bool:
+        """Whether *queue* has a producer id for its batches, or needs none."""
+        sequences = queue.sequences
         if sequences is None or sequences.producer_id >= 0:
             return True
         if self._producer_id is not None and self._producer_id[0] == sequences.used_up:
@@ -172,9 +176,9 @@ class Router:
                 self._appender.forget(name)
             elif topic.partitions and self._appender.partition_count(name) != len(topic.partitions):
                 self._appender.know(name, len(topic.partitions))
-        for outbox in self._outboxes.values():
-            outbox.leave_misplaced()
-            self._changed.add(outbox)
+        for broker in self._brokers.values():
+            broker.drop_moved()
+            self._changed.add(broker)
         self._look_at_stranded(failure)
 
     def _identified(self, producer_id: ProducerId | None, failure: KafkaError | None) -> None:
@@ -188,11 +192,11 @@ class Router:
         if failure is not None and self._can_do_without(failure):
             log.info("no idempotence: %s", failure)
             self.idempotent = False
-            for lane in self._depot.lanes():
-                lane.without_stamps()
+            for queue in self._depot.queues():
+                queue.without_idempotence()
         elif failure is not None:
-            for lane in self._stranded:
-                self._depot.give_up(lane, failure)
+            for queue in self._stranded:
+                self._depot.fail_all(queue, failure)
         self._look_at_stranded(None)
 
     def _can_do_without(self, failure: KafkaError) -> bool:
@@ -206,6 +210,6 @@ class Router:
 
     def _look_at_stranded(self, failure: KafkaError | None) -> None:
         stranded, self._stranded = self._stranded, set()
-        for lane in stranded:
-            lane.trouble = failure or lane.trouble
-            self._depot.look(lane)
+        for queue in stranded:
+            queue.trouble = failure or queue.trouble
+            self._depot.look(queue)

@@ -1,9 +1,9 @@
-"""The thread that takes batches to the brokers.
+"""The threads of a Producer: the sender's, and those that do the waiting for it.
 
-It alone touches what is under way, which the dispatcher keeps. Others hand over to it by its inbox, with
-functions that it calls: answers come from the connections' readers, errands (connecting, writing to a
-socket, asking for metadata) are run by couriers. Between two items it rings the alarms that are due, lets
-the dispatcher send, and sleeps until the next alarm.
+The sender's alone touches what is under way, which the dispatcher keeps. Others hand over to it by its
+inbox, with functions that it calls: answers come from the connections' readers, tasks (connecting, writing
+to a socket, asking for metadata) are run by blocking workers. Between two items it rings the alarms that
+are due, lets the dispatcher send, and sleeps until the next alarm.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
-__all__ = ["Alarmed", "Sender", "Work"]
+__all__ = ["Alarmed", "BlockingWorker", "SenderThread", "Work"]
 
 log = logging.getLogger("pyklient.producer")
 
@@ -49,7 +49,7 @@ class Work(Protocol):
         """The thread ends, because of *crash* if there is one: fail what is left, give everything back."""
 
 
-class Sender:
+class SenderThread:
     """The thread, its inbox and its alarms. Times are ``time.monotonic`` seconds."""
 
     def __init__(self, name: str) -> None:
@@ -168,3 +168,45 @@ class Sender:
             if target.alarm == when:  # it has not been set anew since
                 target.alarm = _NEVER
                 work.ring(target, now)
+
+
+class BlockingWorker:
+    """A thread that runs the tasks it is given, in order. Starts with the first.
+
+    A broker that is frozen or cut off makes whoever writes to it wait until the request's time-out. The
+    sender must not: it has the other brokers to serve, and time-outs to watch.
+
+    An task is a function that reports its own failures. Whoever gives tasks sees to it that they stay
+    few: the sender never has more than ``max_in_flight_requests_per_connection`` on the way to a broker.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    def run(self, task: Callable[[], None]) -> None:
+        """Have *task* run on the worker's thread."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+        self._tasks.put(task)
+
+    def stop(self) -> None:
+        """End after the tasks given so far."""
+        self._tasks.put(None)
+
+    def join(self, timeout: float) -> bool:
+        """Wait for the end; whether it has come."""
+        if self._thread is None:
+            return True
+        self._thread.join(max(timeout, 0.0))
+        return not self._thread.is_alive()
+
+    def _work(self) -> None:
+        while (task := self._tasks.get()) is not None:
+            try:
+                task()
+            except Exception:
+                log.exception("%s: an task failed in a way that nobody foresaw", self._name)
+            del task

@@ -1,6 +1,6 @@
 """What the sender has to know to send: who leads which partition, and which producer id it may use.
 
-Asking takes time, so a courier does it. All else runs on the sender's thread.
+Asking takes time, so a worker does it. All else runs on the sender's thread.
 """
 
 import time
@@ -12,7 +12,7 @@ from pyklient.errors import KafkaError, broker_error
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
 from pyklient.net.metadata import Metadata
-from pyklient.producer.courier import Courier
+from pyklient.producer.threads import BlockingWorker
 from pyklient.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
 __all__ = ["ProducerId", "Upkeep"]
@@ -45,7 +45,7 @@ class Upkeep:
     ) -> None:
         self.alarm = float("inf")
         """When the sender lets it look again: the sender's."""
-        self.courier = Courier("pyklient-producer-upkeep")
+        self.worker = BlockingWorker("pyklient-producer-upkeep")
         self._client = client
         self._backoff = backoff
         self._timeout = timeout
@@ -86,11 +86,11 @@ class Upkeep:
             self._refreshing = True
             self._refresh_at = float("inf")
             new, self._new_topics = self._new_topics, set()
-            self.courier.run(partial(self._refresh, {*self._topics(), *new}, bool(new)))
+            self.worker.run(partial(self._refresh, {*self._topics(), *new}, bool(new)))
         if now >= self._id_at and not self._asking_id:
             self._asking_id = True
             self._id_at = float("inf")
-            self.courier.run(self._ask_producer_id)
+            self.worker.run(self._ask_producer_id)
 
     def refreshed(self, metadata: Metadata | None, now: float) -> None:
         """An attempt at the metadata has ended: when the next is due, and when it is allowed."""
@@ -113,7 +113,7 @@ class Upkeep:
         self._id_failures = 0
         self._id_at = float("inf")
 
-    # On the courier's thread:
+    # On the worker's thread:
 
     def _refresh(self, topics: set[str], allow_auto_create: bool) -> None:
         metadata: Metadata | None = None

@@ -16,9 +16,9 @@ from pyklient.errors import (
     KafkaTimeoutError,
     MessageTooLargeError,
 )
-from pyklient.producer.accumulator import Accumulator, Clocks, Limits
-from pyklient.producer.partitioner import Sticky, as_partitioner
-from pyklient.producer.record import Fields
+from pyklient.producer.accumulator import Clocks, Limits, RecordAccumulator
+from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
+from pyklient.producer.record import RecordEncoder
 from pyklient.protocol.records.kernel import Batch, Delivery
 from tests.producer.script import wait_until
 
@@ -66,12 +66,12 @@ class Border:
         self.wakes: list[float] = []
         self.is_sender = False
         self.topics = FixedTopics(**(partitions or {"clicks": 1}))
-        self.accumulator = Accumulator(
+        self.accumulator = RecordAccumulator(
             limits,
             Clocks(lambda: 1_000_000_000, lambda: self.now),
-            Fields(key_encoder, value_encoder, lambda: 1_000),
+            RecordEncoder(key_encoder, value_encoder, lambda: 1_000),
             as_partitioner(partitioner),
-            Sticky(random.Random(1)),
+            StickyPartitioner(random.Random(1)),
             self.topics,
             start=self._start,
             wake=self.wakes.append,

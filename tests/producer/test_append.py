@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from pyklient.errors import KafkaError, KafkaTimeoutError, broker_error
 from pyklient.model import RecordMetadata
-from pyklient.producer.delivery import Ledger
+from pyklient.producer.delivery import DeliveryTracker
 from pyklient.protocol.records import batch_header, iter_batches
 from pyklient.protocol.records import kernel as in_use
 from pyklient.protocol.records.kernel import Batch, Delivery
@@ -26,16 +26,16 @@ class Bench:
     ) -> None:
         self.now_ms = 1_000_000
         self.declined: list[tuple[Any, ...]] = []
-        self.ledger = Ledger(threading.Lock(), lambda: False)
+        self.tracker = DeliveryTracker(threading.Lock(), lambda: False)
         self.appender = kernel.Appender(
             self._decline,
-            self.ledger,
+            self.tracker,
             lambda: self.now_ms * 1_000_000,
             plain=plain,
             batch_size=batch_size,
             limit=limit,
         )
-        self._elsewhere = kernel.Batch(self.ledger, "elsewhere", 0, 0.0)
+        self._elsewhere = kernel.Batch(self.tracker, "elsewhere", 0, 0.0)
         self.nowhere: Delivery = kernel.Delivery(self._elsewhere, 0, 0)
 
     def open(self, partitions: int = 1, topic: str = "clicks") -> Batch:
@@ -287,7 +287,7 @@ def test_a_batch_tells_each_record_its_own_outcome(kernel: Any) -> None:
     for delivery in sent[2:4]:
         with pytest.raises(KafkaError, match="lost"):
             delivery.result(0)
-    assert bench.ledger.report() is None
+    assert bench.tracker.report() is None
 
 
 def test_what_is_left_of_a_batch_can_be_failed(kernel: Any) -> None:
@@ -333,18 +333,18 @@ def test_failures_are_unseen_until_somebody_looks(kernel: Any) -> None:
     batch.settle(4, 5, 0, -1, None)
     sent[1].exception(0)
     sent[1].exception(0)
-    report = bench.ledger.report()
+    report = bench.tracker.report()
     assert report is not None
     assert report.count == 3
     later = bench.open()
     bench.appender.send("clicks", b"x")
     later.settle(0, 1, -1, -1, KafkaError("lost later"))
     sent[2].exception(0)  # reported already, so this strikes nothing out
-    report = bench.ledger.report()
+    report = bench.tracker.report()
     assert report is not None
     assert report.count == 1
     assert "lost later" in str(report)
-    assert bench.ledger.report() is None
+    assert bench.tracker.report() is None
 
 
 def test_deliveries_are_compared_by_record(kernel: Any) -> None:

@@ -26,7 +26,7 @@ def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: Pr
     collected = threading.Event()
 
     def collect() -> None:
-        with accumulator._border, accumulator.ledger.lock:
+        with accumulator._border, accumulator.tracker.lock:
             gc.collect()
         collected.set()
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pyklient.errors import ConfigurationError
-from pyklient.producer.partitioner import Sticky, as_partitioner
+from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
 from pyklient.protocol.records.kernel import murmur2
 from tests.producer.script import TOPIC, ProduceBroker, producing
 
@@ -55,7 +55,7 @@ def test_the_partitioner_gets_the_encoded_key() -> None:
 
 
 def test_sticky_goes_elsewhere_and_everywhere() -> None:
-    sticky = Sticky(random.Random(1))
+    sticky = StickyPartitioner(random.Random(1))
     current, chosen = 0, []
     for _ in range(4_000):
         following = sticky.next(range(8), 8, current, lambda _: 0)
@@ -66,13 +66,13 @@ def test_sticky_goes_elsewhere_and_everywhere() -> None:
 
 
 def test_sticky_prefers_partitions_with_less_under_way() -> None:
-    sticky = Sticky(random.Random(1))
+    sticky = StickyPartitioner(random.Random(1))
     chosen = Counter(sticky.next(range(4), 4, 3, lambda number: 9 if number == 0 else 0) for _ in range(900))
     assert chosen[0] < chosen[1] / 2
 
 
 def test_sticky_takes_what_there_is() -> None:
-    sticky = Sticky(random.Random(1))
+    sticky = StickyPartitioner(random.Random(1))
     assert sticky.next([2], 4, 2, lambda _: 0) == 2
     assert sticky.next([1], 4, 2, lambda _: 0) == 1
     assert sticky.next([], 2, 0, lambda _: 0) == 1

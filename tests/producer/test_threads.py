@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from pyklient.producer.threads import Alarmed, Sender
+from pyklient.producer.threads import Alarmed, SenderThread
 from tests.producer.script import wait_until
 
 
@@ -50,15 +50,15 @@ def diary() -> Diary:
 
 
 @pytest.fixture
-def sender(diary: Diary) -> Iterator[Sender]:
-    sender = Sender("pyklient-producer test")
+def sender(diary: Diary) -> Iterator[SenderThread]:
+    sender = SenderThread("pyklient-producer test")
     sender.start(diary)
     yield sender
     sender.post(diary.stop)
     assert sender.join(5)
 
 
-def on_thread(sender: Sender, call: Callable[[], None]) -> None:
+def on_thread(sender: SenderThread, call: Callable[[], None]) -> None:
     """Have *call* run on the thread, and wait for it."""
     done = threading.Event()
 
@@ -70,7 +70,7 @@ def on_thread(sender: Sender, call: Callable[[], None]) -> None:
     assert done.wait(5)
 
 
-def test_items_are_called_in_order_on_the_thread(sender: Sender) -> None:
+def test_items_are_called_in_order_on_the_thread(sender: SenderThread) -> None:
     called: list[tuple[int, bool]] = []
 
     def call(number: int) -> None:
@@ -83,7 +83,7 @@ def test_items_are_called_in_order_on_the_thread(sender: Sender) -> None:
     assert not sender.is_current()
 
 
-def test_alarms_ring_when_they_are_due_and_only_as_last_set(sender: Sender, diary: Diary) -> None:
+def test_alarms_ring_when_they_are_due_and_only_as_last_set(sender: SenderThread, diary: Diary) -> None:
     early, moved, late = Bell(), Bell(), Bell()
     start = time.monotonic()
 
@@ -102,7 +102,7 @@ def test_alarms_ring_when_they_are_due_and_only_as_last_set(sender: Sender, diar
     assert early.alarm == late.alarm == float("inf")
 
 
-def test_alarms_that_were_set_anew_do_not_pile_up(sender: Sender) -> None:
+def test_alarms_that_were_set_anew_do_not_pile_up(sender: SenderThread) -> None:
     bells = [Bell() for _ in range(10)]
 
     def set_alarms() -> None:
@@ -114,7 +114,7 @@ def test_alarms_that_were_set_anew_do_not_pile_up(sender: Sender) -> None:
 
 
 def test_it_wakes_for_what_is_due_before_its_alarm_and_sleeps_on_for_the_rest(
-    sender: Sender, diary: Diary
+    sender: SenderThread, diary: Diary
 ) -> None:
     on_thread(sender, lambda: sender.set_alarm(Bell(), time.monotonic() + 3_600))
     wait_until(lambda: sender._sleeps_until > 0)
@@ -128,7 +128,7 @@ def test_it_wakes_for_what_is_due_before_its_alarm_and_sleeps_on_for_the_rest(
 def test_news_that_came_before_it_slept_are_not_slept_over(diary: Diary) -> None:
     """They came when it was awake, so nobody has woken it for them."""
     diary.news = 5
-    sender = Sender("pyklient-producer test")
+    sender = SenderThread("pyklient-producer test")
     sender.start(diary)
     wait_until(lambda: diary.news == 0)
     assert diary.steps >= 5
@@ -141,7 +141,7 @@ def test_a_crash_is_handed_to_the_work(diary: Diary, caplog: pytest.LogCaptureFi
     def fail() -> None:
         raise ZeroDivisionError
 
-    sender = Sender("pyklient-producer test")
+    sender = SenderThread("pyklient-producer test")
     assert not sender.started
     assert sender.join(0)
     sender.start(diary)
