@@ -17,6 +17,8 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
+    except KeyboardInterrupt:
+        return 130
     return run(sys.argv[1:])
 
 

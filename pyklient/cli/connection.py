@@ -6,6 +6,7 @@ environment. Passwords only from the file or the environment: a command line is 
 
 import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
+from pyklient.cli.arguments import checked, text
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 
 __all__ = ["Settings", "connection_options"]
@@ -24,6 +26,17 @@ _SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
 _FASTER = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
 """A person waits: less patience than the library has, where nothing else is said."""
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
+_NUMBER = re.compile("-?[0-9]{1,20}")
+_BYTES_STAY = "keys and values are the bytes of the line"
+_OBJECTS = {
+    "key_decoder": _BYTES_STAY,
+    "key_encoder": _BYTES_STAY,
+    "partitioner": "produce has --partition",
+    "ssl_context": "there is ssl_truststore_location, and the other ssl_ options",
+    "value_decoder": _BYTES_STAY,
+    "value_encoder": _BYTES_STAY,
+}
+"""Options that are objects of a Python program, with what there is here in their place."""
 
 
 @dataclass(frozen=True)
@@ -36,13 +49,14 @@ class Settings:
 
     @property
     def names_a_cluster(self) -> bool:
-        """Whether anything says which cluster to talk to."""
-        return self._servers() is not None
+        """Whether the command line, or the file that it names, says which cluster to talk to."""
+        return _first(self._named()) is not None
 
     @property
     def servers(self) -> str:
-        """The cluster to talk to."""
-        return self._servers() or "localhost:9092"
+        """The cluster to talk to. Raises UsageError where what names it is empty."""
+        named = self._named() | {_SERVERS_VARIABLE: os.environ.get(_SERVERS_VARIABLE)}
+        return _first(named) or "localhost:9092"
 
     def at(self, bootstrap_servers: str) -> "Settings":
         """The same for another cluster."""
@@ -67,13 +81,13 @@ class Settings:
         typed = {name: _typed(known[name], text) if name in known else text for name, text in texts.items()}
         return {name: value for name, value in _FASTER.items() if name in known} | typed | own
 
-    def _servers(self) -> str | None:
-        named = (
-            self.bootstrap_servers,
-            self.from_line.get("bootstrap_servers"),
-            self.from_file.get("bootstrap_servers"),
-        )
-        return next((servers for servers in named if servers is not None), os.environ.get(_SERVERS_VARIABLE))
+    def _named(self) -> dict[str, str | None]:
+        name = "bootstrap_servers"
+        return {
+            "-b": self.bootstrap_servers,
+            f"-X {name}": self.from_line.get(name),
+            f"{name} of the --config file": self.from_file.get(name),
+        }
 
 
 def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
@@ -83,6 +97,7 @@ def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result
         "-b",
         "--bootstrap-servers",
         metavar="HOST:PORT,…",
+        callback=checked(text),
         help=f"Some brokers of the cluster.  [{_SERVERS_VARIABLE}; else localhost:9092]",
     )
     @click.option(
@@ -92,7 +107,9 @@ def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
         help="Client options as name=value lines, dots or underscores; the place for passwords.",
     )
-    @click.option("-X", "pairs", metavar="NAME=VALUE", multiple=True, help="One client option; repeatable.")
+    @click.option(
+        "-X", "pairs", metavar="NAME=VALUE", callback=checked(text), multiple=True, help="One client option."
+    )
     @functools.wraps(command)
     def with_settings(
         *args: Any,
@@ -101,16 +118,36 @@ def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result
         pairs: tuple[str, ...],
         **rest: Any,
     ) -> _Result:
-        from_line = dict(_pair(pair, "-X") for pair in pairs)
-        _refuse_secrets(from_line)
-        from_file = _read(config_file) if config_file else {}
-        return command(*args, settings=Settings(bootstrap_servers, from_line, from_file), **rest)
+        try:
+            from_line = dict(_pair(pair, "-X") for pair in pairs)
+            _refuse_secrets(from_line)
+            from_file = _read(config_file) if config_file else {}
+            _refuse_objects(from_line | from_file)
+            return command(*args, settings=Settings(bootstrap_servers, from_line, from_file), **rest)
+        except click.UsageError as error:
+            # So that it says whose --help there is to see.
+            error.ctx = error.ctx or click.get_current_context()
+            raise
 
     return with_settings
 
 
+def _first(named: Mapping[str, str | None]) -> str | None:
+    """The first value that is given. Raises UsageError where it is empty, as a variable in quotes may be."""
+    for where, servers in named.items():
+        if servers is not None:
+            if not servers.strip(" ,"):
+                raise click.UsageError(f"{where} is empty: it takes HOST:PORT of some brokers")
+            return servers
+    return None
+
+
 def _read(path: Path) -> dict[str, str]:
-    lines: Iterable[str] = path.read_text(encoding="utf-8").splitlines()
+    try:
+        # Editors of some systems begin a file with a byte order mark.
+        lines: Iterable[str] = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError:
+        raise click.UsageError(f"{path} is not UTF-8") from None
     stripped = (line.strip() for line in lines)
     return dict(_pair(line, str(path)) for line in stripped if line and line[0] not in "#!")
 
@@ -132,12 +169,18 @@ def _refuse_secrets(given: Mapping[str, str]) -> None:
             )
 
 
+def _refuse_objects(given: Iterable[str]) -> None:
+    for name in given:
+        if name in _OBJECTS:
+            raise click.UsageError(f"{name} is made in Python and cannot be given as text; {_OBJECTS[name]}")
+
+
 def _typed(item: "Field[Any]", text: str) -> Any:
     """*text* as the option's type; text that does not fit is left for the config to refuse by name."""
     lowered = text.lower()
     if "bool" in str(item.type) and lowered in ("true", "false"):
         return lowered == "true"
-    if item.metadata["at_least"] is not None and text.lstrip("-").isdigit():
+    if item.metadata["at_least"] is not None and _NUMBER.fullmatch(text):
         return int(text)
     if item.default is not MISSING and item.default is None and lowered == "none":
         return None

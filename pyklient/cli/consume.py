@@ -1,14 +1,16 @@
 """``pyklient consume``: messages become lines of standard output, as a member of a group or for oneself."""
 
 import contextlib
+import math
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import BinaryIO, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, BinaryIO, Final
 
 import click
 
 from pyklient.admin import Admin
+from pyklient.cli.arguments import checked, separator, text, topic_name
 from pyklient.cli.connection import Settings, connection_options
 from pyklient.cli.interrupts import deferred
 from pyklient.cli.records import as_json_line
@@ -23,6 +25,7 @@ __all__ = ["consume"]
 
 _BATCH: Final = 1_000
 _LOOK: Final = 0.2
+_LONGEST_TIMEOUT: Final = 1_000_000
 _OF_MEMBERS: Final = (
     "auto_commit_interval_ms",
     "auto_offset_reset",
@@ -31,6 +34,12 @@ _OF_MEMBERS: Final = (
     "group_instance_id",
 )
 """Options that a configuration file may have for members of a group, and that mean nothing to read()."""
+
+
+def _seconds(given: float) -> float:
+    if math.isnan(given):
+        raise ValueError("nan is no number of seconds")
+    return given
 
 
 @click.command(
@@ -43,8 +52,14 @@ Examples:
   pyklient consume clicks --from-beginning -n 10 --json | jq .value
 """,
 )
-@click.argument("topics", metavar="TOPIC…", nargs=-1, required=True)
-@click.option("-g", "--group", metavar="NAME", help="Join this group: share the partitions, commit offsets.")
+@click.argument("topics", metavar="TOPIC…", callback=checked(topic_name), nargs=-1, required=True)
+@click.option(
+    "-g",
+    "--group",
+    metavar="NAME",
+    callback=checked(text),
+    help="Join this group: share the partitions, commit offsets.",
+)
 @click.option(
     "--from-beginning", is_flag=True, help="Start with the oldest message, where no offset says else."
 )
@@ -55,10 +70,13 @@ Examples:
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(0, min_open=True),
+    type=click.FloatRange(0, _LONGEST_TIMEOUT, min_open=True),
+    callback=checked(_seconds),
     help="Stop after so long without one.",
 )
-@click.option("-k", "--key-separator", metavar="TEXT", help="Print key, TEXT, value.")
+@click.option(
+    "-k", "--key-separator", metavar="TEXT", callback=checked(separator), help="Print key, TEXT, value."
+)
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per message, with everything it has.")
 @connection_options
 def consume(
@@ -68,7 +86,7 @@ def consume(
     to_end: bool,
     max_messages: int | None,
     timeout: float | None,
-    key_separator: str | None,
+    key_separator: bytes | None,
     as_json: bool,
     settings: Settings,
 ) -> None:
@@ -78,17 +96,31 @@ def consume(
     is an empty line; --json tells the two apart. With --max-messages and --timeout both, too few messages are
     a failure.
     """
-    if group is not None and to_end:
+    if to_end and (group is not None or "group_id" in settings.from_line):
         raise click.UsageError("--to-end is for reading without a group; drop one of --to-end and --group")
     if as_json and key_separator is not None:
         raise click.UsageError("--json shows keys already; drop --key-separator")
-    out = _Output(sys.stdout.buffer, _line_maker(as_json, key_separator), max_messages, timeout)
+    own: dict[str, Any] = {} if group is None else {"group_id": group}
+    if from_beginning:
+        own["auto_offset_reset"] = "earliest"
+    options = settings.options(ConsumerConfig, **own)
+    patience = _patience(timeout, ConsumerConfig.from_options(options))
+    out = _Output(sys.stdout.buffer, _line_maker(as_json, key_separator), max_messages, patience)
     if to_end:
-        _write_what_is_there(topics, settings, out)
+        _write_what_is_there(topics, options, out)
     else:
-        _follow(topics, group, from_beginning, settings, out)
+        _mention_missing(topics, settings)
+        _follow(topics, options, out)
     if max_messages is not None and timeout is not None and out.written < max_messages:
-        raise click.ClickException(f"{out.written} of {max_messages} messages, then none for {timeout:g} s")
+        ending = "and that is the end" if to_end else f"then none for {timeout:g} s"
+        raise click.ClickException(f"{out.written} of {max_messages} messages, {ending}")
+
+
+def _patience(timeout: float | None, config: ConsumerConfig) -> float | None:
+    """Seconds without a message after which to stop: as the command says, else the client's option."""
+    if timeout is None and config.consumer_timeout_ms >= 0:
+        return config.consumer_timeout_ms / 1000
+    return timeout
 
 
 class _Output:
@@ -100,7 +132,9 @@ class _Output:
         self.written = 0
         self.last: Sequence[Message] = ()
         """The batch written last."""
-        self._file, self._line, self._limit, self._timeout = file, line, limit, timeout
+        self.timeout = timeout
+        """Seconds without a message that are too many; None: there is no such thing."""
+        self._file, self._line, self._limit = file, line, limit
         self._moved = time.monotonic()
 
     @property
@@ -111,44 +145,39 @@ class _Output:
     def write(self, batch: Sequence[Message]) -> None:
         """Write *batch* and hand it to the system."""
         if batch:
-            lines = b"".join(map(self._line, batch))
             with deferred():
-                self._file.write(lines)
+                self._file.writelines(map(self._line, batch))
                 self._file.flush()
                 self.written += len(batch)
                 self.last = batch
             self._moved = time.monotonic()
 
-    def enough(self) -> bool:
-        """Whether to stop: all that were wanted, or too long none."""
-        if self.written == self._limit:
-            return True
-        return self._timeout is not None and time.monotonic() - self._moved > self._timeout
+    @property
+    def full(self) -> bool:
+        """Whether these are all that were wanted."""
+        return self.written == self._limit
+
+    @property
+    def late(self) -> bool:
+        """Whether it is too long since the last one, or since the beginning."""
+        return self.timeout is not None and time.monotonic() - self._moved > self.timeout
 
 
-def _line_maker(as_json: bool, key_separator: str | None) -> Callable[[Message], bytes]:
+def _line_maker(as_json: bool, between: bytes | None) -> Callable[[Message], bytes]:
     if as_json:
         return as_json_line
-    if key_separator is None:
+    if between is None:
         return lambda message: (message.value or b"") + b"\n"
-    separator = key_separator.encode()
-    return lambda message: (message.key or b"") + separator + (message.value or b"") + b"\n"
+    return lambda message: (message.key or b"") + between + (message.value or b"") + b"\n"
 
 
-def _follow(
-    topics: Sequence[str], group: str | None, from_beginning: bool, settings: Settings, out: _Output
-) -> None:
-    """Write what comes, in *group* or alone, until there have been enough or the command is interrupted."""
-    own = {} if group is None else {"group_id": group}
-    if from_beginning:
-        own["auto_offset_reset"] = "earliest"
-    _mention_missing(topics, settings)
-    options = settings.options(ConsumerConfig, **own)
-    commits = group is not None and options.get("enable_auto_commit", True)
+def _follow(topics: Sequence[str], options: Mapping[str, Any], out: _Output) -> None:
+    """Write what comes, in a group or alone, until there have been enough or the command is interrupted."""
+    commits = "group_id" in options and options.get("enable_auto_commit", True)
     with ConsumerConnector(**options) as connector:
         stream = connector.stream(*topics)
         try:
-            while not out.enough():
+            while not (out.full or out.late):
                 # An automatic commit counts a batch once the next one is asked for: it is written by then.
                 # Closed here: an interrupt while a forgotten generator is cleared away would be lost.
                 with contextlib.closing(stream.batches(max_records=out.room, timeout=_LOOK)) as batches:
@@ -173,12 +202,12 @@ def _mention_missing(topics: Sequence[str], settings: Settings) -> None:
         print(f"pyklient: waiting for {', '.join(missing)}, which is not there yet", file=sys.stderr)
 
 
-def _write_what_is_there(topics: Sequence[str], settings: Settings, out: _Output) -> None:
-    options = settings.options(ConsumerConfig)
-    for name in _OF_MEMBERS:
-        options.pop(name, None)
-    with read(topics=topics, **options) as messages:
+def _write_what_is_there(topics: Sequence[str], options: Mapping[str, Any], out: _Output) -> None:
+    of_reading = {name: value for name, value in options.items() if name not in _OF_MEMBERS}
+    if out.timeout is not None:
+        of_reading["consumer_timeout_ms"] = max(1, round(out.timeout * 1000))
+    with read(topics=topics, **of_reading) as messages:
         for batch in messages.batches(max_records=_BATCH):
             out.write(batch[: out.room])
-            if out.enough():
+            if out.full:
                 return

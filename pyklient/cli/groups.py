@@ -5,7 +5,9 @@ from dataclasses import asdict
 import click
 
 from pyklient.admin import Admin
+from pyklient.cli.arguments import checked, text
 from pyklient.cli.connection import Settings, connection_options
+from pyklient.cli.deletion import delete_each
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import AdminConfig
 from pyklient.model import TopicPartition
@@ -13,7 +15,13 @@ from pyklient.model import TopicPartition
 __all__ = ["groups"]
 
 
-@click.group()
+@click.group(
+    epilog="""\b
+Examples:
+  pyklient groups list
+  pyklient groups describe billing
+"""
+)
 def groups() -> None:
     """List, describe and delete consumer groups."""
 
@@ -34,7 +42,7 @@ def list_(as_json: bool, settings: Settings) -> None:
 
 
 @groups.command(epilog="Example: pyklient groups describe billing --json")
-@click.argument("group")
+@click.argument("group", callback=checked(text))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @connection_options
 def describe(group: str, as_json: bool, settings: Settings) -> None:
@@ -83,13 +91,12 @@ def describe(group: str, as_json: bool, settings: Settings) -> None:
 
 
 @groups.command(epilog="Example: pyklient groups delete billing")
-@click.argument("names", metavar="GROUP…", nargs=-1, required=True)
+@click.argument("names", metavar="GROUP…", callback=checked(text), nargs=-1, required=True)
 @connection_options
 def delete(names: tuple[str, ...], settings: Settings) -> None:
-    """Delete groups with their offsets. One that has members is refused."""
+    """Delete groups with their offsets. One that has members is refused, which does not keep the others."""
     with _admin(settings) as admin:
-        for name in names:
-            admin.delete_group(name)
+        delete_each(names, admin.delete_group)
 
 
 def _admin(settings: Settings) -> Admin:

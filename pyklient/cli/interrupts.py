@@ -1,23 +1,41 @@
-"""Ctrl-C and termination at a moment when nothing is half done."""
+"""Ctrl-C, termination and hang-up: each ends a command cleanly, at a moment when nothing is half done."""
 
 import contextlib
 import signal
 from collections.abc import Iterator
 from types import FrameType
-from typing import Final
+from typing import Final, NoReturn
 
-__all__ = ["deferred"]
+__all__ = ["deferred", "ended_by_signals"]
 
-_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+_SIGNALS: Final = (signal.SIGINT, *_ENDING)
+
+
+@contextlib.contextmanager
+def ended_by_signals() -> Iterator[None]:
+    """Let a termination and a hang-up leave the block by SystemExit, with 128 and the signal's number.
+
+    One that the caller has ignored (``nohup``) stays ignored.
+    """
+    ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Let the block finish before Ctrl-C or a termination takes effect. A second one does not wait.
+    """Let the block finish before Ctrl-C, a termination or a hang-up takes effect. A second does not wait.
 
     On the main thread only, where Python runs handlers.
     """
-    before = {number: signal.getsignal(number) for number in _SIGNALS}
+    found = {number: signal.getsignal(number) for number in _SIGNALS}
+    before = {number: handler for number, handler in found.items() if handler not in (None, signal.SIG_IGN)}
     came: list[int] = []
 
     def restore() -> None:
@@ -30,7 +48,7 @@ def deferred() -> Iterator[None]:
             signal.raise_signal(number)
         came.append(number)
 
-    for number in _SIGNALS:
+    for number in before:
         signal.signal(number, remember)
     try:
         yield
@@ -38,3 +56,7 @@ def deferred() -> Iterator[None]:
         restore()
     if came:
         signal.raise_signal(came[0])
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    raise SystemExit(128 + number)

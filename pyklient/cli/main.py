@@ -1,16 +1,15 @@
 """The ``pyklient`` command: its subcommands, its exit codes, and how it fails.
 
 Results go to standard output, everything else to standard error. An error is one sentence. Exit codes:
-0 done, 1 failed, 2 called wrongly, 130 interrupted, 141 nobody reads the output any more, 143 terminated.
+0 done, 1 failed, 2 called wrongly, 129 hung up, 130 interrupted, 141 nobody reads the output any more,
+143 terminated.
 """
 
 import logging
-import os
 import signal
 import sys
-from collections.abc import Sequence
-from types import FrameType
-from typing import Any, Final, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Final
 
 import click
 
@@ -19,9 +18,11 @@ from pyklient.cli.consume import consume
 from pyklient.cli.demo import demo
 from pyklient.cli.groups import groups
 from pyklient.cli.info import info, version
+from pyklient.cli.interrupts import ended_by_signals
 from pyklient.cli.produce import produce
+from pyklient.cli.streams import complain, reason, standard_streams
 from pyklient.cli.topics import topics
-from pyklient.errors import KafkaError
+from pyklient.errors import ConfigurationError, KafkaError
 
 __all__ = ["run"]
 
@@ -30,8 +31,6 @@ _log = logging.getLogger("pyklient.cli")
 _FAILED: Final = 1
 _CALLED_WRONGLY: Final = 2
 _INTERRUPTED: Final = 128 + signal.SIGINT
-_PIPE_CLOSED: Final = 128 + signal.SIGPIPE
-_TERMINATED: Final = 128 + signal.SIGTERM
 
 
 class _Sentence(logging.Formatter):
@@ -41,24 +40,16 @@ class _Sentence(logging.Formatter):
         return f"pyklient: {' '.join(record.getMessage().split())}"
 
 
-class _Command(click.Group):
-    """click ends the process with code 1 and no say of ours when a pipe closes; this comes before it."""
-
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            result = super().invoke(ctx)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # The interpreter flushes standard output once more on its way out.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            raise click.exceptions.Exit(_PIPE_CLOSED) from None
-        return result
-
-
 @click.group(
-    cls=_Command,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 done, 1 failed, 2 called wrongly, 130 Ctrl-C, 141 pipe closed, 143 terminated.",
+    epilog="""\b
+Examples:
+  pyklient broker                                  a broker on localhost:9092, for tests
+  echo hello | pyklient produce clicks             in another shell
+  pyklient consume clicks --to-end
+\b
+Exit codes: 0 done, 1 failed, 2 called wrongly, 129 hung up, 130 Ctrl-C, 141 pipe closed, 143 terminated.
+""",
 )
 @click.version_option(version(), prog_name="pyklient", message="%(prog)s %(version)s")
 @click.option("-v", "--verbose", count=True, help="Log to standard error; twice for more, with tracebacks.")
@@ -84,45 +75,59 @@ for command in (produce, consume, topics, groups, broker, demo, info):
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command line; its exit code. Never a traceback, unless asked for with ``-vv``."""
-    before = signal.signal(signal.SIGTERM, _terminate)
-    try:
-        return _run(arguments)
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    with standard_streams(), ended_by_signals():
+        code = _code(lambda: pyklient.main(list(arguments), prog_name="pyklient", standalone_mode=False))
+        return _code(sys.stdout.flush) or code
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _code(action: Callable[[], object]) -> int:
+    """Do it; the exit code, after the sentence that says what went wrong."""
     try:
-        code = pyklient.main(list(arguments), prog_name="pyklient", standalone_mode=False)
+        result = action()
     except click.exceptions.NoArgsIsHelpError as error:
         print(error.format_message(), file=sys.stderr)
         return _CALLED_WRONGLY
     except click.UsageError as error:
-        _complain(f"{error.format_message().rstrip('.')}; see {_path(error)} --help")
+        complain(f"{_what_is_wrong(error)}; see {_path(error)} --help")
         return _CALLED_WRONGLY
     except click.ClickException as error:
-        _complain(error.format_message())
+        complain(error.format_message())
         return error.exit_code
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else _FAILED
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
+    except ConfigurationError as error:
+        _log.debug("called wrongly", exc_info=True)
+        complain(str(error))
+        return _CALLED_WRONGLY
     except (KafkaError, OSError) as error:
         _log.debug("failed", exc_info=True)
-        _complain(str(error) or type(error).__name__)
+        complain(_sentence(error))
         return _FAILED
     except Exception as error:
         _log.debug("failed", exc_info=True)
-        _complain(f"unexpected {type(error).__name__}: {error}; run with -vv for where, and please report it")
+        complain(f"unexpected {type(error).__name__}: {error}; run with -vv for where, and please report it")
         return _FAILED
-    return code if isinstance(code, int) else 0
+    return result if isinstance(result, int) else 0
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    raise SystemExit(_TERMINATED)
+def _what_is_wrong(error: click.UsageError) -> str:
+    if isinstance(error, click.NoSuchOption) and error.option_name in ("-v", "--verbose"):
+        # The usual place elsewhere.
+        command = _path(error).removeprefix("pyklient ")
+        return f"No such option: {error.option_name}; it goes before the command: pyklient -v {command} …"
+    return error.format_message().rstrip(".")
 
 
 def _path(error: click.UsageError) -> str:
     return error.ctx.command_path if error.ctx else "pyklient"
 
 
-def _complain(sentence: str) -> None:
-    print(f"pyklient: {' '.join(sentence.split())}", file=sys.stderr)
+def _sentence(error: KafkaError | OSError) -> str:
+    """What went wrong, and with which file, where the system says so."""
+    if isinstance(error, KafkaError):
+        return str(error) or type(error).__name__
+    return f"{error.filename}: {reason(error)}" if error.filename else reason(error)

@@ -1,17 +1,29 @@
 """``pyklient produce``: lines of standard input become messages."""
 
+import contextlib
 import sys
-from collections.abc import Iterator
-from typing import BinaryIO
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import BinaryIO, Final
 
 import click
 
+from pyklient.cli.arguments import checked, separator, topic_name
 from pyklient.cli.connection import Settings, connection_options
-from pyklient.cli.records import NewRecord, from_json_line, header_of
+from pyklient.cli.delivered import Delivered
+from pyklient.cli.records import NewRecord, NotJSONError, from_json_line, header_of
+from pyklient.cli.streams import reason
 from pyklient.config import ProducerConfig
+from pyklient.errors import KafkaError
 from pyklient.producer.producer import Producer
 
 __all__ = ["produce"]
+
+_GRACE: Final = 10.0
+"""Seconds that lines under way are given once one has failed."""
+
+_OF_A_LINE: Final = 8
+"""A line may be so many times as long as the largest request: JSON may spell a byte with six characters."""
 
 
 @click.command(
@@ -23,13 +35,25 @@ Examples:
   pyklient consume old --to-end --json | pyklient produce new --json
 """,
 )
-@click.argument("topic")
+@click.argument("topic", callback=checked(topic_name))
 @click.option(
     "-f", "--file", "source", type=click.File("rb"), default="-", help="Read this, not standard input."
 )
-@click.option("-k", "--key-separator", metavar="TEXT", help="Each line is key, TEXT, value.")
 @click.option(
-    "-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="On every message; repeatable."
+    "-k",
+    "--key-separator",
+    metavar="TEXT",
+    callback=checked(separator),
+    help="Each line is key, TEXT, value.",
+)
+@click.option(
+    "-H",
+    "--header",
+    "headers",
+    metavar="NAME=VALUE",
+    multiple=True,
+    callback=checked(header_of),
+    help="On every message; repeatable.",
 )
 @click.option("-p", "--partition", type=click.IntRange(0), help="Send there, whatever the key.")
 @click.option("-z", "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]))
@@ -41,8 +65,8 @@ Examples:
 def produce(
     topic: str,
     source: BinaryIO,
-    key_separator: str | None,
-    headers: tuple[str, ...],
+    key_separator: bytes | None,
+    headers: tuple[tuple[str, bytes | None], ...],
     partition: int | None,
     compression: str | None,
     as_json: bool,
@@ -51,44 +75,91 @@ def produce(
 ) -> None:
     """Send one message per line of standard input to TOPIC.
 
-    Returns when the brokers have confirmed every message. With --json a line is an object with any of key,
-    value, headers, partition and timestamp_ms.
+    Returns when the brokers have confirmed every message. Stops at the first line that fails, and says how
+    many are stored. With --json a line is an object with any of key, value, headers, partition and
+    timestamp_ms.
     """
-    if as_json and key_separator:
+    if as_json and key_separator is not None:
         raise click.UsageError("--json records carry their own keys; drop --key-separator")
+    own = {} if compression is None else {"compression_type": compression}
+    options = settings.options(ProducerConfig, **own)
+    longest = _OF_A_LINE * ProducerConfig.from_options(options).max_request_size
     if source.isatty() and not quiet:
         print("One message per line; Ctrl-D ends.", file=sys.stderr)
-    own = {} if compression is None else {"compression_type": compression}
-    on_all = [header_of(text) for text in headers]
-    sent = 0
-    with Producer(**settings.options(ProducerConfig, **own)) as producer:
-        for record in _records(source, as_json, key_separator):
-            producer.send(
+    lines = _lines(source, longest)
+    records = _from_json(lines) if as_json else _from_text(lines, key_separator)
+    delivered = Delivered()
+    with Producer(**options) as producer:
+        problem = _send(producer, topic, records, partition, headers, delivered)
+        failed = problem is not None or delivered.error is not None
+        # Each line's outcome is looked at below.
+        with contextlib.suppress(KafkaError):
+            producer.close(_GRACE if failed else None)
+    delivered.settle()
+    if problem is not None or delivered.error is not None:
+        raise click.ClickException(delivered.summary(problem))
+    if not quiet:
+        sent = delivered.stored
+        print(f"{sent:,} {'message' if sent == 1 else 'messages'} to {topic}", file=sys.stderr)
+
+
+def _send(
+    producer: Producer,
+    topic: str,
+    records: Iterator[NewRecord],
+    partition: int | None,
+    headers: Sequence[tuple[str, bytes | None]],
+    delivered: Delivered,
+) -> str | None:
+    """Send until the end, or until a delivery is known to have failed, or a line cannot be sent: why not."""
+    try:
+        for record in records:
+            delivery = producer.send(
                 topic,
                 record.value,
                 key=record.key,
                 partition=record.partition if partition is None else partition,
                 timestamp_ms=record.timestamp_ms,
-                headers=[*(record.headers or []), *on_all],
+                headers=[*(record.headers or []), *headers],
             )
-            sent += 1
-    if not quiet:
-        print(f"{sent:,} {'message' if sent == 1 else 'messages'} to {topic}", file=sys.stderr)
+            if not delivered.add(delivery):
+                break
+    except click.ClickException as error:
+        return error.format_message()
+    except (KafkaError, OverflowError, TypeError, ValueError) as error:
+        return f"line {delivered.sent + 1}: {error}"
+    return None
 
 
-def _records(source: BinaryIO, as_json: bool, key_separator: str | None) -> Iterator[NewRecord]:
-    separator = key_separator.encode() if key_separator else None
-    for number, line in enumerate(source, 1):
-        text = line.removesuffix(b"\n")
-        if as_json:
-            try:
-                yield from_json_line(text)
-            except ValueError as error:
-                raise click.ClickException(f"line {number}: {error}") from None
-        elif separator is None:
-            yield NewRecord(text)
-        else:
-            key, found, value = text.partition(separator)
-            if not found:
-                raise click.ClickException(f"line {number} has no {key_separator!r} between key and value")
-            yield NewRecord(value, key)
+def _lines(source: BinaryIO, longest: int) -> Iterator[bytes]:
+    """Lines without their ends. Raises ClickException for one above *longest* bytes, or a file that fails."""
+    try:
+        for number, line in enumerate(iter(partial(source.readline, longest + 1), b""), 1):
+            text = line.removesuffix(b"\n")
+            if len(text) > longest:
+                raise click.ClickException(f"line {number} is longer than {longest:,} bytes")
+            yield text
+    except OSError as error:
+        raise click.ClickException(f"{source.name}: {reason(error)}") from None
+
+
+def _from_json(lines: Iterator[bytes]) -> Iterator[NewRecord]:
+    for number, line in enumerate(lines, 1):
+        try:
+            yield from_json_line(line)
+        except NotJSONError as error:
+            raise click.ClickException(f"line {number} is not JSON: {error}") from None
+        except ValueError as error:
+            raise click.ClickException(f"line {number}: {error}") from None
+
+
+def _from_text(lines: Iterator[bytes], between: bytes | None) -> Iterator[NewRecord]:
+    if between is None:
+        yield from map(NewRecord, lines)
+        return
+    for number, line in enumerate(lines, 1):
+        key, found, value = line.partition(between)
+        if not found:
+            shown = between.decode(errors="backslashreplace")
+            raise click.ClickException(f"line {number} has no {shown!r} between key and value")
+        yield NewRecord(value, key)

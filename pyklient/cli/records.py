@@ -6,15 +6,22 @@ Bytes that are UTF-8 appear as a string, others as ``{"base64": "…"}``; null i
 import base64
 import binascii
 import json
+import math
+import os
 from typing import Any, NamedTuple
 
+from pyklient.cli.arguments import text
 from pyklient.protocol.records.kernel import Message
 
-__all__ = ["NewRecord", "as_json_line", "from_json_line", "header_of"]
+__all__ = ["NewRecord", "NotJSONError", "as_json_line", "from_json_line", "header_of"]
 
 _FIELDS = frozenset(
     {"topic", "partition", "offset", "timestamp_ms", "timestamp_type", "key", "value", "headers"}
 )
+
+
+class NotJSONError(ValueError):
+    """A line is not JSON; why."""
 
 
 class NewRecord(NamedTuple):
@@ -42,12 +49,12 @@ def as_json_line(message: Message) -> bytes:
 
 
 def from_json_line(line: bytes) -> NewRecord:
-    """The record a line describes. Raises ValueError that says what is wrong with it.
+    """The record a line describes. Raises NotJSONError, or another ValueError that says what is wrong.
 
     ``topic``, ``offset`` and ``timestamp_type`` are accepted and ignored, so that the output of ``consume``
     can be produced again. A key or value that is an object, a list, a number or a bool becomes compact JSON.
     """
-    fields = json.loads(line)
+    fields = _loaded(line)
     if not isinstance(fields, dict):
         raise ValueError('a record is an object such as {"key": "a", "value": "b"}')
     unknown = sorted(set(fields) - _FIELDS)
@@ -66,10 +73,37 @@ def from_json_line(line: bytes) -> NewRecord:
     )
 
 
-def header_of(text: str) -> tuple[str, bytes | None]:
-    """A header given as ``name=value``, or ``name`` alone for a null value."""
-    name, equals, value = text.partition("=")
-    return name, value.encode() if equals else None
+def header_of(given: str) -> tuple[str, bytes | None]:
+    """A header given as ``name=value``, or ``name`` alone for a null value; its bytes are the line's.
+
+    Raises ValueError for a name that is not UTF-8.
+    """
+    name, equals, value = given.partition("=")
+    return text(name), os.fsencode(value) if equals else None
+
+
+def _loaded(line: bytes) -> Any:
+    try:
+        return json.loads(line, parse_constant=_refuse, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        raise NotJSONError(f"{error.msg} at character {error.pos + 1}") from None
+    except UnicodeDecodeError as error:
+        raise NotJSONError(f"byte {error.start + 1} is not UTF-8") from None
+    except RecursionError:
+        raise NotJSONError("it is nested too deeply") from None
+    except ValueError as error:
+        raise NotJSONError(str(error)) from None
+
+
+def _refuse(constant: str) -> Any:
+    raise ValueError(f"{constant} is no number there")
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large a number")
+    return number
 
 
 def _headers(given: Any) -> list[tuple[str, bytes | None]] | None:
@@ -80,7 +114,7 @@ def _headers(given: Any) -> list[tuple[str, bytes | None]] | None:
         isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
     ):
         raise ValueError('headers are [["name", "value"], …] or {"name": "value"}')
-    return [(name, _bytes(value)) for name, value in pairs]
+    return [(_utf8(name).decode(), _bytes(value)) for name, value in pairs]
 
 
 def _shown(data: Any) -> Any:
@@ -96,10 +130,17 @@ def _bytes(value: Any) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
-        return value.encode()
+        return _utf8(value)
     if isinstance(value, dict) and value.keys() == {"base64"}:
         try:
             return base64.b64decode(value["base64"], validate=True)
         except (TypeError, binascii.Error) as error:
             raise ValueError(f"base64 does not decode: {error}") from None
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
+    return _utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"{text[error.start]!a} alone is half a character") from None

@@ -31,8 +31,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
 
 
 def print_json(value: Any) -> None:
-    """Print *value* as one line of JSON on standard output."""
-    print(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    """Print *value* as one line of JSON on standard output: UTF-8, whatever the terminal's encoding."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
+    sys.stdout.buffer.flush()
 
 
 def _cell(value: object) -> str:

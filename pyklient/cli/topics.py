@@ -6,7 +6,9 @@ from collections.abc import Iterator
 import click
 
 from pyklient.admin import Admin
+from pyklient.cli.arguments import checked, text, topic_name
 from pyklient.cli.connection import Settings, connection_options
+from pyklient.cli.deletion import delete_each
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import AdminConfig
 from pyklient.errors import BrokerError
@@ -15,7 +17,13 @@ from pyklient.model import TopicPartition
 __all__ = ["topics"]
 
 
-@click.group()
+@click.group(
+    epilog="""\b
+Examples:
+  pyklient topics create clicks --partitions 8
+  pyklient topics describe clicks
+"""
+)
 def topics() -> None:
     """List, create, delete and describe topics."""
 
@@ -41,13 +49,18 @@ Example:
   pyklient topics create clicks --partitions 8 --replication-factor 3 --set retention.ms=86400000
 """
 )
-@click.argument("topic")
+@click.argument("topic", callback=checked(topic_name))
 @click.option("-p", "--partitions", type=int, default=1, show_default=True, help="-1: the cluster's default.")
 @click.option(
     "-r", "--replication-factor", type=int, default=1, show_default=True, help="-1: the cluster's default."
 )
 @click.option(
-    "--set", "given", metavar="NAME=VALUE", multiple=True, help="A setting of the topic; repeatable."
+    "--set",
+    "given",
+    metavar="NAME=VALUE",
+    callback=checked(text),
+    multiple=True,
+    help="A setting of the topic; repeatable.",
 )
 @click.option("--if-not-exists", is_flag=True, help="Fine if it is there already, whatever its partitions.")
 @connection_options
@@ -66,19 +79,22 @@ def create(
 
 
 @topics.command(epilog="Example: pyklient topics delete clicks views --if-exists")
-@click.argument("names", metavar="TOPIC…", nargs=-1, required=True)
+@click.argument("names", metavar="TOPIC…", callback=checked(topic_name), nargs=-1, required=True)
 @click.option("--if-exists", is_flag=True, help="Fine if there is no such topic.")
 @connection_options
 def delete(names: tuple[str, ...], if_exists: bool, settings: Settings) -> None:
-    """Delete topics with all their messages."""
+    """Delete topics with all their messages. One that cannot be deleted does not keep the others."""
     with _admin(settings) as admin:
-        for name in names:
+
+        def delete_topic(name: str) -> None:
             with _fine_if(if_exists, "UNKNOWN_TOPIC_OR_PARTITION"):
                 admin.delete_topic(name)
 
+        delete_each(names, delete_topic)
+
 
 @topics.command(epilog="Example: pyklient topics describe clicks --json")
-@click.argument("topic")
+@click.argument("topic", callback=checked(topic_name))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @connection_options
 def describe(topic: str, as_json: bool, settings: Settings) -> None:

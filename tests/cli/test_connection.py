@@ -1,5 +1,7 @@
 """Where the options of a connection come from, who wins, and that passwords never stand on a command line."""
 
+from collections.abc import Sequence
+from dataclasses import fields
 from pathlib import Path
 
 import click
@@ -49,11 +51,57 @@ def test_the_line_wins_over_the_file_and_the_file_over_the_environment(
 ) -> None:
     monkeypatch.setenv("PYKLIENT_BOOTSTRAP_SERVERS", "environment:1")
     assert _settings().servers == "environment:1"
+    assert not _settings().names_a_cluster
     file = _file(tmp_path, "bootstrap.servers=file:1\n")
     assert _settings("--config", file).servers == "file:1"
+    assert _settings("--config", file).names_a_cluster
     assert _settings("--config", file, "-X", "bootstrap.servers=pair:1").servers == "pair:1"
     assert _settings("--config", file, "-X", "bootstrap.servers=pair:1", "-b", "flag:1").servers == "flag:1"
     assert _settings("-b", "flag:1").options(AdminConfig)["bootstrap_servers"] == "flag:1"
+
+
+@pytest.mark.parametrize("where", ["-b", "-X bootstrap_servers", "bootstrap_servers of the --config file"])
+@pytest.mark.parametrize("empty", ["", " ", " , "])
+def test_a_name_that_is_empty_is_not_the_broker_of_this_machine(
+    where: str, empty: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYKLIENT_BOOTSTRAP_SERVERS", "environment:1")
+    pair = f"bootstrap_servers={empty}"
+    given = {"-b": ["-b", empty], "-X bootstrap_servers": ["-X", pair]}.get(
+        where, ["--config", _file(tmp_path, pair)]
+    )
+    with pytest.raises(click.UsageError, match=f"^{where} is empty"):
+        _settings(*given).options(AdminConfig)
+
+
+def test_an_empty_variable_is_not_the_broker_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYKLIENT_BOOTSTRAP_SERVERS", "")
+    with pytest.raises(click.UsageError, match="PYKLIENT_BOOTSTRAP_SERVERS is empty"):
+        _settings().options(AdminConfig)
+    assert _settings("-b", "flag:1").servers == "flag:1"
+
+
+_TEXTUAL = (str, str | None, bool, bool | None, str | Sequence[str])
+_OBJECTS = {
+    item.name
+    for config in (ProducerConfig, ConsumerConfig)
+    for item in fields(config)
+    if item.metadata["choices"] is None and item.metadata["at_least"] is None and item.type not in _TEXTUAL
+}
+
+
+@pytest.mark.parametrize("where", ["line", "file"])
+@pytest.mark.parametrize("name", sorted(_OBJECTS | {"key_decoder", "value_decoder"}))
+def test_an_option_that_no_text_can_be_is_refused(name: str, where: str, tmp_path: Path) -> None:
+    pair = f"{name.replace('_', '.')}=x"
+    with pytest.raises(click.UsageError, match=f"^{name} is made in Python and cannot be given as text; "):
+        _settings(*(["-X", pair] if where == "line" else ["--config", _file(tmp_path, pair)]))
+
+
+def test_what_python_takes_for_a_digit_is_no_number() -> None:
+    settings = _settings("-X", "linger_ms=²", "-X", "batch_size=--1", "-X", "retries=-1")
+    options = settings.options(ProducerConfig)
+    assert (options["linger_ms"], options["batch_size"], options["retries"]) == ("²", "--1", -1)
 
 
 def test_text_becomes_what_the_option_takes() -> None:
@@ -74,7 +122,7 @@ def test_text_becomes_what_the_option_takes() -> None:
 
 
 def test_a_file_has_comments_and_dots_and_options_of_other_clients(tmp_path: Path) -> None:
-    file = _file(tmp_path, "# ours\n! too\n\nacks = all\ngroup.id=g\nclient.id=me\n")
+    file = _file(tmp_path, "\ufeff# ours\n! too\n\nacks = all\ngroup.id=g\nclient.id=me\n")
     assert _settings("--config", file).options(AdminConfig) == {
         "bootstrap_servers": "localhost:9092",
         "client_id": "me",
@@ -115,6 +163,13 @@ def test_a_password_comes_from_the_environment_or_the_file(
     )
     monkeypatch.setenv("PYKLIENT_SASL_PASSWORD", "hunter2")
     assert _settings().options(AdminConfig)["sasl_password"] == "hunter2"
+
+
+def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "client.properties"
+    path.write_bytes(b"client.id=\xff\n")
+    with pytest.raises(click.UsageError, match=r"client\.properties is not UTF-8"):
+        _settings("--config", str(path))
 
 
 def test_a_line_of_the_file_that_is_no_pair_is_not_repeated(tmp_path: Path) -> None:

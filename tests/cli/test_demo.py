@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from pyklient.admin import PartitionLag
+from pyklient.broker import Broker
 from pyklient.cli.demo.flights import Flights
 from pyklient.cli.demo.job import Outcome
 from pyklient.cli.demo.tally import Seen, Tally, fingerprint, merge
@@ -124,8 +125,8 @@ def test_the_job_does_not_hold_where_anything_is_missing_or_wrong() -> None:
     assert not _outcome(sent, _tally((b"UA", b"1"), (b"AA", b"2"), (b"ZZ", b"3"))).holds
 
 
-def test_the_demo_counts_every_flight_on_the_cluster_it_is_given(pyklient: Pyklient) -> None:
-    done = pyklient("demo", "--flights", "20000")
+def test_the_demo_counts_every_flight_on_the_cluster_it_is_given(pyklient: Pyklient, broker: Broker) -> None:
+    done = pyklient("demo", "--flights", "20000", "-b", broker.bootstrap_servers)
     assert done.code == 0, done.err
     assert "20,000 in, 20,000 out, 0 lost" in done.text
     assert "lag 0" in done.text
@@ -136,7 +137,8 @@ def test_the_demo_counts_every_flight_on_the_cluster_it_is_given(pyklient: Pykli
 def test_the_demo_brings_its_own_broker_and_speaks_json(
     pyklient: Pyklient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("PYKLIENT_BOOTSTRAP_SERVERS")
+    # A cluster that a shell is set up for is not one to put flights on.
+    monkeypatch.setenv("PYKLIENT_BOOTSTRAP_SERVERS", "127.0.0.1:1")
     done = pyklient("demo", "--flights", "5000", "--json")
     result = json.loads(done.out)
     assert done.code == 0

@@ -44,10 +44,10 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 128 + signal.SIGINT), (signal.SIGTERM, 128 + signal.SIGTERM)]
+    "sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name
 )
 def test_a_signal_ends_a_group_member_cleanly_with_its_offsets_committed(
-    sent: signal.Signals, code: int, new_name: NewName, environment: dict[str, str]
+    sent: signal.Signals, new_name: NewName, environment: dict[str, str]
 ) -> None:
     topic, group = new_name(), new_name()
     _fill(topic, 3, environment)
@@ -60,7 +60,7 @@ def test_a_signal_ends_a_group_member_cleanly_with_its_offsets_committed(
         assert [process.stdout.readline() for _ in range(3)] == [b"0\n", b"1\n", b"2\n"]
         process.send_signal(sent)
         assert process.stderr.read().strip() == b""
-        assert process.wait(timeout=15) == code
+        assert process.wait(timeout=15) == 128 + sent
     described = subprocess.run(
         [*_PYKLIENT, "groups", "describe", group],
         env=environment,
@@ -70,6 +70,23 @@ def test_a_signal_ends_a_group_member_cleanly_with_its_offsets_committed(
     )
     assert b"Empty" in described.stdout
     assert b"lag 0" in described.stdout
+
+
+def test_a_hang_up_that_the_caller_ignores_ends_nothing(
+    new_name: NewName, environment: dict[str, str]
+) -> None:
+    topic = new_name()
+    _fill(topic, 1, environment)
+    arguments = ["nohup", *_PYKLIENT, "consume", topic, "--from-beginning", "-n", "2"]
+    with subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
+    ) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"0\n"
+        process.send_signal(signal.SIGHUP)
+        _fill(topic, 1, environment)
+        assert process.stdout.readline() == b"0\n"
+        assert process.wait(timeout=15) == 0
 
 
 def test_a_broker_says_where_it_listens_keeps_its_data_and_ends_with_ctrl_c(tmp_path: Path) -> None:

@@ -58,7 +58,12 @@ def test_headers_may_be_an_object() -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        (b"not json", "Expecting value"),
+        (b"not json", "Expecting value at character 1"),
+        (b'{"value": NaN}', "NaN is no number there"),
+        (b'{"value": 1e999}', "1e999 is too large a number"),
+        (b'{"value": "\\ud800"}', "alone is half a character"),
+        (b'{"headers": {"\\ud800": null}}', "alone is half a character"),
+        (b"[" * 100_000, "nested too deeply"),
         (b"[1]", "a record is an object"),
         (b'{"valeu": 1}', "unknown field 'valeu'"),
         (b'{"partition": "1"}', "partition is a whole number"),
@@ -67,7 +72,7 @@ def test_headers_may_be_an_object() -> None:
         (b'{"headers": 3}', "headers are"),
         (b'{"value": {"base64": "***"}}', "base64 does not decode"),
         (b'{"value": {"base64": 3}}', "base64 does not decode"),
-        (b'"\xff"', "invalid start byte"),
+        (b'"\xff"', "byte 2 is not UTF-8"),
     ],
 )
 def test_a_line_that_is_no_record_says_why(line: bytes, complaint: str) -> None:
@@ -79,3 +84,6 @@ def test_a_header_on_the_line_is_name_and_value_or_a_name_with_null() -> None:
     assert header_of("trace=1=2") == ("trace", b"1=2")
     assert header_of("trace=") == ("trace", b"")
     assert header_of("trace") == ("trace", None)
+    assert header_of("trace=\udcff") == ("trace", b"\xff")
+    with pytest.raises(ValueError, match="is not UTF-8"):
+        header_of("\udcff=1")

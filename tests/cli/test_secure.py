@@ -46,5 +46,5 @@ def test_a_wrong_password_is_a_sentence_that_does_not_repeat_it(
 
 def test_a_missing_password_says_what_is_missing(pyklient: Pyklient, config: str) -> None:
     done = pyklient("topics", "list", "--config", config)
-    assert done.code == 1
+    assert done.code == 2
     assert "needs sasl_username and sasl_password" in done.err

@@ -34,7 +34,8 @@ def demo(limit: int | None, keep: bool, as_json: bool, settings: Settings) -> No
 
     One message a flight, keyed by carrier, eight partitions, zstd. A group of two reads while they are
     produced; a third member joins half-way. Runs on a broker inside this process, or with -b on a cluster of
-    yours. Fails (exit code 1) where a message was lost or changed, or the group has something left to read.
+    yours; PYKLIENT_BOOTSTRAP_SERVERS does not count. Fails (exit code 1) where a message was lost or changed,
+    or the group has something left to read.
     """
     console = Console(stderr=as_json)
     flights = Flights(limit)

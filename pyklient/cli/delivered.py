@@ -1,0 +1,86 @@
+"""What has become of the lines of an input that are sent one after the other."""
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Final
+
+from pyklient.errors import KafkaError, KafkaTimeoutError
+from pyklient.protocol.records.kernel import Delivery
+
+__all__ = ["Delivered"]
+
+_KEPT: Final = 100_000
+_SHOWN: Final = 8
+
+
+class Delivered:
+    """Counts lines by their outcome. A Delivery is kept until it is known, and so many are kept at most."""
+
+    def __init__(self) -> None:
+        self.stored = 0
+        """Lines that the brokers have confirmed."""
+        self.error: KafkaError | None = None
+        """What the first line that failed has failed of."""
+        self._unconfirmed: list[int] = []
+        self._waiting: deque[Delivery] = deque()
+
+    @property
+    def sent(self) -> int:
+        """How many lines there have been."""
+        return self.stored + len(self._unconfirmed) + len(self._waiting)
+
+    def add(self, delivery: Delivery) -> bool:
+        """Take the Delivery of the next line; whether none has failed, as far as is known."""
+        waiting = self._waiting
+        waiting.append(delivery)
+        while waiting and (waiting[0].done() or len(waiting) > _KEPT):
+            self._count(waiting[0], None)
+        return self.error is None
+
+    def settle(self) -> None:
+        """Count all of them. One whose outcome is still not known has failed."""
+        while self._waiting:
+            self._count(self._waiting[0], 0)
+
+    def summary(self, problem: str | None = None) -> str:
+        """What went wrong, *problem* or else the first failure; what is stored, and which lines are not."""
+        lines = {0: "no line is", 1: "1 line is"}.get(self.stored, f"{self.stored:,} lines are")
+        parts = [problem] if problem else []
+        if self.error is not None:
+            parts.append(f"line {self._unconfirmed[0]}: {self.error}")
+        missing = f", not confirmed: {_ranges(self._unconfirmed)}" if self._unconfirmed else ""
+        return "; ".join([*parts, f"{lines} stored{missing}"])
+
+    def _count(self, delivery: Delivery, timeout: float | None) -> None:
+        try:
+            error = delivery.exception(timeout)
+        except KafkaTimeoutError as unknown:
+            error = unknown
+        number = self.stored + len(self._unconfirmed) + 1
+        self._waiting.popleft()
+        if error is None:
+            self.stored += 1
+        else:
+            self._unconfirmed.append(number)
+            self.error = self.error or error
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """``1, 3-5`` of ascending *numbers*; many are cut short."""
+    found = list(islice(_runs(numbers), _SHOWN + 1))
+    shown = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found[:_SHOWN])
+    return f"{shown} and more" if len(found) > _SHOWN else shown
+
+
+def _runs(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:
+    first = last = 0
+    for number in numbers:
+        if first and number == last + 1:
+            last = number
+            continue
+        if first:
+            yield first, last
+        first = last = number
+    if first:
+        yield first, last

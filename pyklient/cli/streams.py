@@ -1,0 +1,121 @@
+"""The standard streams: there where the caller closed them, waiting where it made them non-blocking, and
+failing in words.
+
+The number of a closed one is taken, before a socket gets it, by a file that cannot be read or written.
+"""
+
+import contextlib
+import errno
+import io
+import os
+import select
+import signal
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final, TextIO
+
+import click
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer, WriteableBuffer
+
+__all__ = ["complain", "reason", "standard_streams"]
+
+_PIPE_CLOSED: Final = 128 + signal.SIGPIPE
+_BUFFER: Final = 65_536
+
+
+@contextlib.contextmanager
+def standard_streams() -> Iterator[None]:
+    """Replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` in the block, unless somebody else has.
+
+    Reading and writing then raise ClickException with a sentence, or, where nobody reads the output any more,
+    click's Exit with code 141; what is said on standard error and cannot be written is dropped.
+    """
+    before = sys.stdin, sys.stdout, sys.stderr
+    if sys.stdin is sys.__stdin__:
+        # The wrong way round, so that its use fails.
+        read = io.BufferedReader(_Input(_descriptor(sys.stdin, os.O_WRONLY), "rb", closefd=False))
+        sys.stdin = io.TextIOWrapper(read, **_manner(sys.stdin))
+    if sys.stdout is sys.__stdout__:
+        raw = _Output(_descriptor(sys.stdout, os.O_RDONLY), "wb", closefd=False)
+        written = io.BufferedWriter(raw, _BUFFER)
+        sys.stdout = io.TextIOWrapper(written, **_manner(sys.stdout), line_buffering=raw.isatty())
+    if sys.stderr is sys.__stderr__:
+        said = io.BufferedWriter(_Errors(_descriptor(sys.stderr, os.O_WRONLY), "wb", closefd=False))
+        sys.stderr = io.TextIOWrapper(said, **_manner(sys.stderr), line_buffering=True)
+    try:
+        yield
+    finally:
+        sys.stdin, sys.stdout, sys.stderr = before
+
+
+def complain(sentence: str) -> None:
+    """Say *sentence* on standard error, in one line."""
+    print(f"pyklient: {' '.join(sentence.split())}", file=sys.stderr)
+
+
+def reason(error: OSError) -> str:
+    """What the system says, without its number and the file."""
+    return error.strerror or str(error) or type(error).__name__
+
+
+class _Input(io.FileIO):
+    def readinto(self, buffer: "WriteableBuffer", /) -> int:
+        try:
+            # None: nothing yet, from a file that does not block. A reader would take it for the end.
+            while (count := super().readinto(buffer)) is None:
+                select.select([self], [], [])
+        except OSError as error:
+            raise click.ClickException(_failure("standard input", error)) from None
+        return count
+
+
+class _Output(io.FileIO):
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return _write(self, data)
+        except OSError as error:
+            _to_nowhere(self)
+            if isinstance(error, BrokenPipeError):
+                raise click.exceptions.Exit(_PIPE_CLOSED) from None
+            raise click.ClickException(_failure("standard output", error)) from None
+
+
+class _Errors(io.FileIO):
+    def write(self, data: "ReadableBuffer", /) -> int:
+        try:
+            return _write(self, data)
+        except OSError:
+            _to_nowhere(self)
+            return memoryview(data).nbytes
+
+
+def _write(file: io.FileIO, data: "ReadableBuffer") -> int:
+    while (count := io.FileIO.write(file, data)) is None:
+        select.select([], [file], [])
+    return count
+
+
+def _to_nowhere(file: io.FileIO) -> None:
+    """What is left in buffers is flushed once more on the way out."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, file.fileno())
+    os.close(nowhere)
+
+
+def _failure(stream: str, error: OSError) -> str:
+    return f"{stream} is closed" if error.errno == errno.EBADF else f"{stream}: {reason(error)}"
+
+
+def _descriptor(stream: TextIO | None, flags: int) -> int:
+    """That of *stream*; where Python found none, the lowest that is free, which is that one."""
+    return os.open(os.devnull, flags) if stream is None else stream.fileno()
+
+
+def _manner(stream: TextIO | None) -> dict[str, Any]:
+    if stream is None:
+        return {"encoding": "utf-8", "errors": "backslashreplace"}
+    # What the terminal's encoding does not have is shown all the same.
+    errors = "backslashreplace" if stream.errors == "strict" else stream.errors
+    return {"encoding": stream.encoding, "errors": errors}

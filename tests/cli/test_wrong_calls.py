@@ -1,0 +1,108 @@
+"""How commands fail: one sentence on standard error, and an exit code that says whose fault it was."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Pyklient
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["produce"], "Missing argument 'TOPIC'; see pyklient produce --help"),
+        (["consume"], "Missing argument 'TOPIC…'"),
+        (["no-such"], "No such command 'no-such'"),
+        (["consume", "t", "-n", "0"], "Invalid value for '-n'"),
+        (["consume", "t", "--timeout", "nan"], "nan is no number of seconds"),
+        (["consume", "t", "-g", "g", "--to-end"], "drop one of --to-end and --group"),
+        (["consume", "t", "-X", "group.id=g", "--to-end"], "drop one of --to-end and --group"),
+        (["consume", "t", "-g", ""], "group_id is empty"),
+        (["produce", "t", "-X", "nothing"], "-X: every option is name=value"),
+        (["produce", "t", "-k", ""], "the separator is empty"),
+        (["produce", "t", "-H", "\udcff=1"], "is not UTF-8"),
+        (["produce", "t", "-X", "client.idd=1"], "did you mean 'client_id'"),
+        (["topics", "create", "t", "--set", "nothing"], "a setting is name=value"),
+        (["topics", "list", "-X", "sasl.password=hunter2"], "does not belong on a command line"),
+        (["topics", "list", "-X", "ssl.context=x"], "there is ssl_truststore_location"),
+        (["topics", "list", "-b", "server:port"], "is not host:port"),
+        (
+            ["topics", "list", "-b", ""],
+            "-b is empty: it takes HOST:PORT of some brokers; see pyklient topics list",
+        ),
+        (["groups", "describe", "\udcff"], "is not UTF-8"),
+    ],
+)
+def test_a_wrong_call_is_one_sentence_and_code_two(
+    pyklient: Pyklient, arguments: list[str], complaint: str
+) -> None:
+    done = pyklient(*arguments)
+    assert done.code == 2
+    assert done.out == b""
+    assert complaint in done.err
+    assert done.err.startswith("pyklient: ")
+    assert done.err.count("\n") == 1
+    assert "hunter2" not in done.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["produce"], ["consume"], ["topics", "create"], ["topics", "delete", "t"], ["topics", "describe"]],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("name", ["", "a/b", "a b", "é", "\udcff", ".", "..", "a\n"], ids=ascii)
+def test_a_name_that_no_topic_can_have_is_refused_before_anything_is_sent(
+    pyklient: Pyklient, command: list[str], name: str
+) -> None:
+    done = pyklient(*command, name, "-b", "127.0.0.1:1")
+    assert done.code == 2
+    assert "Invalid value for 'TOPIC" in done.err
+    assert ("the name is empty" if not name else f"no topic is called {name!a}") in done.err
+    assert done.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (
+            ["topics", "list", "-v"],
+            "No such option: -v; it goes before the command: pyklient -v topics list …",
+        ),
+        (["consume", "t", "-vv"], "No such option: -v; it goes before the command: pyklient -v consume …"),
+        (["groups", "--verbose", "list"], "it goes before the command: pyklient -v groups …"),
+    ],
+)
+def test_an_option_of_all_commands_after_one_of_them_is_shown_its_place(
+    pyklient: Pyklient, arguments: list[str], hint: str
+) -> None:
+    done = pyklient(*arguments)
+    assert (done.code, done.err.count("\n")) == (2, 1)
+    assert hint in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["topics", "list", "-b", "nowhere"], "nowhere"),
+        (["topics", "list", "-b", "127.0.0.1:1", "-X", "default_api_timeout_ms=300"], "127.0.0.1:1"),
+        (["consume", "no-such-topic", "--to-end"], "UNKNOWN_TOPIC_OR_PARTITION"),
+        (["groups", "describe", "no-such-group"], "GROUP_ID_NOT_FOUND"),
+    ],
+)
+def test_a_failure_is_one_sentence_and_code_one(
+    pyklient: Pyklient, arguments: list[str], complaint: str
+) -> None:
+    done = pyklient(*arguments, *(["-X", "default_api_timeout_ms=300"] if "nowhere" in arguments else []))
+    assert done.code == 1
+    assert done.out == b""
+    assert complaint in done.err
+    assert done.err.startswith("pyklient: ")
+    assert done.err.count("\n") == 1
+
+
+def test_what_the_system_refuses_is_said_with_the_file_and_without_numbers(
+    pyklient: Pyklient, tmp_path: Path
+) -> None:
+    (tmp_path / "file").touch()
+    done = pyklient("broker", "--port", "0", "--data-dir", str(tmp_path / "file" / "data"))
+    assert (done.code, done.err) == (1, f"pyklient: {tmp_path / 'file' / 'data'}: Not a directory\n")
