@@ -23,6 +23,7 @@ from functools import partial
 from itertools import chain
 from typing import Any, NamedTuple, NoReturn
 
+from pyklient import arguments
 from pyklient.consumer.claim import Claim, Failure, Item, Piece
 from pyklient.consumer.loop import Loop, Ownership
 from pyklient.errors import (
@@ -150,9 +151,9 @@ class KafkaStream:
         After *timeout* seconds without a message the list is empty. A whole list is in hand until the next
         one is asked for, which any thread may do that has this iterator to itself.
         """
-        if max_records < 1:
-            raise ValueError(f"max_records={max_records} must be at least 1")
-        return Loop(self._ownership, partial(self._batch, max_records, timeout), moves=True)
+        most = arguments.whole(max_records, "max_records", low=1)
+        patience = arguments.seconds(timeout, "timeout")
+        return Loop(self._ownership, partial(self._batch, most, patience), moves=True)
 
     def commit_offsets(self) -> None:
         """Commit what this stream has handed out, the message in hand included.
