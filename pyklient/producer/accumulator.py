@@ -4,14 +4,15 @@ A plain ``send`` never comes here, it is the kernel's Appender alone. What that 
 an encoder, a topic nobody knows yet, a batch that is full, memory that is used up, and every mistake, which
 gets its error here.
 
-Locks: ``_border`` is held by those who begin batches or wait for memory, and by whoever counts batches; the
+Locks: ``_border`` is held by those who begin batches or queue for memory, and by whoever counts batches; the
 kernel's lock (see ``_append_py``) orders single appends, and is taken under it. Nobody holds either while
-waiting for anything but memory.
+waiting. Both are reentrant, and each step leaves things in order: a signal's handler or a finalizer may send
+in the middle of a ``send``, and Ctrl-C may end it anywhere.
 """
 
 import operator
 import threading
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Iterable
 from copy import copy
 from typing import Any, NamedTuple, Protocol
@@ -84,7 +85,7 @@ class RecordAccumulator:
         wake: Callable[[float], None],
         is_own_thread: Callable[[], bool],
     ) -> None:
-        self.tracker = DeliveryTracker(threading.Lock(), is_own_thread)
+        self.tracker = DeliveryTracker(threading.RLock(), is_own_thread)
         self.appender = Appender(
             self.append_slowly,
             self.tracker,
@@ -94,7 +95,8 @@ class RecordAccumulator:
             limit=limits.buffer_memory,
         )
         self.begun: deque[Batch] = deque()
-        """Batches that the sender has not seen yet, in the order in which they were begun."""
+        """Batches that the sender has not seen yet, in the order in which they were begun. Ctrl-C may have
+        left one of them empty."""
         self.filled: deque[Batch] = deque()
         """Batches that are due while their partition has no newer one."""
         self._limits = limits
@@ -106,13 +108,11 @@ class RecordAccumulator:
         self._start_sender: Callable[[], None] | None = start
         self._is_own_thread = is_own_thread
         self._topics = topics
-        # Taken itself, not through the condition: entering that is Python code, which Ctrl-C may interrupt
-        # when the lock has just been taken.
-        self._border = threading.Lock()
-        self._freed = threading.Condition(self._border)
-        self._waiting: deque[object] = deque()
-        self._unfinished: dict[Batch, None] = {}
-        self._depth: Counter[tuple[str, int]] = Counter()
+        self._border = threading.RLock()
+        # Those who wait for memory, in the order in which they came.
+        self._waiting: deque[threading.Lock] = deque()
+        # By partition, in the order in which they were begun.
+        self._unfinished: dict[tuple[str, int], dict[Batch, None]] = {}
         self._credit = 0
         self._refusal: KafkaError | None = None
 
@@ -141,25 +141,24 @@ class RecordAccumulator:
             if record.headers:
                 self._topics.refuse_headers()
             number = self._partition(topic, record, partition, count, deadline)
-            with self._border:
-                self.raise_refusal()
-                delivery = self._place(topic, number, record, on_delivery, deadline)
+            delivery = self._place(topic, number, record, on_delivery, deadline)
             if delivery is not None:
                 return delivery
 
     def mark(self) -> list[Batch]:
-        """Close the batches under construction. The batches that hold everything sent so far, without those
-        that are done."""
+        """Close the batches under construction, which makes them due. The batches that hold everything sent
+        so far, without those that are done."""
         batches = self.unfinished()
         for batch in batches:
             if not batch.closed:
                 self.appender.take(batch)
+            self.filled.append(batch)
         return batches
 
     def unfinished(self) -> list[Batch]:
         """The batches that are not done."""
         with self._border:
-            return list(self._unfinished)
+            return [batch for batches in self._unfinished.values() for batch in batches]
 
     def shrunk(self, batch: Batch, saved: int) -> None:
         """*batch* takes *saved* bytes less than before: it has been compressed."""
@@ -175,10 +174,11 @@ class RecordAccumulator:
         """*batch* is done. Runs its callbacks with its memory at their disposal, so that a callback can send
         a record again without waiting; then that memory is free for all."""
         with self._border:
-            self._unfinished.pop(batch, None)
-            self._depth[batch.topic, batch.partition] -= 1
-            if not self._depth[batch.topic, batch.partition]:
-                del self._depth[batch.topic, batch.partition]
+            place = batch.topic, batch.partition
+            batches = self._unfinished.get(place, {})
+            batches.pop(batch, None)
+            if not batches:
+                self._unfinished.pop(place, None)
         self._credit = batch.charged
         for delivery, callback in callbacks:
             run(delivery, callback)
@@ -191,7 +191,7 @@ class RecordAccumulator:
             if self._refusal is None:
                 self._refusal = error
             self.appender.shut()
-            self._freed.notify_all()
+            self._ring()
 
     def abandon(self, error: KafkaError) -> None:
         """In the child of a fork: as ``refuse``, without locks that a thread of the parent may hold."""
@@ -256,41 +256,58 @@ class RecordAccumulator:
         on_delivery: Callable[[Delivery], object] | None,
         deadline: float,
     ) -> Delivery | None:
-        """With the border held: append, after a wait for memory if need be. None where the topic's partitions
-        have changed meanwhile. Raises BufferFullError."""
+        """Append, after a wait for memory if need be. None where the topic's partitions have changed
+        meanwhile. Raises BufferFullError."""
         memory = self._limits.buffer_memory
-        if self._is_own_thread():
-            delivery = self._append(topic, number, record, on_delivery, memory + self._credit)
-            if delivery is None and self.appender.partition_count(topic):
-                raise self._full(topic, "a send inside on_delivery does not wait")
-            return delivery
-        if not self._waiting and self._has_room(record, memory):
-            return self._append(topic, number, record, on_delivery, memory)
-        ticket = object()
+        with self._border:
+            self.raise_refusal()
+            if self._is_own_thread():
+                delivery = self._append(topic, number, record, on_delivery, memory + self._credit)
+                if delivery is None and self.appender.partition_count(topic):
+                    raise self._full(topic, "a send inside on_delivery does not wait")
+                return delivery
+            if not self._waiting:
+                self.appender.limit = memory  # also where Ctrl-C has kept the last one who waited from that
+                if self._has_room(record, memory):
+                    return self._append(topic, number, record, on_delivery, memory)
+        # Rung when it is released. No Condition: Ctrl-C at the wrong moment of its wait leaves the border
+        # locked, or unlocks it twice.
+        bell = threading.Lock()
         try:
-            self._waiting.append(ticket)
-            self.appender.limit = 0
-            self._hurry()
-            while self._waiting[0] is not ticket or not self._has_room(record, memory):
+            with self._border:
+                self._waiting.append(bell)
+                self.appender.limit = 0
+                self._hurry()
+            while True:
+                bell.acquire(blocking=False)
+                with self._border:
+                    self.raise_refusal()
+                    if self._waiting[0] is bell and self._has_room(record, memory):
+                        return self._append(topic, number, record, on_delivery, memory)
                 remaining = deadline - self._clocks.monotonic()
                 if remaining <= 0:
                     raise self._full(
                         topic, f"nothing was freed within max_block_ms={self._limits.max_block * 1000:.0f}"
                     )
-                self._freed.wait(min(remaining, threading.TIMEOUT_MAX))
-                self.raise_refusal()
-            return self._append(topic, number, record, on_delivery, memory)
+                bell.acquire(timeout=min(remaining, threading.TIMEOUT_MAX))
         finally:
-            if ticket in self._waiting:
-                self._waiting.remove(ticket)
-            if self._waiting:
-                self._freed.notify_all()
-            else:
-                self.appender.limit = memory
+            if bell in self._waiting:
+                self._waiting.remove(bell)
+            with self._border:
+                if self._waiting:
+                    self._ring()
+                else:
+                    self.appender.limit = memory
+
+    def _ring(self) -> None:
+        """With the border held: memory may be free for those who wait."""
+        for bell in list(self._waiting):
+            if bell.locked():
+                bell.release()
 
     def _hurry(self) -> None:
         """With the border held: memory is short, so no batch lingers any longer."""
-        for batch in self._unfinished:
+        for batch in self.unfinished():
             if not batch.closed:
                 self.appender.take(batch)
                 self.filled.append(batch)
@@ -322,32 +339,29 @@ class RecordAccumulator:
                 self._wake(self._clocks.monotonic())
                 return delivery
         now = self._clocks.monotonic()
-        batch: Batch | None = None
         try:
-            batch = appender.open(topic, chosen, now)
+            batch = appender.open(topic, chosen, now, self._begun)
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
-        finally:
-            # However this ends: others may append to it by now.
-            self._begin(batch or appender.current(topic, chosen), now, follows=full is not None)
+            if batch is not None and batch.size >= self._limits.batch_size:
+                appender.take(batch)
+            due = full is not None or batch is None or batch.closed
+            self._wake(now if due else now + self._limits.linger)
+        except BaseException:
+            self._wake(now)  # Ctrl-C: others may append to it by now
+            raise
         return delivery
 
-    def _begin(self, batch: Batch | None, now: float, *, follows: bool) -> None:
-        """With the border held: *batch* is there, and the sender's business; it *follows* another."""
-        if batch is None or batch in self._unfinished:
-            return
-        self._unfinished[batch] = None
-        self._depth[batch.topic, batch.partition] += 1
+    def _begun(self, batch: Batch) -> None:
+        """With the border held: there will be records in *batch*, and the sender is to see to them."""
         self.begun.append(batch)
-        if batch.size >= self._limits.batch_size:
-            self.appender.take(batch)
-        self._wake(now if batch.closed or follows else now + self._limits.linger)
+        self._unfinished.setdefault((batch.topic, batch.partition), {})[batch] = None
 
     def _stick_elsewhere(self, topic: str, current: int) -> int:
         number = self._sticky.next(
             self._topics.available(topic),
             self.appender.partition_count(topic),
             current,
-            lambda partition: self._depth[topic, partition],
+            lambda partition: len(self._unfinished.get((topic, partition), ())),
         )
         self.appender.stick(topic, number)
         return self.appender.sticky(topic)
@@ -359,7 +373,7 @@ class RecordAccumulator:
         self.appender.release(amount)
         if self._waiting:
             with self._border:
-                self._freed.notify_all()
+                self._ring()
 
     def _full(self, topic: str, why: str) -> BufferFullError:
         return BufferFullError(

@@ -38,19 +38,26 @@ class DeliveryTracker:
                 f"{batch.topic}-{batch.partition}: waiting for a delivery inside on_delivery would never "
                 "end, because the thread that runs it is the one that delivers"
             )
+        # Not an Event: that has a lock of its own, taken in Python code. Ctrl-C in the middle of that leaves
+        # it locked, and whoever sets the event, the sender, would wait for ever.
+        waiter = threading.Lock()
+        waiter.acquire()
         with self.lock:
             if batch.done:
                 return True
-            event: threading.Event | None = batch.event
-            if event is None:
-                event = batch.event = threading.Event()
-        return event.wait(None if timeout is None else max(timeout, 0.0))
+            batch.waiters.append(waiter.release)
+        if waiter.acquire(timeout=-1 if timeout is None else min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
+            return True
+        with self.lock:
+            if waiter.release in batch.waiters:
+                batch.waiters.remove(waiter.release)
+            return batch.done
 
     def abandon(self, error: KafkaError) -> None:
         """In the child of a fork: nothing is delivered here, so waiting raises *error*; a lock that a thread
         of the parent holds is never released here, so this takes a new one."""
         self._gone = error
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
 
     def unseen(self, batch: Batch, change: int, error: KafkaError) -> None:
         """With the lock held: *change* more failures of *batch* that nobody has seen, or fewer. What has

@@ -108,10 +108,8 @@ class Dispatcher:
         self._client.close()
 
     def flush(self) -> None:
-        """Batches have been closed by ``mark``: see to all queues."""
+        """Batches have been closed by ``mark``: see to them."""
         self._take_new_batches()
-        for queue in self._queues.values():
-            self.look(queue)
 
     def close(self, deadline: float) -> None:
         """Deliver what there is until *deadline*, and end."""

@@ -34,6 +34,7 @@ class TopicMetadata:
         self._backoff = backoff
         self._ask = ask
         self._reached: set[int] = set()
+        self._available: dict[str, tuple[TopicInfo, list[int]]] = {}
         self._produce_version: int | None = None
 
     def wait(self, topic: str, deadline: float) -> int:
@@ -74,7 +75,13 @@ class TopicMetadata:
     def available(self, topic: str) -> list[int]:
         """The partitions of *topic* that have a leader."""
         info = self._client.metadata.topics.get(topic)
-        return [] if info is None else [number for number, one in info.partitions.items() if one.leader >= 0]
+        if info is None:
+            return []
+        seen, numbers = self._available.get(topic, (None, []))
+        if seen is not info:  # asked for with every batch, and different only with other metadata
+            numbers = [number for number, one in info.partitions.items() if one.leader >= 0]
+            self._available[topic] = info, numbers
+        return numbers
 
     def refuse_headers(self) -> None:
         """Raises UnsupportedVersionError where the brokers, by the one that answered, have no headers."""

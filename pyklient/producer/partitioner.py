@@ -57,9 +57,15 @@ class StickyPartitioner:
 
     def next(self, available: Sequence[int], count: int, current: int, waiting: Callable[[int], int]) -> int:
         """Another partition than *current*: one of those *available*, that is with a leader, or of all
-        *count* where none is. *waiting* tells how many batches a partition has under way."""
-        candidates = [number for number in available or range(count) if number != current]
-        if not candidates:
-            return available[0] if available else current
-        first, second = self._dice.choice(candidates), self._dice.choice(candidates)
-        return min(first, second, key=waiting)
+        *count* where none is. *waiting* tells how many batches a partition has under way. The price does not
+        depend on how many partitions there are."""
+        candidates = available or range(count)
+        if len(candidates) == 1:
+            return candidates[0]
+        return min(self._draw(candidates, current), self._draw(candidates, current), key=waiting)
+
+    def _draw(self, candidates: Sequence[int], current: int) -> int:
+        """One of two candidates or more, but not *current*."""
+        while (number := self._dice.choice(candidates)) == current:
+            pass
+        return number

@@ -95,10 +95,11 @@ class SenderThread:
         at once on the thread itself, and where it has ended."""
         if not self.started or self.is_current():
             return True
-        caught_up = threading.Event()
-        self.post(caught_up.set)
+        caught_up = threading.Lock()  # not an Event: see DeliveryTracker.wait
+        caught_up.acquire()
+        self.post(caught_up.release)
         deadline = _NEVER if timeout is None else time.monotonic() + timeout
-        while not caught_up.wait(max(0.0, min(deadline - time.monotonic(), _SIGN_OF_LIFE))):
+        while not caught_up.acquire(timeout=max(0.0, min(deadline - time.monotonic(), _SIGN_OF_LIFE))):
             if not self._thread.is_alive():
                 return True
             if time.monotonic() >= deadline:
@@ -108,7 +109,6 @@ class SenderThread:
     def wake(self, due: float) -> None:
         """There is something to do at *due*; from any thread. Costs nothing while it is awake then anyway."""
         if due < self._sleeps_until:
-            self._sleeps_until = -_NEVER
             self._inbox.put(None)
 
     def set_alarm(self, target: Alarmed, when: float) -> None:

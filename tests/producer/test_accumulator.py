@@ -292,7 +292,7 @@ def test_all_memory_comes_back() -> None:
         border.finish(batch)
     assert border.accumulator.appender.used == 0
     assert border.accumulator.unfinished() == []
-    assert not border.accumulator._depth
+    assert not border.accumulator._unfinished
 
 
 def test_a_callback_may_send_its_record_again_where_memory_is_full() -> None:

@@ -22,11 +22,17 @@ class Bench:
     """An Appender with a clock that stands still and a note of what it declined."""
 
     def __init__(
-        self, kernel: Any, *, plain: bool = True, batch_size: int = 10_000, limit: int = PLENTY
+        self,
+        kernel: Any,
+        *,
+        plain: bool = True,
+        batch_size: int = 10_000,
+        limit: int = PLENTY,
+        own_thread: bool = False,
     ) -> None:
         self.now_ms = 1_000_000
         self.declined: list[tuple[Any, ...]] = []
-        self.tracker = DeliveryTracker(threading.Lock(), lambda: False)
+        self.tracker = DeliveryTracker(threading.RLock(), lambda: own_thread)
         self.appender = kernel.Appender(
             self._decline,
             self.tracker,
@@ -301,6 +307,18 @@ def test_what_is_left_of_a_batch_can_be_failed(kernel: Any) -> None:
     bench.appender.send("clicks", b"x")
     untouched.settle_rest(KafkaError("lost"))
     assert untouched.done
+
+
+def test_a_wait_that_has_failed_has_seen_no_outcome(kernel: Any) -> None:
+    bench = Bench(kernel, own_thread=True)
+    batch = bench.open()
+    delivery = bench.appender.send("clicks", b"x")
+    with pytest.raises(KafkaError, match="inside on_delivery"):
+        delivery.result(10)
+    batch.settle(0, 1, -1, -1, KafkaError("lost"))
+    report = bench.tracker.report()
+    assert report is not None
+    assert report.count == 1
 
 
 def test_waiting_ends_with_the_outcome_or_the_time(kernel: Any) -> None:

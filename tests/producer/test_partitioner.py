@@ -71,6 +71,10 @@ def test_sticky_prefers_partitions_with_less_under_way() -> None:
     assert chosen[0] < chosen[1] / 2
 
 
+def test_sticky_takes_no_longer_for_more_partitions() -> None:
+    assert StickyPartitioner(random.Random(1)).next(range(1 << 60), 1 << 60, 0, lambda _: 0) > 0
+
+
 def test_sticky_takes_what_there_is() -> None:
     sticky = StickyPartitioner(random.Random(1))
     assert sticky.next([2], 4, 2, lambda _: 0) == 2

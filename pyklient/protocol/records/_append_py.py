@@ -13,6 +13,7 @@ The seam is narrow on purpose. A twin needs these three classes, and of them onl
 
 Each of these calls is atomic. Here a lock makes it so, made by the accumulator and passed in with the
 clocks (this package knows neither threads nor time); a compiled twin holds the GIL and leaves it alone.
+The lock is reentrant: a signal's handler or a finalizer may send in the middle of a ``send``.
 """
 
 from collections.abc import Callable, Sequence
@@ -343,25 +344,33 @@ class Appender(Register):
         any_size: bool = False,
     ) -> Delivery | None:
         """With the lock held: one record, or None. *any_size*: into an empty batch, however large it is."""
-        batch = known.batches[number]
-        if batch is None:
-            return None
-        size, index = batch._filled
-        delta = timestamp_ms - batch.base_timestamp if index else 0
-        record = _encode(delta, index, key, value, headers)
-        cost = len(record) if on_delivery is None else len(record) + LISTENER_COST
-        grown = size + len(record)
-        if self._taken - self._freed + cost > limit or (grown > known.batch_size and (index or not any_size)):
-            return None
-        if timestamp_ms > batch.max_timestamp or not index:
-            batch.max_timestamp = timestamp_ms
-            if not index:
-                batch.base_timestamp = timestamp_ms
-        batch.records[size:] = record
-        batch._filled = (grown, index + 1)
-        batch.charged += cost
-        self._taken += cost
-        delivery = Delivery(batch, index, timestamp_ms)
-        if on_delivery is not None:
-            batch._listeners.append((delivery, on_delivery))
-        return delivery
+        while (batch := known.batches[number]) is not None:
+            filled = batch._filled
+            size, index = filled
+            delta = timestamp_ms - batch.base_timestamp if index else 0
+            record = _encode(delta, index, key, value, headers)
+            cost = len(record) if on_delivery is None else len(record) + LISTENER_COST
+            grown = (size + len(record), index + 1)
+            if self._taken - self._freed + cost > limit or (
+                grown[0] > known.batch_size and (index or not any_size)
+            ):
+                return None
+            delivery = Delivery(batch, index, timestamp_ms)
+            listener = None if on_delivery is None else (delivery, on_delivery)
+            end = slice(size, None)
+            if batch._filled is not filled or known.batches[number] is not batch:
+                continue  # a signal's handler, or a finalizer, has sent in this very thread meanwhile
+            # From here to the new size nothing is called, nor made that the garbage collector tracks: so
+            # neither of them can run.
+            if timestamp_ms > batch.max_timestamp or not index:
+                batch.max_timestamp = timestamp_ms
+                if not index:
+                    batch.base_timestamp = timestamp_ms
+            batch.records[end] = record
+            batch._filled = grown
+            batch.charged += cost
+            self._taken += cost
+            if listener is not None:
+                batch._listeners.append(listener)
+            return delivery
+        return None

@@ -73,8 +73,8 @@ class Settlement:
 
     def __init__(self, desk: Desk, created: float) -> None:
         self.created = created
-        self.event: Any = None
-        """Set when it is done, where somebody waits: the desk's."""
+        self.waiters: list[Callable[[], object]] = []
+        """Called when it is done, where somebody waits: the desk's."""
         self.page = 0
         """Where the desk has written its failures down."""
         self._desk = desk
@@ -97,10 +97,10 @@ class Settlement:
             self.done = True
             listeners, self._listeners = self._listeners, []
             self._count_unseen(listeners)
-            event = self.event
+            waiters, self.waiters = self.waiters, []
         self.records = bytearray()
-        if event is not None:
-            event.set()
+        for wake in waiters:
+            wake()
         return listeners
 
     def settle_rest(self, error: KafkaError) -> list[Listener]:
@@ -205,12 +205,18 @@ class Settlement:
             if self.done:
                 return True
             self._watched.update(indexes)
-        if self._desk.wait(self, timeout):
-            return True
+        try:
+            return self._desk.wait(self, timeout) or not self._look_away(indexes)
+        except BaseException:
+            self._look_away(indexes)
+            raise
+
+    def _look_away(self, indexes: range) -> bool:
+        """Nobody waits for these records any more; whether that is before it is done."""
         with self._desk.lock:
             if not self.done:
                 self._watched.difference_update(indexes)
-            return self.done
+            return not self.done
 
     def see(self, first: int, stop: int) -> None:
         """Somebody has looked at the outcome of these records of a batch that is done."""

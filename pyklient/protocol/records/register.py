@@ -102,19 +102,33 @@ class Register:
         batch: Batch | None = known.batches[partition]
         return batch
 
-    def open(self, topic: str, partition: int, created: float) -> "Batch | None":
+    def open(
+        self,
+        topic: str,
+        partition: int,
+        created: float,
+        announce: "Callable[[Batch], object] | None" = None,
+    ) -> "Batch | None":
         """Close the batch under construction and begin another, which is charged for. None where the topic
-        has no such partition (any more)."""
+        has no such partition (any more), or a handler of a signal has just begun one there.
+
+        *announce* hears of the batch before any record can get into it: were Ctrl-C to come in between, it
+        would be an empty batch that somebody looks after, not records that nobody does.
+        """
         with self._lock:
             known = self._known.get(topic)
             if known is None or partition >= known.count:
                 return None
             before = known.batches[partition]
+            batch = self._new_batch(self._desk, topic, partition, created)
+            if announce is not None:
+                announce(batch)
+            self._freed -= BATCH_COST  # after that: too little charged mends itself, see release
+            if known.batches[partition] is not before:
+                return None
             if before is not None:
                 before.closed = True
-            batch = self._new_batch(self._desk, topic, partition, created)
             known.batches[partition] = batch
-            self._freed -= BATCH_COST
             return batch
 
     def take(self, batch: "Batch") -> None:

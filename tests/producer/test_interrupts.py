@@ -1,0 +1,108 @@
+"""Ctrl-C, signal handlers and finalizers: code that runs between any two steps of a thread that sends."""
+
+import signal
+import sys
+from collections.abc import Callable
+from functools import partial
+from itertools import count
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from pyklient.producer.producer import Producer
+from pyklient.protocol.records.kernel import Delivery
+from tests.producer.script import TOPIC, ProduceBroker, producing
+
+
+class Interruption:
+    """A profile function: Ctrl-C at the *step*-th moment at which Python looks for one, which is when it
+    enters a function of its own or comes back from one in C. Not in this file."""
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        if event in ("call", "c_return") and frame.f_code.co_filename != __file__:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+
+def interrupt(step: int, call: Callable[[], object]) -> bool:
+    """Have Ctrl-C come in the middle of *call*. Whether that has so many steps."""
+    interruption = Interruption(step)
+    before = sys.getprofile()
+    sys.setprofile(interruption)
+    try:
+        call()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        sys.setprofile(before)
+    return interruption.left <= 0
+
+
+def send_and_wait(producer: Producer) -> None:
+    producer.send(TOPIC, b"interrupted").result(10)
+
+
+def send_and_flush(producer: Producer) -> None:
+    producer.send(TOPIC, b"interrupted")
+    producer.flush(10)
+
+
+def send_what_fills_a_batch(producer: Producer) -> None:
+    producer.send(TOPIC, bytes(2_000))
+
+
+def send_more_than_fits(producer: Producer) -> None:
+    for _ in range(2):
+        producer.send(TOPIC, bytes(2_000))
+
+
+@pytest.mark.parametrize(
+    "interruptible", [send_and_wait, send_and_flush, send_what_fills_a_batch, send_more_than_fits]
+)
+def test_a_producer_goes_on_after_ctrl_c_at_any_step(
+    broker: ProduceBroker, interruptible: Callable[[Producer], None]
+) -> None:
+    limits = {"batch_size": 1_000, "buffer_memory": 5_000, "max_block_ms": 5_000}
+    with producing(broker, linger_ms=1, **limits) as producer:
+        producer.send(TOPIC, b"first").result(10)
+        for step in count(1):
+            was_interrupted = interrupt(step, partial(interruptible, producer))
+            after = producer.send(TOPIC, b"%d" % step)
+            assert after.exception(5) is None, f"interrupted at step {step}"
+            producer.flush(5)
+            assert producer._accumulator.unfinished() == []
+            if not was_interrupted:
+                break
+    assert step > 10
+    told = [value for value in broker.stored[0] if value and value.isdigit()]
+    assert told == [b"%d" % number for number in range(1, step + 1)]
+
+
+def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_send(broker: ProduceBroker) -> None:
+    """Signals come at random moments, and in a handler that is under way too."""
+    by_handler: list[Delivery] = []
+    with producing(broker, linger_ms=1, batch_size=300) as producer:
+        producer.send(TOPIC, b"first").result(10)
+
+        def send(number: int, frame: FrameType | None) -> None:
+            by_handler.append(producer.send(TOPIC, b"from the handler"))
+
+        before = signal.signal(signal.SIGALRM, send)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+        try:
+            sent = [producer.send(TOPIC, b"%d" % number) for number in range(5_000)]
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        producer.flush(10)
+        stored = broker.stored[0]
+        assert len(stored) == 1 + len(sent) + len(by_handler)
+        assert [stored[delivery.result(0).offset] for delivery in sent] == [
+            b"%d" % number for number in range(5_000)
+        ]
+        assert {stored[delivery.result(0).offset] for delivery in by_handler} == {b"from the handler"}
