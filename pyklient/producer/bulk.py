@@ -21,12 +21,14 @@ _Run = tuple[Batch, int, int]
 
 
 class BulkDelivery:
-    """What becomes of the records of one ``send_many``. Light: it knows runs, not records."""
+    """What becomes of the records of one ``send_many`` or ``send_arrow``. Light: it knows runs only."""
 
     def __init__(self) -> None:
         self.count = 0
         """How many records they are."""
         self._runs: list[_Run] = []
+        # Of each partition the last run, by its place: records may alternate between partitions.
+        self._last: dict[int, int] = {}
 
     def __repr__(self) -> str:
         state = "done" if self.done() else "under way"
@@ -89,11 +91,13 @@ class BulkDelivery:
     def add(self, batch: Batch, first: int, stop: int) -> None:
         """More records, in the order in which they were sent."""
         self.count += stop - first
-        if self._runs:
-            last, start, end = self._runs[-1]
+        place = self._last.get(batch.partition)
+        if place is not None:
+            last, start, end = self._runs[place]
             if last is batch and end == first:
-                self._runs[-1] = (batch, start, stop)
+                self._runs[place] = (batch, start, stop)
                 return
+        self._last[batch.partition] = len(self._runs)
         self._runs.append((batch, first, stop))
 
 

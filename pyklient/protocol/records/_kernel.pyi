@@ -2,6 +2,8 @@
 from pyklient.protocol.records._append_py import Appender as Appender
 from pyklient.protocol.records._append_py import Batch as Batch
 from pyklient.protocol.records._append_py import Delivery as Delivery
+from pyklient.protocol.records._columns_append_py import ArrowRows as ArrowRows
+from pyklient.protocol.records._columns_append_py import append_rows as append_rows
 from pyklient.protocol.records._columns_py import ColumnFilling as ColumnFilling
 from pyklient.protocol.records._columns_py import decode_columns as decode_columns
 from pyklient.protocol.records._kernel_py import Message as Message

@@ -1,6 +1,6 @@
 # cython: language_level=3
-"""The record loops, compiled: the twin of ``_kernel_py``, ``_columns_py`` and ``_append_py``, and no different to
-the eye.
+"""The record loops, compiled: the twin of ``_kernel_py``, ``_columns_py``, ``_append_py`` and
+``_columns_append_py``, and no different to the eye.
 
 Bytes come in through the buffer protocol and are read with a cursor that knows where they end. Objects
 that a loop makes millions of have no Python code of their own, and numbers in them are plain C.
@@ -11,8 +11,9 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.list cimport PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_INCREF
+from cpython.ref cimport Py_INCREF, Py_XDECREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
@@ -52,6 +53,7 @@ from time import time_ns
 
 from pyklient.errors import CorruptRecordError
 from pyklient.protocol.records import columns, reader
+from pyklient.protocol.records.column_layout import AT_ONCE
 from pyklient.protocol.records.columns import ArrowColumns, ByteColumn, HeaderColumn, readable, too_large
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns
 from pyklient.protocol.records.outcomes import Settlement
@@ -60,10 +62,12 @@ from pyklient.protocol.records.register import BATCH_COST, LISTENER_COST, Regist
 
 __all__ = [
     "Appender",
+    "ArrowRows",
     "Batch",
     "ColumnFilling",
     "Delivery",
     "Message",
+    "append_rows",
     "control_type",
     "decode",
     "decode_columns",
@@ -92,6 +96,7 @@ cdef extern from "Python.h":
 cdef Py_ssize_t _LISTENER_COST = LISTENER_COST
 cdef Py_ssize_t _MOST_IN_A_COLUMN = INT32_MAX
 cdef Py_ssize_t _BATCH_HEADER = BATCH_SIZE
+cdef Py_ssize_t _AT_ONCE = AT_ONCE
 
 
 include "_message.pxi"
@@ -100,6 +105,7 @@ include "_encode.pxi"
 include "_append.pxi"
 include "_memory.pxi"
 include "_columns.pxi"
+include "_columns_append.pxi"
 
 _LOOPS = reader.Loops(parse_records, parse_messages, make_messages)
 decode = partial(reader.decode, _LOOPS)

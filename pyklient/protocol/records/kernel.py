@@ -14,11 +14,13 @@ from pyklient.protocol.records.outcomes import Nobody
 
 __all__ = [
     "Appender",
+    "ArrowRows",
     "Batch",
     "Chunk",
     "ColumnFilling",
     "Delivery",
     "Message",
+    "append_rows",
     "control_type",
     "decode",
     "decode_columns",
@@ -59,6 +61,7 @@ name: Final = "python" if not_compiled else "compiled"
 
 if TYPE_CHECKING or not_compiled:
     from pyklient.protocol.records._append_py import Appender, Batch, Delivery
+    from pyklient.protocol.records._columns_append_py import ArrowRows, append_rows
     from pyklient.protocol.records._columns_py import ColumnFilling, decode_columns
     from pyklient.protocol.records._kernel_py import (
         Message,
@@ -73,6 +76,7 @@ else:
     # not by an import statement: the import linter knows no module of this name
     _compiled = importlib.import_module(_COMPILED)
     Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
+    ArrowRows, append_rows = _compiled.ArrowRows, _compiled.append_rows
     Message = _compiled.Message
     control_type, decode = _compiled.control_type, _compiled.decode
     ColumnFilling, decode_columns = _compiled.ColumnFilling, _compiled.decode_columns

@@ -9,7 +9,7 @@ from pyklient.protocol.records import kernel as in_use
 __all__ = ["COMPILED", "KERNELS", "PYTHON", "outcome_of"]
 
 _MODULES: Final = {
-    "python": ("_kernel_py", "_append_py", "_columns_py"),
+    "python": ("_kernel_py", "_append_py", "_columns_py", "_columns_append_py"),
     "compiled": ("_kernel",),
 }
 

@@ -1,0 +1,214 @@
+"""Arrow data on its way into batches: which columns a record is made of, and their buffers for the kernel."""
+
+import importlib
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Final
+
+from pyklient.errors import ConfigurationError
+from pyklient.producer.bulk import BulkDelivery
+from pyklient.protocol.records.column_layout import Cells, HeaderLists, Numbers
+from pyklient.protocol.records.kernel import Appender, ArrowRows, Delivery, append_rows
+
+__all__ = ["send_arrow"]
+
+_AT_ONCE: Final = 1 << 16
+"""Rows that the kernel looks at together: bounds what it keeps beside the data, and what a cast takes."""
+
+_BYTES: Final = "binary or string, also large, as a view, of fixed size or as a dictionary"
+_ALLOWED: Final = {
+    "value": _BYTES,
+    "key": _BYTES,
+    "partition": "an integer; null where the producer is to choose",
+    "timestamp": "a timestamp, or an integer: milliseconds since 1970; null for now",
+    "headers": "list<struct<key: string, value: binary>>",
+}
+
+
+def send_arrow(
+    appender: Appender, send: Callable[..., Delivery], topic: str, data: Any, partition: int | None
+) -> BulkDelivery:
+    """See Producer.send_arrow. *send* is the producer's."""
+    pyarrow = _pyarrow()
+    schema, batches = _opened(pyarrow, data)
+    reader = _Reader(pyarrow, schema, partition)
+    bulk = BulkDelivery()
+    try:
+        for batch in batches:
+            for begin in range(0, batch.num_rows, _AT_ONCE):
+                _send_rows(bulk, appender, send, topic, reader.rows(batch.slice(begin, _AT_ONCE)))
+    except BaseException as error:
+        error.add_note(f"{bulk.count:,} records of this send_arrow were sent before")
+        raise
+    return bulk
+
+
+def _send_rows(
+    bulk: BulkDelivery, appender: Appender, send: Callable[..., Delivery], topic: str, rows: ArrowRows
+) -> None:
+    done = 0
+    while done < rows.count:
+        taken, runs = append_rows(appender, topic, rows, done)
+        if not taken:
+            value, key, partition, timestamp_ms, headers = rows.row(done)
+            batch, index = send(topic, value, key, partition, timestamp_ms, headers).place
+            taken, runs = 1, [(batch, index, index + 1)]
+        for run in runs:
+            bulk.add(*run)
+        done += taken
+
+
+def _pyarrow() -> Any:
+    try:
+        return importlib.import_module("pyarrow")
+    except ModuleNotFoundError as error:
+        raise ModuleNotFoundError(
+            "send_arrow needs pyarrow: pip install 'pyklient[arrow]'", name="pyarrow"
+        ) from error
+
+
+def _opened(pyarrow: Any, data: Any) -> tuple[Any, Iterable[Any]]:
+    """The schema of *data*, and its record batches."""
+    if isinstance(data, pyarrow.Table):
+        return data.schema, data.to_batches()
+    try:
+        if isinstance(data, pyarrow.RecordBatch) or (
+            hasattr(data, "__arrow_c_array__") and not hasattr(data, "__arrow_c_stream__")
+        ):
+            batch = pyarrow.record_batch(data)
+            return batch.schema, [batch]
+        if isinstance(data, pyarrow.RecordBatchReader):
+            return data.schema, data
+        if hasattr(data, "__arrow_c_stream__"):
+            stream = pyarrow.RecordBatchReader.from_stream(data)
+            return stream.schema, stream
+    except (pyarrow.ArrowException, TypeError) as error:
+        raise TypeError(f"{type(data).__name__} gives Arrow data that is no table: {error}") from error
+    raise TypeError(
+        "send_arrow takes a pyarrow Table, RecordBatch or RecordBatchReader, or what has __arrow_c_stream__ "
+        f"or __arrow_c_array__, not {type(data).__name__}"
+    )
+
+
+class _Reader:
+    """Turns record batches of one schema into the kernel's rows. Raises ConfigurationError and TypeError for
+    columns that records do not have."""
+
+    def __init__(self, pyarrow: Any, schema: Any, partition: Any) -> None:
+        self._pyarrow = pyarrow
+        self._partition: int | None = None
+        for name, kind in zip(schema.names, schema.types, strict=True):
+            if name not in _ALLOWED:
+                raise ConfigurationError(
+                    f"column {name!r} ({kind}) is none that a record has, which are {', '.join(_ALLOWED)}: "
+                    "drop or rename it"
+                )
+            if schema.names.count(name) > 1:
+                raise ConfigurationError(f"there are {schema.names.count(name)} columns {name!r}")
+            if not self._suits(name, kind):
+                raise TypeError(f"column {name!r} is {kind}; it must be {_ALLOWED[name]}")
+        if "value" not in schema.names:
+            raise ConfigurationError(f"there is no column 'value' ({_BYTES})")
+        if partition is not None:
+            if "partition" in schema.names:
+                raise ConfigurationError("partition is given both as a column and as an argument")
+            try:
+                self._partition = operator.index(partition)
+            except TypeError:
+                raise TypeError(f"partition must be a whole number, not {partition!r}") from None
+
+    def rows(self, batch: Any) -> ArrowRows:
+        """The rows of a record batch that has some. Raises ValueError for what does not fit a record."""
+        columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+        key, numbers, times = columns.get("key"), columns.get("partition"), columns.get("timestamp")
+        lists = columns.get("headers")
+        return ArrowRows(
+            self._cells(columns["value"]),
+            None if key is None else self._cells(key),
+            self._partition if numbers is None else self._numbers("partition", numbers),
+            None if times is None else self._numbers("timestamp", times),
+            None if lists is None or self._pyarrow.types.is_null(lists.type) else self._lists(lists),
+        )
+
+    def _suits(self, name: str, kind: Any) -> bool:
+        types = self._pyarrow.types
+        if types.is_null(kind):
+            return True
+        if name in ("value", "key"):
+            return self._is_bytes(kind)
+        if name == "headers":
+            return self._is_headers(kind)
+        return bool(types.is_integer(kind) or (name == "timestamp" and types.is_timestamp(kind)))
+
+    def _is_bytes(self, kind: Any) -> bool:
+        types = self._pyarrow.types
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return self._is_text(kind) or any(
+            is_one(kind)
+            for is_one in (
+                types.is_binary,
+                types.is_large_binary,
+                types.is_binary_view,
+                types.is_fixed_size_binary,
+            )
+        )
+
+    def _is_text(self, kind: Any) -> bool:
+        types = self._pyarrow.types
+        kind = kind.value_type if types.is_dictionary(kind) else kind
+        return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+    def _is_headers(self, kind: Any) -> bool:
+        types = self._pyarrow.types
+        if not (types.is_list(kind) or types.is_large_list(kind)) or not types.is_struct(kind.value_type):
+            return False
+        fields = {field.name: field.type for field in kind.value_type}
+        return (
+            len(kind.value_type) == 2
+            and fields.keys() == {"key", "value"}
+            and self._is_text(fields["key"])
+            and self._is_bytes(fields["value"])
+        )
+
+    def _cells(self, array: Any) -> Cells:
+        types = self._pyarrow.types
+        wide = types.is_large_binary(array.type) or types.is_large_string(array.type)
+        if not wide and not types.is_binary(array.type) and not types.is_string(array.type):
+            array, wide = self._cast(array), True
+        _, offsets, data = array.buffers()
+        return Cells(len(array), array.offset, _validity(array), offsets or b"", data or b"", wide)
+
+    def _cast(self, array: Any) -> Any:
+        try:
+            return array.cast(self._pyarrow.large_binary())
+        except self._pyarrow.ArrowNotImplementedError as error:
+            raise TypeError(f"this pyarrow does not turn {array.type} into binary: {error}") from error
+
+    def _numbers(self, name: str, array: Any) -> Numbers:
+        pyarrow, kind = self._pyarrow, array.type
+        try:
+            if pyarrow.types.is_timestamp(kind):
+                # finer ones are cut off
+                array = array.cast(pyarrow.timestamp("ms", kind.tz), safe=kind.unit == "s")
+            else:
+                array = array.cast(pyarrow.int64())
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(f"column {name!r}: {error}") from error
+        return Numbers(len(array), array.offset, _validity(array), array.buffers()[1] or b"")
+
+    def _lists(self, array: Any) -> HeaderLists:
+        first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+        pairs = array.values.slice(first, last - first)
+        names, values = (self._cells(one) for one in self._fields(pairs))
+        wide = self._pyarrow.types.is_large_list(array.type)
+        offsets = array.buffers()[1] or b""
+        return HeaderLists(len(array), array.offset, _validity(array), offsets, names, values, first, wide)
+
+    def _fields(self, pairs: Any) -> Iterator[Any]:
+        fields = pairs.flatten()  # null where the pair itself is null
+        for name in ("key", "value"):
+            yield fields[pairs.type.get_field_index(name)]
+
+
+def _validity(array: Any) -> Any:
+    return array.buffers()[0] if array.null_count else None
