@@ -145,8 +145,9 @@ class _Output:
     def write(self, batch: Sequence[Message]) -> None:
         """Write *batch* and hand it to the system."""
         if batch:
+            lines = b"".join(map(self._line, batch))
             with deferred():
-                self._file.writelines(map(self._line, batch))
+                self._file.write(lines)
                 self._file.flush()
                 self.written += len(batch)
                 self.last = batch

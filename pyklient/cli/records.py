@@ -91,18 +91,21 @@ def _loaded(line: bytes) -> Any:
         raise NotJSONError(f"byte {error.start + 1} is not UTF-8") from None
     except RecursionError:
         raise NotJSONError("it is nested too deeply") from None
-    except ValueError as error:
-        raise NotJSONError(str(error)) from None
+    except NotJSONError:
+        raise
+    except ValueError:
+        # Python's own bound, against numbers that take for ever to read.
+        raise NotJSONError("a number has too many digits") from None
 
 
 def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is no number there")
+    raise NotJSONError(f"{constant} is no number there")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise ValueError(f"{text} is too large a number")
+        raise NotJSONError(f"{text} is too large a number")
     return number
 
 

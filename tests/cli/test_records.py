@@ -63,6 +63,7 @@ def test_headers_may_be_an_object() -> None:
         (b'{"value": 1e999}', "1e999 is too large a number"),
         (b'{"value": "\\ud800"}', "alone is half a character"),
         (b'{"headers": {"\\ud800": null}}', "alone is half a character"),
+        (b'{"value": %s}' % (b"9" * 5_000), "a number has too many digits"),
         (b"[" * 100_000, "nested too deeply"),
         (b"[1]", "a record is an object"),
         (b'{"valeu": 1}', "unknown field 'valeu'"),

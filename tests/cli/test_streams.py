@@ -1,8 +1,11 @@
 """Standard streams that are closed, full, or do not block: sentences and exit codes, and nothing lost."""
 
+import array
+import fcntl
 import os
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Iterator
 
@@ -88,14 +91,23 @@ def test_lines_that_come_in_pieces_from_a_pipe_that_does_not_block_stay_whole(
     os.set_blocking(end, False)
     arguments = [sys.executable, "-m", "pyklient", "produce", topic, "-q"]
     with subprocess.Popen(arguments, stdin=end, env=environment) as process:
-        os.close(end)
-        # The command is reading by the time that the others are written, which is what matters here.
         for piece in (b"one ", b"line\ntwo ", b"lines\n"):
             os.write(ours, piece)
-            time.sleep(0.4)
+            while _unread(end) and process.poll() is None:
+                time.sleep(0.05)
+            # It has read the piece, and sees that there is no more yet.
+            time.sleep(0.05)
         os.close(ours)
         assert process.wait(timeout=30) == 0
+    os.close(end)
     assert _shell(f"$PYKLIENT consume {topic} --to-end", environment)[1] == b"one line\ntwo lines\n"
+
+
+def _unread(pipe: int) -> int:
+    """Bytes that are in *pipe*."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 def test_a_slow_reader_of_a_pipe_that_does_not_block_gets_everything(
