@@ -1,6 +1,7 @@
 """What a partition takes in: produced bytes are checked here before anything of them reaches the log.
 
-Checksums and header facts decide, records are not looked at: a compression bomb costs this broker nothing.
+Checksums and header facts come first. Then the records are walked through once, as Kafka does: what nobody
+could read is not stored. One batch is opened at a time, and no further than readers would.
 """
 
 from typing import NamedTuple
@@ -19,6 +20,7 @@ from pyklient.protocol.records import (
     assign_offsets,
     encode_batch,
     iter_batches,
+    kernel,
 )
 
 __all__ = ["Intake", "Numbered", "inspect", "number", "renumber"]
@@ -97,6 +99,7 @@ def _check_set(batches: list[RecordBatch], version: int) -> None:
             raise Refusal(ErrorCode.INVALID_TIMESTAMP, "only the broker may stamp with its own time")
         if batch.magic == 2:
             _check_header(batch)
+            _check_records(batch)
 
 
 def _check_header(batch: RecordBatch) -> None:
@@ -111,6 +114,17 @@ def _check_header(batch: RecordBatch) -> None:
         )
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
         raise Refusal(ErrorCode.INVALID_RECORD, "a producer id without epoch or sequence")
+
+
+def _check_records(batch: RecordBatch) -> None:
+    """A checksum says only that the bytes are those that were sent: there must be as many records in them as
+    the header says, and no more of them than readers take."""
+    try:
+        kernel.decode_columns(batch.buffer, "", 0, batch.base_offset, check_crcs=False)
+    except MessageTooLargeError as error:
+        raise Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+    except ProtocolError as error:
+        raise Refusal(ErrorCode.INVALID_RECORD, str(error)) from None
 
 
 def number(batch: RecordBatch, base_offset: int, stamp: int | None) -> Numbered:

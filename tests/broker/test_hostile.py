@@ -7,10 +7,12 @@ import subprocess
 import sys
 import zlib
 from contextlib import ExitStack
+from pathlib import Path
 from random import Random
 from types import SimpleNamespace
 
 import pytest
+from crc32c import crc32c
 
 from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
@@ -23,6 +25,7 @@ from pyklient.protocol.messages import (
     ProduceResponse,
 )
 from pyklient.protocol.records import Compression, NewRecord, encode_batch
+from tests.broker.planting import plant
 from tests.broker.wire_client import DEADLINE, WireClient
 
 
@@ -178,24 +181,37 @@ def bomb(magic: int) -> bytes:
     return struct.pack(">qiI", 0, len(content) + 4, zlib.crc32(content)) + content
 
 
-def test_a_compression_bomb_is_refused_where_the_format_makes_the_broker_open_it(
-    broker: Broker, client: WireClient
-) -> None:
+@pytest.mark.parametrize("magic", [0, 1, 2])
+def test_a_compression_bomb_is_refused(broker: Broker, client: WireClient, magic: int) -> None:
     broker.create_topic("t")
-    answer = client.produce("t", 0, bomb(1), version=2)
+    answer = client.produce("t", 0, bomb(magic), version=2)
     assert answer.error_code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE)
     assert client.offset_at("t", 0, -1)[0] == 0
 
 
-def test_a_stored_bomb_hurts_neither_new_readers_nor_old_ones(broker: Broker, client: WireClient) -> None:
+@pytest.mark.parametrize("codec", list(Compression))
+@pytest.mark.parametrize("announced", [1, 4, 2**31 - 1])
+def test_a_batch_that_lies_about_its_records_is_refused_though_its_checksum_holds(
+    broker: Broker, client: WireClient, codec: Compression, announced: int
+) -> None:
+    lie = bytearray(encode_batch([NewRecord(1000, b"k", b"v")] * 3, compression=codec))
+    struct.pack_into(">i", lie, 23, announced - 1)
+    struct.pack_into(">i", lie, 57, announced)
+    struct.pack_into(">I", lie, 17, crc32c(bytes(lie[21:])))
     broker.create_topic("t")
-    assert client.produce("t", 0, bomb(2)).error_code == 0
+    assert client.produce("t", 0, lie).error_code == ErrorCode.INVALID_RECORD
+    assert client.offset_at("t", 0, -1)[0] == 0
+
+
+def test_a_stored_bomb_hurts_neither_new_readers_nor_old_ones(tmp_path: Path) -> None:
+    plant(tmp_path, "t", bomb(2))
     partition = FetchRequest.FetchTopic.FetchPartition(partition=0, partition_max_bytes=1 << 20)
     request = FetchRequest(topics=[FetchRequest.FetchTopic(topic="t", partitions=[partition])])
-    new = client.ask(request, FetchResponse, 12).responses[0].partitions[0]
-    assert (new.error_code, len(new.records or b"") > 0) == (0, True)
-    old = client.ask(request, FetchResponse, 2).responses[0].partitions[0]
-    assert old.error_code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE)
+    with Broker(data_dir=tmp_path) as broker, WireClient(broker) as client:
+        new = client.ask(request, FetchResponse, 12).responses[0].partitions[0]
+        assert (new.error_code, len(new.records or b"") > 0) == (0, True)
+        old = client.ask(request, FetchResponse, 2).responses[0].partitions[0]
+        assert old.error_code in (ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.CORRUPT_MESSAGE)
 
 
 def test_a_client_that_reads_nothing_holds_up_nobody(broker: Broker, client: WireClient) -> None:

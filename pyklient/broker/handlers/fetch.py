@@ -16,6 +16,7 @@ from pyklient.errors import KafkaError, MessageTooLargeError, UnsupportedCodecEr
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records import convert
+from pyklient.protocol.records.batch import batch_end
 
 __all__ = ["fetch"]
 
@@ -145,10 +146,13 @@ def _take(
 
 
 def _converted(found: FileSlice, *, magic: int, offset: int) -> Buffer:
-    """For clients from before format 2. A batch that was cut stays so, and they see that it is too large."""
+    """For clients from before format 2. They see of a batch that was cut that it is too large: its length
+    stands where they look for it, in every format."""
     data = found.read()
     try:
-        return convert(data, magic, from_offset=offset) or data
+        if not batch_end(memoryview(data), 0):
+            return data
+        return convert(data, magic, from_offset=offset)
     except UnsupportedCodecError as error:
         raise Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
     except MessageTooLargeError as error:
