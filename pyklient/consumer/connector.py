@@ -14,12 +14,13 @@ from typing import NoReturn, Self, Unpack
 from pyklient import arguments
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.commits import Commits
+from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.engine import Engine
 from pyklient.consumer.group import ConsumerRebalanceListener, Membership
 from pyklient.consumer.group.kafka import KafkaMembership
 from pyklient.consumer.group.standalone import Standalone
 from pyklient.consumer.share import Share
-from pyklient.consumer.stream import Decoding, KafkaStream, StreamControl
+from pyklient.consumer.stream import KafkaStream, StreamControl
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient

@@ -3,14 +3,15 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import chain
-from typing import NoReturn, Self, TypeAlias, TypeVar, Unpack
+from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from pyklient import arguments
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.claim import Claim
+from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.engine import Engine
 from pyklient.consumer.group import Assignment
-from pyklient.consumer.stream import Decoding, KafkaStream, StreamControl
+from pyklient.consumer.stream import KafkaStream, StreamControl
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ConfigurationError, broker_error
 from pyklient.model import TopicPartition
@@ -22,6 +23,9 @@ from pyklient.protocol.records.kernel import Message
 from pyklient.serialization import Decoder, as_decoder
 
 __all__ = ["NOT_READ", "BoundedRead", "read"]
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Table
 
 _T = TypeVar("_T")
 Point: TypeAlias = int | datetime
@@ -78,7 +82,8 @@ def read(
 
 
 class BoundedRead:
-    """The messages of a :func:`read`: iterate, or take :meth:`batches`. Both share one cursor.
+    """The messages of a :func:`read`: iterate, or take :meth:`batches` or :meth:`arrow_batches`, which share
+    one cursor.
 
     Closes itself when it has come to its end, when it is dropped, and at the end of a ``with`` block.
     """
@@ -125,6 +130,18 @@ class BoundedRead:
         """Lists of up to *max_records* messages, as they come; none is empty."""
         most = arguments.whole(max_records, "max_records", low=1)
         return filter(None, self._to_the_end(self._stream.batches(most)))
+
+    def arrow_batches(self, max_records: int = 100_000, headers: bool = False) -> "Iterator[RecordBatch]":
+        """``pyarrow.RecordBatch`` of up to *max_records* records of one partition, as they come; none is
+        empty. Columns and errors as of ``KafkaStream.arrow_batches``."""
+        return self._to_the_end(self._stream.arrow_batches(max_records, None, headers))
+
+    def to_arrow(self, headers: bool = False) -> "Table":
+        """All that is still to be read, as one ``pyarrow.Table`` in memory."""
+        batches = self.arrow_batches(headers=headers)
+        from pyklient.consumer import arrow
+
+        return arrow.table(batches, headers=headers)
 
     def close(self) -> None:
         """Stop reading. May be called again."""

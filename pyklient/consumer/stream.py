@@ -1,4 +1,4 @@
-"""The user's loop: what has been fetched becomes messages here, in the thread that reads them.
+"""The user's loop: what has been fetched becomes messages or columns here, in the thread that reads them.
 
 Fetchers queue undecoded pieces; a loop decodes one at a time and hands its messages out straight from the
 kernel's chunk, so that no Python frame runs per message. What has been handed out is never written down
@@ -21,12 +21,14 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 from pyklient import arguments
 from pyklient.consumer.claim import Claim, Failure, Item, Piece
+from pyklient.consumer.decoding import AnyChunk, ColumnDecoding, Decoding, Form
 from pyklient.consumer.loop import Loop, Ownership
 from pyklient.errors import (
+    ConfigurationError,
     ConsumerTimeout,
     CorruptRecordError,
     MessageTooLargeError,
@@ -34,12 +36,19 @@ from pyklient.errors import (
     for_another,
 )
 from pyklient.model import TopicPartition
-from pyklient.protocol.records.kernel import Chunk, Message, decode
+from pyklient.protocol.records.columns import ColumnChunk
+from pyklient.protocol.records.kernel import Chunk, Message
 
-__all__ = ["Decoding", "Handed", "KafkaStream", "StreamControl"]
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+    from pyklient.consumer.arrow import Assembly
+
+__all__ = ["Handed", "KafkaStream", "StreamControl"]
 
 _TICK = 1.0
 _NOTHING = memoryview(b"")
+_C = TypeVar("_C", Chunk, ColumnChunk)
 
 
 class Handed(NamedTuple):
@@ -58,47 +67,11 @@ class StreamControl(NamedTuple):
     """Commit what this stream has handed out."""
 
 
-class Decoding(NamedTuple):
-    """What becomes of record bytes: keys and values through decoders (None: bytes as they are)."""
-
-    key_decoder: Callable[[bytes | None], Any] | None = None
-    value_decoder: Callable[[bytes | None], Any] | None = None
-    check_crcs: bool = True
-
-    def chunk(self, piece: Piece) -> Chunk:
-        """The next messages of *piece*, up to its claim's end. Raises CorruptRecordError and its like, and
-        what a decoder raises."""
-        chunk = self._decode(piece, self.key_decoder, self.value_decoder)
-        end = piece.claim.end
-        if end is None or chunk.next_offset <= end:
-            return chunk
-        messages = [message for message in chunk.take(chunk.remaining) if message.offset < end]
-        return Chunk(chunk.topic, chunk.partition, messages, end, piece.size)
-
-    def next_offset(self, piece: Piece) -> int:
-        """The offset of the message that *piece* goes on with, decoders left aside."""
-        return self._decode(piece, None, None).position
-
-    def _decode(self, piece: Piece, key_decoder: Any, value_decoder: Any) -> Chunk:
-        topic, partition = piece.claim.partition
-        return decode(
-            piece.buffer,
-            topic,
-            partition,
-            piece.start,
-            position=piece.at,
-            check_crcs=self.check_crcs,
-            aborted=piece.aborted,
-            key_decoder=key_decoder,
-            value_decoder=value_decoder,
-        )
-
-
 class KafkaStream:
     """An endless iterable of Messages from some partitions of some topics. Made by a ConsumerConnector.
 
-    ``for`` and :meth:`batches` share one cursor, and a new ``iter()`` goes on where the last one stopped.
-    Iteration ends when the connector is closed, and raises
+    ``for``, :meth:`batches` and :meth:`arrow_batches` share one cursor, and a new ``iter()`` goes on where
+    the last one stopped. Iteration ends when the connector is closed, and raises
 
     - StreamInUseError while a loop of another thread is under way: a stream belongs to one at a time;
     - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
@@ -118,7 +91,7 @@ class KafkaStream:
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)
         self._items: deque[Item] = deque()
-        self._chunk: Chunk | None = None
+        self._chunk: AnyChunk | None = None
         self._source: Piece | None = None
         self._revoked = False
         self._marks: dict[TopicPartition, Handed] = {}
@@ -155,6 +128,35 @@ class KafkaStream:
         patience = arguments.seconds(timeout, "timeout")
         return Loop(self._ownership, partial(self._batch, most, patience), moves=True)
 
+    def arrow_batches(
+        self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
+    ) -> "Loop[RecordBatch]":
+        """``pyarrow.RecordBatch`` after ``pyarrow.RecordBatch``, each of up to *max_records* records of one
+        partition: as many as are there, waiting for the first one.
+
+        Columns: key, value, topic, partition, offset, timestamp (microseconds, UTC), timestampType, and
+        headers, a list of key and value, if asked for. Bytes are copied once, and no object is made per
+        record.
+
+        After *timeout* seconds without a record the batch has none; without a *timeout* it is as in a ``for``
+        loop, which may raise ConsumerTimeout. A whole batch is in hand until the next one is asked for.
+
+        Raises ImportError where pyarrow is not installed, and ConfigurationError where keys or values have
+        decoders, which these batches do not pass through.
+        """
+        from pyklient.consumer.arrow import Assembly
+
+        most = arguments.whole(max_records, "max_records", low=1)
+        wait = None if timeout is None else arguments.seconds(timeout, "timeout")
+        if self._decoding.key_decoder is not None or self._decoding.value_decoder is not None:
+            raise ConfigurationError(
+                "Arrow batches hold keys and values as bytes: make the stream without decoders, "
+                "and decode the columns"
+            )
+        assembly = Assembly(headers=arguments.flag(headers, "headers"))
+        form = ColumnDecoding(most, self._decoding.check_crcs)
+        return Loop(self._ownership, partial(self._record_batch, form, most, wait, assembly), moves=True)
+
     def commit_offsets(self) -> None:
         """Commit what this stream has handed out, the message in hand included.
 
@@ -165,21 +167,44 @@ class KafkaStream:
 
     def chunks(self) -> Loop[Chunk]:
         """What iteration hands out from, decoded chunk by decoded chunk."""
-        return Loop(self._ownership, partial(self._next, self._timeout))
+        return Loop(self._ownership, partial(self._next, self._timeout, self._decoding))
 
     def _batch(self, max_records: int, timeout: float) -> list[Message] | None:
         try:
-            chunk = self._next(timeout)
+            chunk = self._next(timeout, self._decoding)
         except ConsumerTimeout:
             return []
         return None if chunk is None else self._gather(chunk, max_records)
 
-    def _next(self, timeout: float | None) -> Chunk | None:
+    def _record_batch(
+        self, form: ColumnDecoding, most: int, timeout: float | None, assembly: "Assembly"
+    ) -> "RecordBatch | None":
+        while True:
+            try:
+                chunk = self._next(self._timeout if timeout is None else timeout, form)
+            except ConsumerTimeout:
+                if timeout is None:
+                    raise
+                return assembly.nothing
+            if chunk is None:
+                return None
+            batch = assembly.batch(chunk, most)
+            with self._lock:
+                # less is left only where it has been taken away meanwhile
+                if self._source is not None and chunk.remaining:
+                    self._batch_starts[self._source.claim.partition] = chunk.position
+                    chunk.take(batch.num_rows)
+                    return batch
+
+    def _next(self, timeout: float | None, form: Form[_C]) -> _C | None:
         """The chunk to hand out from, None at the end. Raises ConsumerTimeout."""
         deadline = None if timeout is None else time.monotonic() + timeout
         self._settle()
         # What is taken away and forgotten from here on is handed out as it is by then: stopped.
-        while (chunk := self._chunk) is None:
+        while (chunk := self._chunk) is None or not form.made(chunk):
+            if chunk is not None:
+                self._remake(chunk, form)
+                continue
             item = self._wait(deadline, timeout)
             if item is None:
                 return None
@@ -188,7 +213,7 @@ class KafkaStream:
                 self.drop(item.claim)
                 raise item.error
             try:
-                self._open(item)
+                self._open(item, form)
             except Exception as error:
                 raise self._pass_over(item, error) from None
         self._busy = True
@@ -204,6 +229,19 @@ class KafkaStream:
             if chunk is not None and not chunk.remaining:
                 self._leave_chunk()
             self._condition.notify_all()
+
+    def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
+        """Go on with what another kind of loop has begun."""
+        remade = form.remade(chunk)
+        with self._lock:
+            if self._chunk is not chunk:
+                return
+            if not chunk.remaining:
+                self._leave_chunk()
+                return
+            if chunk.handed and self._source is not None:
+                self._mark(self._source.claim, chunk.position)
+            self._chunk = remade
 
     def _leave_chunk(self) -> None:
         """With the lock held: the chunk has nothing more to hand out."""
@@ -254,10 +292,10 @@ class KafkaStream:
             self._items.popleft()
         return None
 
-    def _open(self, piece: Piece) -> None:
+    def _open(self, piece: Piece, form: Form[_C]) -> None:
         """Decode what comes next in *piece* and make it the chunk to hand out from, unless the partition has
         been taken away meanwhile."""
-        chunk = self._decoding.chunk(piece)
+        chunk = form.chunk(piece)
         used = chunk.nbytes if chunk.nbytes or chunk.remaining else piece.size
         piece.claim.take(used)
         with self._lock:
@@ -279,10 +317,10 @@ class KafkaStream:
         piece.start = self._decoding.next_offset(piece) + 1
         return error
 
-    def _gather(self, chunk: Chunk | None, max_records: int) -> list[Message]:
+    def _gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:
         """Up to *max_records* messages from *chunk* and from what is there behind it."""
         batch: list[Message] = []
-        while chunk is not None:
+        while isinstance(chunk, Chunk):
             with self._lock:
                 if self._source is not None and chunk.remaining:
                     self._batch_starts.setdefault(self._source.claim.partition, chunk.position)
@@ -294,7 +332,7 @@ class KafkaStream:
                 if not isinstance(item, Piece):
                     break
             try:
-                self._open(item)
+                self._open(item, self._decoding)
             except Exception:
                 break  # what is in the batch goes first; the next one meets the error again
             chunk = self._chunk

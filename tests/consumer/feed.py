@@ -69,7 +69,10 @@ class Feed:
     def send(self, topic: str, texts: Sequence[str | bytes], partition: int = 0, at: int = 0) -> None:
         """Append one batch of *texts*, with *at* as their timestamp."""
         values = [text.encode() if isinstance(text, str) else text for text in texts]
-        records = encode_batch([NewRecord(at, None, value, ()) for value in values])
+        self.append(topic, encode_batch([NewRecord(at, None, value, ()) for value in values]), partition)
+
+    def append(self, topic: str, records: bytes, partition: int = 0) -> None:
+        """Append *records*, one batch of any kind that a broker takes."""
         data = ProduceRequest.TopicProduceData.PartitionProduceData(index=partition, records=records)
         request = ProduceRequest(
             acks=-1,

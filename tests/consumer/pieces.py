@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.claim import Claim, Piece
+from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.group import Assignment
-from pyklient.consumer.stream import Decoding, KafkaStream, StreamControl
+from pyklient.consumer.stream import KafkaStream, StreamControl
 from pyklient.errors import ConsumerTimeout
 from pyklient.model import TopicPartition
 from pyklient.protocol.records import AbortedTransactions, NewRecord, encode_batch

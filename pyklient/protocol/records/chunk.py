@@ -51,6 +51,10 @@ class Chunk:
         """Up to *limit* more messages."""
         return list(islice(self._iterator, limit))
 
+    def left(self) -> "list[Message]":
+        """What is still to be handed out, which this does not do."""
+        return self._messages[self._count - self.remaining :]
+
     def stop(self) -> None:
         """Hand out nothing more. The position stays where it is.
 

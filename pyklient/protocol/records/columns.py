@@ -135,6 +135,10 @@ class ColumnChunk:
         self._at = start + min(limit, self.remaining)
         return ColumnSlice(self._columns, start, self._at)
 
+    def left(self) -> ColumnSlice:
+        """What is still to be handed out, which this does not do."""
+        return ColumnSlice(self._columns, self._at, self._at + self.remaining)
+
     def stop(self) -> None:
         """Hand out nothing more. The position stays where it is."""
         self._stopped = True
