@@ -108,7 +108,12 @@ def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result
         help="Client options as name=value lines, dots or underscores; the place for passwords.",
     )
     @click.option(
-        "-X", "pairs", metavar="NAME=VALUE", callback=checked(text), multiple=True, help="One client option."
+        "-X",
+        "pairs",
+        metavar="NAME=VALUE",
+        callback=checked(text),
+        multiple=True,
+        help="One client option; repeatable.",
     )
     @functools.wraps(command)
     def with_settings(

@@ -48,7 +48,8 @@ Examples:
   echo hello | pyklient produce clicks             in another shell
   pyklient consume clicks --to-end
 \b
-Exit codes: 0 done, 1 failed, 2 called wrongly, 129 hung up, 130 Ctrl-C, 141 pipe closed, 143 terminated.
+Exit codes:
+  0 done, 1 failed, 2 called wrongly, 129 hung up, 130 Ctrl-C, 141 pipe closed, 143 terminated
 """,
 )
 @click.version_option(version(), prog_name="pyklient", message="%(prog)s %(version)s")
