@@ -44,6 +44,8 @@ class Commits:
         self._partition_count = partition_count
         self._turn = _Turn()
         self._committed: dict[TopicPartition, int] = {}
+        # Offsets that are committed, and are handed out again.
+        self._again: dict[TopicPartition, range] = {}
         self._sent: Future[dict[TopicPartition, int]] | None = None
 
     def begin(self, assignment: Assignment) -> None:
@@ -58,6 +60,7 @@ class Commits:
                     or (each in assignment.starts and not assignment.holds(each, generation))
                 }
             )
+        self._again = {}
         self._committed = {
             partition: start.offset for partition, start in assignment.starts.items() if start is not None
         }
@@ -96,7 +99,8 @@ class Commits:
         except KafkaTimeoutError:
             return  # a commit is under way that covers this one
         if self._sent is not None:
-            self._sent.add_done_callback(lambda future: self._answered(offsets, future))
+            sent = {each: handed[each] for each in offsets}
+            self._sent.add_done_callback(lambda future: self._answered(assignment, sent, future))
 
     def commit_completed(self, timeout: float, *, in_hand: bool) -> None:
         """The same, waiting for the answer; failures are logged. On the group thread, before letting go."""
@@ -115,7 +119,8 @@ class Commits:
         """How far each partition has come, where that is not committed yet.
 
         A partition that somebody committed with its message in hand stays so: leaving that message out
-        would take the commit back.
+        would take the commit back. So would a message that was committed in the middle of a rebalance, and
+        comes again because the new assignment starts from what was committed before.
         """
         found: dict[TopicPartition, Handed] = {}
         settled: set[TopicPartition] = set()
@@ -133,7 +138,9 @@ class Commits:
         return {
             partition: (OffsetAndMetadata(handed.offset), handed.generation)
             for partition, handed in found.items()
-            if partition not in settled and self._committed.get(partition) != handed.offset
+            if partition not in settled
+            and self._committed.get(partition) != handed.offset
+            and handed.offset not in self._again.get(partition, ())
         }
 
     def _store(self, wanted: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]], deadline: float) -> None:
@@ -154,7 +161,7 @@ class Commits:
             left = {}
             if assignment is not None and ours:
                 codes = self._membership.commit(assignment, ours, deadline - time.monotonic())
-                self._committed.update((each, at.offset) for each, at in ours.items() if each not in codes)
+                self._stored(assignment, {each: wanted[each] for each in ours if each not in codes})
                 again = self._awaits_next(assignment, codes, deadline)
                 left = {each: wanted[each] for each in again}
                 failed.update((e, broker_error(code)) for e, code in codes.items() if e not in again)
@@ -162,6 +169,16 @@ class Commits:
             raise CommitError(
                 "not committed: " + "; ".join(f"{each} ({error})" for each, error in failed.items()), failed
             )
+
+    def _stored(
+        self, assignment: Assignment, stored: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]]
+    ) -> None:
+        """These have been committed as the holder of *assignment*."""
+        for each, (position, generation) in stored.items():
+            self._committed[each] = position.offset
+            if generation < assignment.generation:
+                start = assignment.starts[each]
+                self._again[each] = range(0 if start is None else start.offset, position.offset)
 
     def _why_not_ours(self, partition: TopicPartition) -> str:
         if not any(partition.topic in stream.topics for stream in self._streams):
@@ -188,7 +205,8 @@ class Commits:
 
     def _answered(
         self,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        assignment: Assignment,
+        sent: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]],
         future: "Future[dict[TopicPartition, int]]",
     ) -> None:
         """An automatic commit has come back. On the connection's reader thread."""
@@ -197,7 +215,7 @@ class Commits:
             log.info("automatic commit failed, it is tried again: %s", error)
             return
         codes = future.result()
-        self._committed.update((each, at.offset) for each, at in offsets.items() if each not in codes)
+        self._stored(assignment, {each: at for each, at in sent.items() if each not in codes})
         for partition, code in codes.items():
             log.info("automatic commit of %s: %s", partition, error_facts(code).sentence)
 

@@ -159,6 +159,27 @@ def test_a_commit_of_what_others_read_now_names_it_after_committing_the_rest(fee
                 connector.commit_offsets({TopicPartition(topic, 0): 1, TopicPartition(topic, 1): 1})
 
 
+def test_messages_that_come_again_take_no_commit_back(feed: Feed) -> None:
+    topic, group = feed.topic(2, "a", "b", "c"), feed.name()
+    with connect(feed, group, client_id="a", enable_auto_commit=False) as connector:
+        stream = connector.stream(topic)
+        assert values(list(islice(stream, 3))) == ["a", "b", "c"]
+        with connect(feed, group, client_id="b") as other:
+            other.stream(topic)
+            wait_for(lambda: held(connector) == {0}, "the rebalance")
+            connector.commit_offsets()  # before any of them comes again
+            committed = [feed.committed(group, topic)]
+            for value in "abc":
+                assert next(iter(stream)).value.decode() == value
+                connector.commit_offsets()
+                committed.append(feed.committed(group, topic))
+            assert committed == [[3], [3], [3], [3]]
+            feed.send(topic, ["d"], 0)
+            assert next(iter(stream)).value == b"d"
+            connector.commit_offsets()
+            assert feed.committed(group, topic) == [4]
+
+
 def released(connector: ConsumerConnector) -> bool:
     assignment = connector._membership.assignment
     return assignment is not None and not assignment.active

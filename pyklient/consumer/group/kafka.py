@@ -238,7 +238,7 @@ class KafkaMembership:
         )
         self._pending = None
         self._commit_at = time.monotonic() + self._commit_interval
-        self._owner.take(self._assignment)
+        # Before it is taken: the first message may be handed out while this thread is still busy with that.
         log.info(
             "group %s: generation %d, %d partitions for %s, after %.2f s; rebalanced because %s",
             self._member.group_id,
@@ -248,6 +248,7 @@ class KafkaMembership:
             time.monotonic() - self._began,
             self._cause,
         )
+        self._owner.take(self._assignment)
         if not self._taken.done():
             self._taken.set_result(None)
 
