@@ -26,6 +26,7 @@ class Contender:
 SEND = Contender("pyklient", "own", "produce", 3_000_000)
 CALLBACK = Contender("pyklient, a callback a record", "own", "produce-callback", 2_000_000)
 SEND_MANY = Contender("pyklient `send_many`", "own", "produce-many", 3_000_000)
+SEND_ARROW = Contender("pyklient `send_arrow`", "own", "produce-arrow", 5_000_000)
 SEND_PYTHON = Contender("pyklient, Python kernel", "own", "produce", 250_000, kernel="python")
 CONFLUENT_SEND = Contender("confluent-kafka", "confluent", "produce", 1_200_000)
 CONFLUENT_BATCH = Contender("confluent-kafka `produce_batch`", "confluent", "produce-batch", 1_200_000)
@@ -35,6 +36,7 @@ JAVA_SEND = Contender("Java", "java", "produce", 2_000_000)
 
 MESSAGES = Contender("pyklient", "own", "consume", 5_000_000)
 BATCHES = Contender("pyklient `batches`", "own", "consume-batches", 5_000_000)
+ARROW = Contender("pyklient `arrow_batches`", "own", "consume-arrow", 5_000_000)
 MESSAGES_PYTHON = Contender("pyklient, Python kernel", "own", "consume", 400_000, kernel="python")
 CONFLUENT_CONSUME = Contender("confluent-kafka", "confluent", "consume", 1_500_000)
 AIO_CONSUME = Contender("aiokafka", "aio_kafka", "consume", 500_000)
@@ -74,22 +76,22 @@ class Scenario:
         return next(each for each in self.contenders if each.name == name)
 
 
-_PRODUCERS = (SEND, CONFLUENT_SEND, AIO_SEND, KAFKA_PYTHON_SEND, JAVA_SEND)
-_CONSUMERS = (MESSAGES, CONFLUENT_CONSUME, AIO_CONSUME, KAFKA_PYTHON_POLL, JAVA_CONSUME)
-_FIELD_PRODUCERS = (SEND, CONFLUENT_SEND)
-_FIELD_CONSUMERS = (MESSAGES, CONFLUENT_CONSUME)
+_PRODUCERS = (SEND, SEND_ARROW, CONFLUENT_SEND, AIO_SEND, KAFKA_PYTHON_SEND, JAVA_SEND)
+_CONSUMERS = (MESSAGES, ARROW, CONFLUENT_CONSUME, AIO_CONSUME, KAFKA_PYTHON_POLL, JAVA_CONSUME)
+_FIELD_PRODUCERS = (SEND, SEND_ARROW, CONFLUENT_SEND)
+_FIELD_CONSUMERS = (MESSAGES, ARROW, CONFLUENT_CONSUME)
 
 PRODUCE = Scenario(
     "Produce, 100 B",
     (
-        *(SEND, CALLBACK, SEND_MANY, SEND_PYTHON),
+        *(SEND, CALLBACK, SEND_MANY, SEND_ARROW, SEND_PYTHON),
         *(CONFLUENT_SEND, CONFLUENT_BATCH, AIO_SEND, KAFKA_PYTHON_SEND, JAVA_SEND),
     ),
 )
 CONSUME = Scenario(
     "Consume, 100 B",
     (
-        *(MESSAGES, BATCHES, MESSAGES_PYTHON),
+        *(MESSAGES, BATCHES, ARROW, MESSAGES_PYTHON),
         *(CONFLUENT_CONSUME, AIO_CONSUME, KAFKA_PYTHON_POLL, JAVA_CONSUME),
     ),
 )
@@ -127,10 +129,12 @@ class Target:
 TARGETS = (
     Target("produce, every delivery confirmed", PRODUCE, SEND.name, CONFLUENT_SEND.name, "CPU", 5),
     Target("produce, a callback a record", PRODUCE, CALLBACK.name, CONFLUENT_SEND.name, "CPU", 3),
-    Target("produce, records a second", PRODUCE, SEND.name, CONFLUENT_SEND.name, "wall", 2),
-    Target("produce, records a second", PRODUCE, SEND.name, JAVA_SEND.name, "wall", 2),
+    Target("produce", PRODUCE, SEND.name, CONFLUENT_SEND.name, "wall", 2),
+    Target("produce", PRODUCE, SEND.name, JAVA_SEND.name, "wall", 2),
+    Target("produce an Arrow table", PRODUCE, SEND_ARROW.name, CONFLUENT_SEND.name, "CPU", 10),
     Target("consume messages", CONSUME, MESSAGES.name, CONFLUENT_CONSUME.name, "CPU", 6),
-    Target("consume, records a second", CONSUME, MESSAGES.name, JAVA_CONSUME.name, "wall", 2),
+    Target("consume", CONSUME, MESSAGES.name, JAVA_CONSUME.name, "wall", 2),
+    Target("consume Arrow batches", CONSUME, ARROW.name, CONFLUENT_CONSUME.name, "CPU", 15),
     Target("produce 1 KiB", PRODUCE_1K, SEND.name, CONFLUENT_SEND.name, "CPU", 3),
     Target("consume 1 KiB", CONSUME_1K, MESSAGES.name, CONFLUENT_CONSUME.name, "CPU", 2.5),
     Target("latency of one record", LATENCY, "pyklient", "confluent-kafka", "p99", 1),

@@ -3,16 +3,19 @@
 A produce run ends with `flush()`, which raises if any record was not confirmed.
 """
 
+import importlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import cycle, islice
 from typing import Any
 
 from pyklient import ConsumerConnector, Delivery, KafkaStream, Producer
 from tests.benchmarks.work import Clock, Job, Measured, fields_for, measuring, values_for
 
 _TIMEOUT = 120.0
+_ROWS = 100_000
+"""Rows of a table that send_arrow() is given at once."""
 
 
 @contextmanager
@@ -83,6 +86,36 @@ def produce_many(job: Job) -> Measured:
     return measured
 
 
+def produce_arrow(job: Job) -> Measured:
+    table = _table(job)
+    measured = Measured()
+    with _producing(job, measured) as producer:
+        whole, rest = divmod(job.records, len(table))
+        parts = [table] * whole + ([table.slice(0, rest)] if rest else [])
+        deliveries = [producer.send_arrow(job.topic, part) for part in parts]
+        ranges = [run for bulk in deliveries for runs in bulk.result(_TIMEOUT).values() for run in runs]
+    measured.records = sum(len(run) for run in ranges)
+    return measured
+
+
+def _table(job: Job) -> Any:
+    """A table of at most 100,000 rows; as many of it as there are records are sent."""
+    arrow = importlib.import_module("pyarrow")  # here: no other run's memory is to hold it
+    rows = min(_ROWS, job.records)
+    if job.field:
+        found = dict(zip(("value", job.field), zip(*fields_for(job), strict=True), strict=True))
+    else:
+        found = {"value": tuple(values_for(job))}
+    header = arrow.struct([("key", arrow.string()), ("value", arrow.binary())])
+    types = {"value": arrow.binary(), "key": arrow.binary(), "headers": arrow.list_(header)}
+    return arrow.table(
+        {
+            name: arrow.array(islice(cycle(column), rows), type=types.get(name))
+            for name, column in found.items()
+        }
+    )
+
+
 @contextmanager
 def _consuming(job: Job, measured: Measured) -> Iterator[tuple[KafkaStream, Clock]]:
     with (
@@ -134,6 +167,23 @@ def consume_batches(job: Job) -> Measured:
     return measured
 
 
+def consume_arrow(job: Job) -> Measured:
+    compute: Any = importlib.import_module("pyarrow.compute")  # here, so that no other run's memory holds it
+    measured = Measured()
+    with _consuming(job, measured) as (stream, clock):
+        records = total = 0
+        for batch in stream.arrow_batches(timeout=30, headers=bool(job.field)):
+            if not records:
+                clock.begin()
+            total += compute.sum(compute.binary_length(batch.column("value"))).as_py() or 0
+            records += batch.num_rows
+            if records >= job.records or not batch.num_rows:
+                break
+        clock.end()
+    measured.records, measured.payload_bytes = records, total
+    return measured
+
+
 def latency(job: Job) -> Measured:
     values = values_for(job)
     measured = Measured()
@@ -165,7 +215,9 @@ TASKS = {
     "produce": produce,
     "produce-callback": produce_with_callback,
     "produce-many": produce_many,
+    "produce-arrow": produce_arrow,
     "consume": consume,
     "consume-batches": consume_batches,
+    "consume-arrow": consume_arrow,
     "latency": latency,
 }
