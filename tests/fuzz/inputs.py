@@ -7,7 +7,8 @@ import ctypes
 import random
 import sys
 import threading
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
@@ -17,11 +18,13 @@ from pyklient.protocol.records import (
     Compression,
     NewRecord,
     _append_py,
+    _columns_append_py,
     _columns_py,
     _kernel,
     _kernel_py,
     encode_batch,
 )
+from pyklient.protocol.records.column_layout import Cells, HeaderLists, Numbers
 
 FIELDS: Final = (
     "topic",
@@ -81,8 +84,10 @@ class Fuzz:
             self._batch()
         elif kind < 0.85:
             self._columns()
-        elif kind < 0.95:
+        elif kind < 0.92:
             self._encoding()
+        elif kind < 0.96:
+            self._arrow_rows()
         else:
             self._appending()
         return 1
@@ -221,6 +226,68 @@ class Fuzz:
         self._same("encode_record", -number, 0, key, value, list(headers))
         self._same("encode_records", self.chance.choice((self._records(), [(5, key, value, ())])), number)
         self._same("murmur2", exact(value or b""))
+
+    def _arrow_rows(self) -> None:
+        """Columns that mostly are what Arrow says, in buffers that end where they have to."""
+        chance = self.chance
+        length = chance.choice((0, 1, 2, 7, 8, 9, 30))
+        value, key, names, values = (self._cells(length) for _ in range(4))
+        if chance.random() < 0.9:
+            names = names._replace(validity=None)
+        base = chance.choice((0, 0, 3))
+        lists = self._cells(length, most=1)._replace(data=b"")
+        headers = HeaderLists(*lists[:3], self._offsets(lists, base), names, values, base, lists.wide)
+        numbers = [Numbers(length, 0, None, exact(chance.randbytes(8 * length))) for _ in range(2)]
+        small = b"".join(chance.choice((0, 1, 2, 300)).to_bytes(8, "little") for _ in range(length))
+        numbers += [Numbers(length, 0, value.validity and exact(bytes(value.validity)), exact(small))] * 4
+        columns = (
+            value,
+            chance.choice((None, key, key)),
+            chance.choice((None, 0, 1, -1, *numbers)),
+            chance.choice((None, *numbers)),
+            chance.choice((None, headers)),
+        )
+        results = [
+            outcome(self._append_rows, *kernels, columns)
+            for kernels in ((_append_py, _columns_append_py), (_kernel, _kernel))
+        ]
+        if results[0] != results[1]:
+            raise AssertionError(f"rows of {columns}: {results[0]} is not {results[1]}")
+
+    def _cells(self, length: int, most: int = 20) -> Cells:
+        chance = self.chance
+        first = chance.choice((0, 0, 1, 9))
+        wide = chance.random() < 0.3
+        bits = chance.choice((None, exact(chance.randbytes((first + length + 7) // 8))))
+        sizes = [chance.choice((0, 1, 5, most)) for _ in range(first + length)]
+        data = bytes(chance.choice(b"abc") for _ in range(sum(sizes)))
+        cells = Cells(length, first, bits, b"", exact(data + chance.choice((b"", b"", b"\xff"))), wide)
+        return cells._replace(offsets=self._offsets(cells, 0, sizes))
+
+    def _offsets(self, cells: Cells, base: int, sizes: Sequence[int] | None = None) -> memoryview:
+        """Where cells begin and end; now and then one of them is anywhere, or missing."""
+        chance = self.chance
+        ends = [base]
+        for size in sizes or [chance.choice((0, 0, 0, 1, 2)) for _ in range(cells.first + cells.length)]:
+            ends.append(ends[-1] + size)
+        if chance.random() < 0.1:
+            ends[chance.randrange(len(ends))] = chance.choice((-1, 0, 1 << 30, ends[-1] + 1))
+        if chance.random() < 0.02:
+            ends.pop()
+        return exact(array("q" if cells.wide else "i", ends).tobytes())
+
+    def _append_rows(self, kernel: Any, column_kernel: Any, columns: Any) -> Any:
+        rows = column_kernel.ArrowRows(*columns)
+        appender = kernel.Appender(
+            lambda *_: None, Desk(), lambda: 7_000_000, plain=True, batch_size=300, limit=5_000
+        )
+        appender.know("t", 2)
+        batches = [appender.open("t", partition, 0.0) for partition in range(2)]
+        calls = []
+        for start in range(rows.count):
+            taken, runs = column_kernel.append_rows(appender, "t", rows, start)
+            calls.append((rows.row(start), taken, [(batches.index(batch), *run) for batch, *run in runs]))
+        return calls, [(batch.count, batch.charged, bytes(batch.payload())) for batch in batches]
 
     def _appending(self) -> None:
         size, limit = self.chance.choice((50, 500, 5000)), self.chance.choice((500, 5000, 1 << 30))

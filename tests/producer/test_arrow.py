@@ -1,8 +1,10 @@
 """Records from Arrow data: every column that they may have, in every shape it may come in."""
 
 import importlib
+import signal
 import sys
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -12,6 +14,7 @@ from pyklient import (
     BufferFullError,
     ClosedError,
     ConfigurationError,
+    Delivery,
     DeliveryError,
     MessageTooLargeError,
     TopicPartition,
@@ -417,6 +420,32 @@ def test_answers_that_are_lost_double_nothing(broker: ProduceBroker) -> None:
         ranges = producer.send_arrow(TOPIC, table).result(20)
     assert ranges == {TopicPartition(TOPIC, number): [range(2_500)] for number in range(2)}
     assert [broker.stored[number] for number in range(2)] == [values[::2], values[1::2]]
+
+
+def test_a_handler_of_a_signal_may_send_in_the_middle_and_its_records_are_its_own(
+    broker: ProduceBroker,
+) -> None:
+    by_handler: list[Delivery] = []
+    values = [b"%d" % number for number in range(20_000)]
+    with producing(broker, linger_ms=1, batch_size=5_000) as producer:
+        producer.send(TOPIC, b"first").result(10)
+
+        def send(number: int, frame: FrameType | None) -> None:
+            by_handler.append(producer.send(TOPIC, b"from the handler"))
+
+        before = signal.signal(signal.SIGALRM, send)
+        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+        try:
+            bulk = producer.send_arrow(TOPIC, pyarrow.table({"value": values}))
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+        ranges = bulk.result(20)
+        producer.flush(10)
+    offsets = [offset for found in ranges[TopicPartition(TOPIC, 0)] for offset in found]
+    assert [broker.stored[0][offset] for offset in offsets] == values
+    assert bulk.count == len(values)
+    assert len(broker.stored[0]) == 1 + len(values) + len(by_handler)
 
 
 def test_after_close_nothing_is_taken(broker: ProduceBroker) -> None:

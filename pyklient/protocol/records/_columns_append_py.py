@@ -82,7 +82,8 @@ def append_rows(
     known = appender._topics.get(topic)
     if known is None or not 0 <= start <= rows.count or known.count <= 0:
         return 0, []
-    touched: dict[int, tuple[Batch, int]] = {}
+    runs: list[tuple[int, Batch, int, int]] = []
+    latest: dict[int, int] = {}
     written = 0
     index = start
     with appender._lock:
@@ -95,14 +96,25 @@ def append_rows(
             batch = known.batches[number] if 0 <= number < known.count else None
             if batch is None or time_ms < 0:
                 break
-            size, first = batch.size, batch.count
-            if not appender._put(known, number, value, key, time_ms, headers, None, appender.limit):
+            size = batch.size
+            delivery = appender._put(known, number, value, key, time_ms, headers, None, appender.limit)
+            if delivery is None:
                 break
-            touched.setdefault(number, (batch, first))
             written += batch.size - size
             index += 1
-    runs = [(batch, first, batch.count) for _, (batch, first) in sorted(touched.items())]
-    return index - start, runs
+            batch, place = delivery.place
+            # Where a signal's handler has sent in between, there is a gap.
+            run = latest.get(number)
+            if run is not None and runs[run][1:] == (batch, runs[run][2], place):
+                runs[run] = (number, batch, runs[run][2], place + 1)
+            else:
+                latest[number] = len(runs)
+                runs.append((number, batch, place, place + 1))
+    return index - start, [run[1:] for run in sorted(runs, key=_partition_of)]
+
+
+def _partition_of(run: tuple[int, Batch, int, int]) -> int:
+    return run[0]
 
 
 class _Bits:
