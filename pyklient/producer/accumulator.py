@@ -29,7 +29,7 @@ from pyklient.producer.record import ProducerRecord, RecordEncoder
 from pyklient.protocol.records.kernel import Appender, Batch, Delivery, murmur2
 from pyklient.protocol.records.layout import BATCH_SIZE
 
-__all__ = ["RecordAccumulator", "Clocks", "Limits", "TopicSource"]
+__all__ = ["Clocks", "Limits", "RecordAccumulator", "TopicSource"]
 
 
 class Limits(NamedTuple):

@@ -1,25 +1,32 @@
-"""What goes to one broker: queues in line, requests on the way, and how the way is found.
+"""What goes to one broker: partitions in line, requests on the way, and how the way is found.
 
-Everything here runs on the sender's thread, but for what its worker does: connecting and writing.
+A BrokerQueue alone changes what it knows of its broker: the connection, the requests in flight, and until
+when to leave it alone. Everything here runs on the sender's thread, but for what its worker does: connecting
+and writing.
 """
 
+import logging
 import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from pyklient.errors import KafkaError, UnsupportedVersionError
+from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
 from pyklient.producer.batch import ProducerBatch, format_for
 from pyklient.producer.metadata import MAX_PRODUCE_VERSION
 from pyklient.producer.partition_queue import PartitionQueue
+from pyklient.producer.responses import Batches, ProduceResponses
 from pyklient.producer.threads import BlockingWorker
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records.layout import Buffer
 
-__all__ = ["Counter", "BrokerQueue", "InFlightRequest", "RequestOptions"]
+__all__ = ["BrokerQueue", "InFlightRequest", "RequestOptions", "SenderCalls"]
+
+log = logging.getLogger("pyklient.producer")
 
 _FITS_A_SOCKET: Final = 16 * 1024
 """Bytes that any socket's empty send buffer takes at once."""
@@ -38,63 +45,60 @@ class RequestOptions(NamedTuple):
 
 
 class InFlightRequest(NamedTuple):
-    """One request: its batches by topic and partition, and the connection that it was made for."""
+    """One request, and the number of the connection that it was made for."""
 
-    batches: dict[tuple[str, int], tuple[PartitionQueue, ProducerBatch]]
+    batches: Batches
     message: ProduceRequest
     version: int
     connection_number: int
 
 
-class Counter(Protocol):
-    """The sender, as a broker's queue sees it."""
+class SenderCalls(NamedTuple):
+    """What a BrokerQueue asks of the sender."""
 
-    def post(self, item: Callable[[], None]) -> None:
-        """Have *item* called on the sender's thread; from any thread."""
-
-    def is_misplaced(self, queue: PartitionQueue, node_id: int) -> bool:
-        """Whether *queue* is led by another broker, or by none at the moment."""
-
-    def look(self, queue: PartitionQueue) -> None:
-        """Something about *queue* has changed."""
-
-    def connected(self, broker: "BrokerQueue", failure: KafkaError | None) -> None:
-        """A broker has been reached, or has not."""
-
-    def refused(self, queue: PartitionQueue, batch: ProducerBatch, error: KafkaError) -> None:
-        """*batch* cannot be sent to this broker at all."""
-
-    def unsent(self, broker: "BrokerQueue", request: InFlightRequest, error: KafkaError) -> None:
-        """Nothing of *request* has reached the broker."""
-
-    def answered(self, broker: "BrokerQueue", request: InFlightRequest, answer: "Future[Any]") -> None:
-        """*request* has been answered, or will not be."""
+    post: Callable[[Callable[[], None]], None]
+    """Have it called on the sender's thread; from any thread."""
+    leader_of: Callable[[PartitionQueue], int | None]
+    look: Callable[[PartitionQueue], None]
+    """Something about the partition has changed."""
+    can_fill: "Callable[[BrokerQueue], None]"
+    """Something about the broker has changed: ``fill`` may have something to do."""
+    want_metadata: Callable[[], None]
 
 
 class BrokerQueue:
     """The way to one broker."""
 
     def __init__(
-        self, node_id: int, client: NetworkClient, options: RequestOptions, counter: Counter
+        self,
+        node_id: int,
+        client: NetworkClient,
+        options: RequestOptions,
+        backoff: Backoff,
+        responses: ProduceResponses,
+        sender: SenderCalls,
     ) -> None:
         self.node_id = node_id
         self.line: deque[PartitionQueue] = deque()
         """Partitions that have something to send."""
-        self.in_flight = 0
-        self.alarm = float("inf")
+        self.timer = float("inf")
         """When the sender fills it next: the sender's."""
-        self.failures = 0
-        """Attempts in a row to reach the broker that have failed."""
         self.rest_until = 0.0
         """Nothing is sent before: the broker wants fewer requests, or could not be reached."""
         self.worker = BlockingWorker(f"pyklient-producer-{node_id}")
         self._client = client
         self._options = options
-        self._counter = counter
+        self._backoff = backoff
+        self._responses = responses
+        self._sender = sender
+        self._in_flight = 0
+        self._failures = 0
+        """Attempts in a row to reach the broker that have failed."""
         self._version: int | None = None
         self._connecting = False
         self._connection_number = 0
-        # The worker's: what has failed on its way fails what stands behind it too, so that order is kept.
+        # The worker's, and the sender's for what is small: what has failed on its way fails what stands
+        # behind it too, so that order is kept.
         self._broken: tuple[int, KafkaError] | None = None
 
     def enqueue(self, queue: PartitionQueue) -> None:
@@ -104,7 +108,7 @@ class BrokerQueue:
 
     def fill(self) -> None:
         """Send what may be sent."""
-        while self.line and self.in_flight < self._options.max_in_flight:
+        while self.line and self._in_flight < self._options.max_in_flight:
             if time.monotonic() < self.rest_until:
                 return
             if self._version is None:
@@ -115,7 +119,7 @@ class BrokerQueue:
             request = self._load(self._version)
             if request is None:
                 continue
-            self.in_flight += 1
+            self._in_flight += 1
             if self._is_idle() and self._is_small(request) and self._is_open():
                 # These bytes fit into the socket's buffer: no thread need wait for them, and a single
                 # record gets there sooner.
@@ -127,20 +131,18 @@ class BrokerQueue:
         """Look again at queues in line whose records go elsewhere by now."""
         for _ in range(len(self.line)):
             queue = self.line[0]
-            if self._counter.is_misplaced(queue, self.node_id):
+            if self._is_misplaced(queue):
                 self._leave(queue)
             else:
                 self.line.rotate(-1)
 
-    def lost_connection(self, request: InFlightRequest) -> None:
-        """*request* has found no way: look for another."""
-        if request.connection_number == self._connection_number:
-            self._connection_number += 1
-            self._version = None
+    def _is_misplaced(self, queue: PartitionQueue) -> bool:
+        """Whether *queue* is led by another broker, or by none at the moment."""
+        return self._sender.leader_of(queue) != self.node_id
 
     def _is_idle(self) -> bool:
         """Whether nothing else is under way. Without answers, nobody knows what has left the buffer."""
-        return self.in_flight == 1 and self._options.acks != 0
+        return self._in_flight == 1 and self._options.acks != 0
 
     def _is_small(self, request: InFlightRequest) -> bool:
         return sum(batch.size for _, batch in request.batches.values()) <= _FITS_A_SOCKET
@@ -150,12 +152,12 @@ class BrokerQueue:
 
     def _load(self, version: int) -> InFlightRequest | None:
         """A request with the next batch of as many queues in line as fit."""
-        batches: dict[tuple[str, int], tuple[PartitionQueue, ProducerBatch]] = {}
+        batches: Batches = {}
         topics: dict[str, TopicData] = {}
         size = 0
         for _ in range(len(self.line)):
             queue = self.line[0]
-            if self._counter.is_misplaced(queue, self.node_id) or not queue.ready(time.monotonic()):
+            if self._is_misplaced(queue) or not queue.ready(time.monotonic()):
                 self._leave(queue)
                 continue
             size += queue.peek_size()
@@ -184,14 +186,14 @@ class BrokerQueue:
         try:
             return batch, batch.buffers(format_for(version))
         except KafkaError as error:
-            self._counter.refused(queue, batch, error)
+            self._responses.refused(queue, batch, error, in_doubt=False)
             return None
 
     def _leave(self, queue: PartitionQueue) -> None:
         """Out of the line; it may come back at its end."""
         self.line.popleft()
         queue.queued = False
-        self._counter.look(queue)
+        self._sender.look(queue)
 
     # On the worker's thread, most of the time:
 
@@ -203,7 +205,7 @@ class BrokerQueue:
             version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         except KafkaError as error:
             failure = error
-        self._counter.post(partial(self._connected, version, failure))
+        self._sender.post(partial(self._connected, version, failure))
 
     def _send(self, request: InFlightRequest) -> None:
         try:
@@ -223,16 +225,67 @@ class BrokerQueue:
             # Whatever it is, the records it happened to must hear of it.
             failure = error if isinstance(error, KafkaError) else KafkaError(f"cannot be sent: {error!r}")
             self._broken = (request.connection_number, failure)
-            self._counter.post(partial(self._counter.unsent, self, request, failure))
+            self._sender.post(partial(self._unsent, request, failure))
             return
-        answer.add_done_callback(partial(self._answered, request))
+        answer.add_done_callback(partial(self._post_answer, request))
 
-    def _answered(self, request: InFlightRequest, answer: "Future[ProduceResponse]") -> None:
-        self._counter.post(partial(self._counter.answered, self, request, answer))
+    def _post_answer(self, request: InFlightRequest, answer: "Future[ProduceResponse]") -> None:
+        self._sender.post(partial(self._answered, request, answer))
 
     # On the sender's again:
 
     def _connected(self, version: int | None, failure: KafkaError | None) -> None:
         self._connecting = False
         self._version = version
-        self._counter.connected(self, failure)
+        self._sender.can_fill(self)
+        if failure is None:
+            self._failures = 0
+            return
+        self._unreachable(failure)
+        for queue in list(self.line):
+            queue.blocked(failure)
+            if not failure.retriable:
+                self._responses.fail_all(queue, failure)
+
+    def _unsent(self, request: InFlightRequest, error: KafkaError) -> None:
+        """Nothing of *request* has reached the broker."""
+        self._ended()
+        self._lost_connection(request)
+        self._unreachable(error)
+        self._responses.unanswered(request.batches, error, in_doubt=False)
+
+    def _answered(self, request: InFlightRequest, answer: "Future[Any]") -> None:
+        """*request* has been answered, or will not be."""
+        self._ended()
+        error = answer.exception()
+        if error is not None:
+            failure = error if isinstance(error, KafkaError) else KafkaError(f"{error!r}")
+            self._lost_connection(request)
+            self._sender.want_metadata()
+            self._responses.unanswered(request.batches, failure, in_doubt=True)
+        elif (response := answer.result()) is None:
+            self._responses.sent(request.batches)
+        else:
+            self._rest(response.throttle_time_ms / 1000)
+            self._responses.apply(request.batches, response, self.node_id)
+
+    def _ended(self) -> None:
+        self._in_flight -= 1
+        self._sender.can_fill(self)
+
+    def _lost_connection(self, request: InFlightRequest) -> None:
+        """*request* has found no way: look for another."""
+        if request.connection_number == self._connection_number:
+            self._connection_number += 1
+            self._version = None
+
+    def _unreachable(self, failure: KafkaError) -> None:
+        """Leave the broker alone for a while, and see whether others lead its partitions by now."""
+        log.debug("broker %d: %s", self.node_id, failure)
+        self._failures += 1
+        self._rest(self._backoff.pause(self._failures))
+        self._sender.want_metadata()
+
+    def _rest(self, seconds: float) -> None:
+        """Send nothing for so long; a longer rest that has begun before goes on."""
+        self.rest_until = max(self.rest_until, time.monotonic() + seconds)

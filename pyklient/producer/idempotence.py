@@ -4,12 +4,31 @@ Every partition counts for itself here: a gap in its sequence is closed by going
 from 0 (KIP-360), which the broker checks per partition too, so that the others need not stop for it.
 """
 
+import logging
+import time
+from collections.abc import Callable
+from functools import partial
 from typing import Final, NamedTuple
 
-__all__ = ["Sequences", "BatchIdentity", "NO_IDENTITY"]
+from pyklient.errors import BrokerError, KafkaError, UnsupportedVersionError, broker_error
+from pyklient.net.backoff import Backoff
+from pyklient.net.client import NetworkClient, Purpose
+from pyklient.producer.threads import BlockingWorker
+from pyklient.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
+__all__ = ["NO_IDENTITY", "BatchIdentity", "ProducerId", "ProducerIdManager", "Sequences"]
+
+log = logging.getLogger("pyklient.producer")
+
+_ANY_BROKER: Final = -1
+_NO_TRANSACTIONS_MS: Final = (1 << 31) - 1
+_CLUSTER_AUTHORIZATION_FAILED: Final = 31
+_NEVER: Final = float("inf")
 _LAST_EPOCH: Final = 0x7FFF
 _SEQUENCE_MODULUS: Final = 1 << 31
+
+ProducerId = tuple[int, int]
+"""An id and its first epoch."""
 
 
 class BatchIdentity(NamedTuple):
@@ -52,3 +71,106 @@ class Sequences:
             self._epoch += 1
         else:
             self.used_up, self.producer_id = self.producer_id, -1
+
+
+class ProducerIdManager:
+    """Gets the producer's id, once a partition needs one. On the sender's thread, but for what *worker* does.
+
+    ``enabled`` is whether ids are wanted, and to be had: where they are not *required*, and the broker has
+    none or gives none, the producer goes on without. The outcome goes to *identified*: with an error if there
+    is no id; whether there will be one later, the error's ``retriable`` says. *post* has it called on the
+    sender's thread. *timeout* is in seconds.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        backoff: Backoff,
+        worker: BlockingWorker,
+        *,
+        wanted: bool,
+        required: bool,
+        timeout: float,
+        post: Callable[[Callable[[], None]], None],
+        identified: Callable[[KafkaError | None], None],
+    ) -> None:
+        self.enabled = wanted
+        self.timer = _NEVER
+        """When it asks next: the sender's."""
+        self._client = client
+        self._backoff = backoff
+        self._worker = worker
+        self._required = required
+        self._timeout = timeout
+        self._post = post
+        self._identified = identified
+        self._id: ProducerId | None = None
+        self._due = _NEVER
+        self._asking = False
+        self._failures = 0
+
+    @property
+    def due(self) -> float:
+        """When ``ask`` has something to do."""
+        return _NEVER if self._asking else self._due
+
+    def provide(self, sequences: Sequences | None) -> bool:
+        """Whether *sequences* have an id, now if not before; or None, which needs none. Else the sender hears
+        once it is worth trying again."""
+        if sequences is None or sequences.producer_id >= 0:
+            return True
+        if self._id is not None and self._id[0] == sequences.used_up:
+            self._id = None
+        if self._id is None:
+            if self._due == _NEVER and not self._asking:
+                self._due = time.monotonic()
+            return False
+        sequences.adopt(*self._id)
+        return True
+
+    def ask(self) -> None:
+        """Ask, which is due."""
+        self._asking = True
+        self._due = _NEVER
+        self._worker.run(self._ask)
+
+    def _answered(self, producer_id: ProducerId | None, failure: KafkaError | None) -> None:
+        self._asking = False
+        self._id = producer_id
+        if failure is not None and failure.retriable:
+            self._failures += 1
+            self._due = time.monotonic() + self._backoff.pause(self._failures)
+        else:
+            self._failures = 0
+            self._due = _NEVER
+            if failure is not None and self._can_do_without(failure):
+                log.info("no idempotence: %s", failure)
+                self.enabled = False
+                failure = None
+        self._identified(failure)
+
+    def _can_do_without(self, failure: KafkaError) -> bool:
+        """Whether idempotence is to be left off because of *failure*: nobody has asked for it by name, and
+        the broker does not have it, or does not allow it."""
+        if self._required:
+            return False
+        return isinstance(failure, UnsupportedVersionError) or (
+            isinstance(failure, BrokerError) and failure.code == _CLUSTER_AUTHORIZATION_FAILED
+        )
+
+    # On the worker's thread:
+
+    def _ask(self) -> None:
+        producer_id: ProducerId | None = None
+        failure: KafkaError | None = None
+        try:
+            connection = self._client.connection(_ANY_BROKER, Purpose.OTHER, self._timeout)
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS_MS)
+            response: InitProducerIdResponse = connection.ask(request, self._timeout)
+            if response.error_code:
+                raise broker_error(response.error_code, "asking for a producer id")
+            producer_id = (response.producer_id, response.producer_epoch)
+        except Exception as error:
+            # Whatever it is, the sender must hear of it: it asks again only when this question has ended.
+            failure = error if isinstance(error, KafkaError) else KafkaError(f"asking has failed: {error!r}")
+        self._post(partial(self._answered, producer_id, failure))

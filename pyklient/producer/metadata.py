@@ -1,19 +1,22 @@
-"""What the producer needs to know of a topic before its first record can be taken, and how it learns it.
+"""What the producer needs to know of topics: before the first record of one can be taken, and while it sends.
 
-``wait`` ends with a topic that can be sent to, or with an error that tells apart what is missing: the
-bootstrap servers, the topic, its leader, or a way to the address at which the leader says it is.
+``TopicMetadata`` is asked in users' threads, and ends with a topic that can be sent to, or with an error
+that tells apart what is missing: the bootstrap servers, the topic, its leader, or a way to the address at
+which the leader says it is. ``MetadataRefresher`` is the sender's.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from functools import partial
 
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error, error_facts
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
-from pyklient.net.metadata import TopicInfo
+from pyklient.net.metadata import Metadata, TopicInfo
+from pyklient.producer.threads import BlockingWorker
 from pyklient.protocol.messages import ProduceRequest
 
-__all__ = ["MAX_PRODUCE_VERSION", "TopicMetadata"]
+__all__ = ["MAX_PRODUCE_VERSION", "MetadataRefresher", "TopicMetadata"]
 
 MAX_PRODUCE_VERSION = 12
 """From 13 on, topics go by their ids instead of their names."""
@@ -117,6 +120,85 @@ class TopicMetadata:
                 self._reached.add(node_id)
                 return None
         return failure
+
+
+class MetadataRefresher:
+    """Keeps the metadata of the topics in use fresh. On the sender's thread, but for what *worker* does.
+
+    *topics* tells which those are. The outcome goes to *learned*, with the error if there is none; *post* has
+    it called on the sender's thread. *timeout* and *max_age* are in seconds.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        backoff: Backoff,
+        worker: BlockingWorker,
+        *,
+        timeout: float,
+        max_age: float,
+        topics: Callable[[], Collection[str]],
+        post: Callable[[Callable[[], None]], None],
+        learned: Callable[[Metadata | None, KafkaError | None], None],
+    ) -> None:
+        self.timer = float("inf")
+        """When it asks next: the sender's."""
+        self._client = client
+        self._backoff = backoff
+        self._worker = worker
+        self._timeout = timeout
+        self._max_age = max_age
+        self._topics = topics
+        self._post = post
+        self._learned = learned
+        self._new_topics: set[str] = set()
+        self._due = time.monotonic() + max_age
+        self._asking = False
+        self._failures = 0
+        self._pause_until = 0.0
+
+    @property
+    def due(self) -> float:
+        """When ``ask`` has something to do."""
+        return float("inf") if self._asking else self._due
+
+    def want(self, topic: str | None = None) -> None:
+        """The metadata is out of date, or lacks *topic*; ask as soon as the last time is long enough ago."""
+        if topic is not None:
+            self._new_topics.add(topic)
+        self._due = min(self._due, max(time.monotonic(), self._pause_until))
+
+    def ask(self) -> None:
+        """Ask, which is due."""
+        self._asking = True
+        self._due = float("inf")
+        new, self._new_topics = self._new_topics, set()
+        self._worker.run(partial(self._refresh, {*self._topics(), *new}, bool(new)))
+
+    def _refreshed(self, metadata: Metadata | None, failure: KafkaError | None) -> None:
+        """When the next attempt is due, and when it is allowed."""
+        self._asking = False
+        self._failures = 0 if metadata is not None else self._failures + 1
+        now = time.monotonic()
+        pause = self._backoff.pause(max(self._failures, 1))
+        self._pause_until = now + pause
+        wanted = max(self._due, self._pause_until)
+        self._due = min(wanted, now + (self._max_age if metadata is not None else pause))
+        self._learned(metadata, failure)
+
+    # On the worker's thread:
+
+    def _refresh(self, topics: set[str], allow_auto_create: bool) -> None:
+        metadata: Metadata | None = None
+        failure: KafkaError | None = None
+        try:
+            metadata = self._client.refresh_metadata(
+                topics, self._timeout, allow_auto_create=allow_auto_create
+            )
+        except Exception as error:
+            # Whatever it is, the sender must hear of it: it asks again only when this question has ended.
+            failure = error if isinstance(error, KafkaError) else KafkaError(f"asking has failed: {error!r}")
+        self._post(partial(self._refreshed, metadata, failure))
 
 
 def _trouble(topic: str, info: TopicInfo | None) -> KafkaError | None:

@@ -55,12 +55,12 @@ class PartitionQueue:
         self.at = at
         self.topic, self.partition = at
         self.sequences = sequences
-        self.alarm = float("inf")
+        self.timer = float("inf")
         """When the sender looks at it next: the sender's."""
         self.queued = False
-        """Whether it stands in line at a BrokerQueue: the sender's."""
-        self.trouble: KafkaError | None = None
-        """Why nothing of it could be sent lately: the sender's."""
+        """Whether it stands in line at a BrokerQueue: that one's."""
+        self.blocked_by: KafkaError | None = None
+        """Why nothing of it could be sent lately."""
         self._linger = linger
         self._patience = patience
         self._seal = seal
@@ -133,8 +133,13 @@ class PartitionQueue:
         self._in_flight.append(batch)
         return batch
 
+    def blocked(self, error: KafkaError) -> None:
+        """Nothing of it can be sent, because of *error*, until something is stored again."""
+        self.blocked_by = error
+
     def stored(self, batch: ProducerBatch) -> None:
         """The broker has it."""
+        self.blocked_by = None
         self._in_flight.remove(batch)
         self._known = True
         if self._doubt is not None and batch.place > self._doubt:

@@ -21,10 +21,10 @@ from pyklient.options import ProducerOptions
 from pyklient.producer.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.bulk import BulkDelivery, send_many
 from pyklient.producer.columns import send_arrow
-from pyklient.producer.dispatcher import Dispatcher
 from pyklient.producer.metadata import TopicMetadata
 from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.record import RecordEncoder
+from pyklient.producer.sender import Sender
 from pyklient.producer.threads import SenderThread
 from pyklient.protocol.records.kernel import Delivery
 from pyklient.serialization import as_encoder
@@ -70,8 +70,8 @@ class Producer:
             )
         self._config = config
         self._client = NetworkClient(config)
-        self._sender = SenderThread(f"pyklient-producer {config.client_id}")
-        self._accumulator, self._dispatcher = _assemble(config, self._client, self._sender)
+        self._thread = SenderThread(f"pyklient-producer {config.client_id}")
+        self._accumulator, self._sender = _assemble(config, self._client, self._thread)
         self._closed = False
         self._forked = False
         if type(self).send is Producer.send:
@@ -202,17 +202,17 @@ class Producer:
         )
 
     def __del__(self) -> None:
-        if getattr(self, "_closed", True) or not self._sender.started:
+        if getattr(self, "_closed", True) or not self._thread.started:
             return
         warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
         # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
         self._closed = True
         accumulator, deadline = self._accumulator, time.monotonic() + _UNWIND_TIMEOUT
-        self._sender.post(partial(_end, accumulator, self._dispatcher, deadline))
+        self._thread.post(partial(_end, accumulator, self._sender, deadline))
 
     def _flush(self, deadline: float | None) -> None:
         batches = self._accumulator.mark()
-        self._sender.post(self._dispatcher.flush)
+        self._thread.post(self._sender.flush)
         for batch in batches:
             left = None if deadline is None else deadline - time.monotonic()
             if not self._accumulator.tracker.wait(batch, left):
@@ -220,7 +220,7 @@ class Producer:
                 raise KafkaTimeoutError(
                     f"{waiting:,} records were not confirmed in time; they are still being sent"
                 )
-        if not self._sender.catch_up(None if deadline is None else deadline - time.monotonic()):
+        if not self._thread.catch_up(None if deadline is None else deadline - time.monotonic()):
             raise KafkaTimeoutError(
                 "all records are confirmed, but on_delivery is still being called for some"
             )
@@ -230,7 +230,7 @@ class Producer:
         _producers.discard(self)
         self._accumulator.refuse(_closed())
         self._accumulator.mark()
-        self._sender.post(partial(self._dispatcher.close, deadline))
+        self._thread.post(partial(self._sender.close, deadline))
 
     def _close(self, timeout: float | None) -> None:
         if self._forked:
@@ -238,14 +238,14 @@ class Producer:
         patience = self._config.delivery_timeout_ms / 1000 if timeout is None else timeout
         deadline = time.monotonic() + patience
         self._begin_closing(deadline)
-        if not self._sender.started:
+        if not self._thread.started:
             self._client.close()
             return
         last = deadline + _GRACE
-        ended = self._sender.join(last - time.monotonic())
-        if self._sender.is_current():
+        ended = self._thread.join(last - time.monotonic())
+        if self._thread.is_current():
             return
-        for worker in self._dispatcher.router.workers() if ended else ():
+        for worker in self._sender.workers() if ended else ():
             ended = worker.join(last - time.monotonic()) and ended
         if not ended:
             raise KafkaTimeoutError(
@@ -264,14 +264,14 @@ class Producer:
 
 
 def _assemble(
-    config: ProducerConfig, client: NetworkClient, sender: SenderThread
-) -> tuple[RecordAccumulator, Dispatcher]:
+    config: ProducerConfig, client: NetworkClient, thread: SenderThread
+) -> tuple[RecordAccumulator, Sender]:
     """The parts of a producer. None of them holds the Producer itself, so that one which nobody holds any
     more can be told from one in use."""
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
 
     def look_up(topic: str) -> None:
-        sender.post(lambda: dispatcher.router.want_metadata(topic))
+        thread.post(lambda: sender.want_metadata(topic))
 
     accumulator = RecordAccumulator(
         Limits(
@@ -286,23 +286,23 @@ def _assemble(
         as_partitioner(config.partitioner),
         StickyPartitioner(random.Random()),
         TopicMetadata(client, backoff, look_up),
-        start=lambda: sender.start(dispatcher),
-        wake=sender.wake,
-        is_own_thread=sender.is_current,
+        start=lambda: thread.start(sender),
+        wake=thread.wake,
+        is_own_thread=thread.is_current,
     )
-    dispatcher = Dispatcher(accumulator, client, config, sender)
-    return accumulator, dispatcher
+    sender = Sender(accumulator, client, config, thread)
+    return accumulator, sender
 
 
 def _closed() -> ClosedError:
     return ClosedError("this producer has been closed")
 
 
-def _end(accumulator: RecordAccumulator, dispatcher: Dispatcher, deadline: float) -> None:
+def _end(accumulator: RecordAccumulator, sender: Sender, deadline: float) -> None:
     """On the sender's thread: the end of a producer that nobody holds any more."""
     accumulator.refuse(_closed())
     accumulator.mark()
-    dispatcher.close(deadline)
+    sender.close(deadline)
 
 
 _producers: "weakref.WeakSet[Producer]" = weakref.WeakSet()

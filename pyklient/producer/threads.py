@@ -1,9 +1,9 @@
 """The threads of a Producer: the sender's, and those that do the waiting for it.
 
-The sender's alone touches what is under way, which the dispatcher keeps. Others hand over to it by its
-inbox, with functions that it calls: answers come from the connections' readers, tasks (connecting, writing
-to a socket, asking for metadata) are run by blocking workers. Between two items it rings the alarms that
-are due, lets the dispatcher send, and sleeps until the next alarm.
+The sender's alone touches what is under way, which the Sender keeps. Others hand over to it by its inbox,
+with functions that it calls: answers come from the connections' readers, tasks (connecting, writing to a
+socket, asking for metadata) are run by blocking workers. Between two items it calls the timers that are
+due, lets the Sender send, and sleeps until the next timer.
 """
 
 import contextlib
@@ -14,30 +14,32 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
-__all__ = ["Alarmed", "BlockingWorker", "SenderThread", "Work"]
+__all__ = ["BlockingWorker", "SenderThread", "Timed", "Work"]
 
 log = logging.getLogger("pyklient.producer")
 
 _NEVER: Final = float("inf")
 _LONGEST_SLEEP: Final = 60.0
-_FEW_ALARMS: Final = 1024
+_FEW_TIMERS: Final = 1024
 _SIGN_OF_LIFE: Final = 0.5
 """How often somebody who waits for the thread makes sure that it still runs."""
 
 
-class Alarmed(Protocol):
-    """Something that can be woken at a time. ``alarm`` is when; it is the sender's to set."""
+class Timed(Protocol):
+    """Something that has a timer. ``timer`` is when it goes off; it is the thread's to set."""
 
-    alarm: float
+    timer: float
+
+
+_Target = TypeVar("_Target", bound=Timed)
+_Timer: TypeAlias = tuple[float, int, Timed, Callable[[Any], object]]
+"""When, a number that no other has, whose, and what to call."""
 
 
 class Work(Protocol):
-    """What the thread does: the dispatcher."""
-
-    def ring(self, target: Alarmed, now: float) -> None:
-        """The alarm of *target* has gone off."""
+    """What the thread does: the Sender."""
 
     def has_news(self) -> bool:
         """Whether users' threads have left something since the last step."""
@@ -50,13 +52,13 @@ class Work(Protocol):
 
 
 class SenderThread:
-    """The thread, its inbox and its alarms. Times are ``time.monotonic`` seconds."""
+    """The thread, its inbox and its timers. Times are ``time.monotonic`` seconds."""
 
     def __init__(self, name: str) -> None:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._alarms: list[tuple[float, int, Alarmed]] = []
-        self._too_many_alarms = _FEW_ALARMS
+        self._timers: list[_Timer] = []
+        self._too_many_timers = _FEW_TIMERS
         self._serial = itertools.count()
         self._sleeps_until = -_NEVER
         self._work: Work | None = None
@@ -111,15 +113,16 @@ class SenderThread:
         if due < self._sleeps_until:
             self._inbox.put(None)
 
-    def set_alarm(self, target: Alarmed, when: float) -> None:
-        """Ring *target* at *when*, and not when it was to be before."""
-        if when == target.alarm:
+    def set_timer(self, target: _Target, when: float, call: Callable[[_Target], object]) -> None:
+        """``call(target)`` at *when*, and not when it was to be before."""
+        if when == target.timer:
             return
-        target.alarm = when
+        target.timer = when
         if when < _NEVER:
-            heapq.heappush(self._alarms, (when, next(self._serial), target))
-            if len(self._alarms) > self._too_many_alarms:
-                self._drop_stale_alarms()
+            timer: _Timer = (when, next(self._serial), target, call)
+            heapq.heappush(self._timers, timer)
+            if len(self._timers) > self._too_many_timers:
+                self._drop_stale_timers()
 
     def _run(self) -> None:
         crash: BaseException | None = None
@@ -129,16 +132,16 @@ class SenderThread:
             while work.step():
                 self._sleep(work)
                 self._take_in()
-                self._ring(work)
+                self._call_timers()
         except BaseException as error:
             crash = error
             log.exception("the sender has failed in a way that nobody foresaw; nothing more is sent")
         work.end(crash)
 
     def _sleep(self, work: Work) -> None:
-        """Until the next alarm, an item, or a call of ``wake``."""
+        """Until the next timer, an item, or a call of ``wake``."""
         now = time.monotonic()
-        until = min(now + _LONGEST_SLEEP, self._alarms[0][0] if self._alarms else _NEVER)
+        until = min(now + _LONGEST_SLEEP, self._timers[0][0] if self._timers else _NEVER)
         self._sleeps_until = until
         # In this order: news that come after the look find out that this thread sleeps.
         if until > now and not work.has_news():
@@ -154,20 +157,20 @@ class SenderThread:
             if item is not None:
                 item()
 
-    def _drop_stale_alarms(self) -> None:
+    def _drop_stale_timers(self) -> None:
         """Most are set anew long before they are due, and would stay until then: a time-out away."""
-        live = {alarm[2]: alarm for alarm in self._alarms if alarm[0] == alarm[2].alarm}
-        self._alarms = list(live.values())
-        heapq.heapify(self._alarms)
-        self._too_many_alarms = max(_FEW_ALARMS, 2 * len(self._alarms))
+        live = {timer[2]: timer for timer in self._timers if timer[0] == timer[2].timer}
+        self._timers = list(live.values())
+        heapq.heapify(self._timers)
+        self._too_many_timers = max(_FEW_TIMERS, 2 * len(self._timers))
 
-    def _ring(self, work: Work) -> None:
+    def _call_timers(self) -> None:
         now = time.monotonic()
-        while self._alarms and self._alarms[0][0] <= now:
-            when, _, target = heapq.heappop(self._alarms)
-            if target.alarm == when:  # it has not been set anew since
-                target.alarm = _NEVER
-                work.ring(target, now)
+        while self._timers and self._timers[0][0] <= now:
+            when, _, target, call = heapq.heappop(self._timers)
+            if target.timer == when:  # it has not been set anew since
+                target.timer = _NEVER
+                call(target)
 
 
 class BlockingWorker:

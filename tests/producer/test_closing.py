@@ -246,7 +246,7 @@ def test_a_sender_that_crashes_takes_its_records_with_it_and_says_so(
     broker.faults.append(LoseAnswer(SILENCE))
     producer = broker.producer(batch_size=0)
     sent = [producer.send(TOPIC, b"x") for _ in range(9)]
-    producer._sender.post(fail)
+    producer._thread.post(fail)
     for delivery in sent:
         with pytest.raises(KafkaError, match="ZeroDivisionError"):
             delivery.result(10)

@@ -19,7 +19,7 @@ MESSAGE_TOO_LARGE = 10
 def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: ProduceBroker) -> None:
     producer = broker.producer()
     producer.send(TOPIC, b"x").result(10)
-    accumulator, sender = producer._accumulator, producer._sender
+    accumulator, thread = producer._accumulator, producer._thread
     pair: list[Any] = [producer]
     pair.append(pair)
     del producer, pair
@@ -32,12 +32,12 @@ def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: Pr
 
     threading.Thread(target=collect, daemon=True).start()
     assert collected.wait(10)
-    assert sender.join(10)
+    assert thread.join(10)
 
 
 def test_a_first_send_that_was_interrupted_can_be_made_again(broker: ProduceBroker) -> None:
     with producing(broker) as producer:
-        producer._sender.start(producer._dispatcher)  # as far as Ctrl-C let it come
+        producer._thread.start(producer._sender)  # as far as Ctrl-C let it come
         assert producer.send(TOPIC, b"x").result(10).offset == 0
 
 
@@ -62,11 +62,11 @@ def test_a_frozen_broker_holds_nobody_else_up_where_no_answers_are_wanted() -> N
                 thaw.set()
 
 
-def test_alarms_that_are_set_anew_do_not_pile_up_until_they_would_have_rung(broker: ProduceBroker) -> None:
+def test_timers_that_are_set_anew_do_not_pile_up_until_they_would_have_rung(broker: ProduceBroker) -> None:
     with producing(broker, linger_ms=0, delivery_timeout_ms=2**31 - 1) as producer:
         for _ in range(3_000):
             producer.send(TOPIC, b"x").result(10)
-        assert len(producer._sender._alarms) < 2_000
+        assert len(producer._thread._timers) < 2_000
 
 
 @pytest.mark.parametrize("topic", ["bad\udcff", "x" * 40_000, "a\nb"])

@@ -1,4 +1,4 @@
-"""The sender's thread: items in order, alarms in time, no news missed, an end in every case."""
+"""The sender's thread: items in order, timers in time, no news missed, an end in every case."""
 
 import threading
 import time
@@ -7,20 +7,20 @@ from functools import partial
 
 import pytest
 
-from pyklient.producer.threads import Alarmed, SenderThread
+from pyklient.producer.threads import SenderThread, Timed
 from tests.producer.script import wait_until
 
 
 class Bell:
     def __init__(self) -> None:
-        self.alarm = float("inf")
+        self.timer = float("inf")
 
 
 class Diary:
     """Work that notes what it is told to do."""
 
     def __init__(self) -> None:
-        self.rung: list[tuple[Alarmed, float]] = []
+        self.rung: list[tuple[Timed, float]] = []
         self.steps = 0
         self.news = 0
         self.going = True
@@ -29,8 +29,8 @@ class Diary:
     def has_news(self) -> bool:
         return self.news > 0
 
-    def ring(self, target: Alarmed, now: float) -> None:
-        self.rung.append((target, now))
+    def ring(self, target: Timed) -> None:
+        self.rung.append((target, time.monotonic()))
 
     def step(self) -> bool:
         self.steps += 1
@@ -83,40 +83,40 @@ def test_items_are_called_in_order_on_the_thread(sender: SenderThread) -> None:
     assert not sender.is_current()
 
 
-def test_alarms_ring_when_they_are_due_and_only_as_last_set(sender: SenderThread, diary: Diary) -> None:
+def test_timers_ring_when_they_are_due_and_only_as_last_set(sender: SenderThread, diary: Diary) -> None:
     early, moved, late = Bell(), Bell(), Bell()
     start = time.monotonic()
 
-    def set_alarms() -> None:
-        sender.set_alarm(late, start + 0.06)
-        sender.set_alarm(moved, start + 0.01)
-        sender.set_alarm(moved, start + 3_600)
-        sender.set_alarm(early, start + 0.03)
-        sender.set_alarm(early, start + 0.02)
-        sender.set_alarm(early, start + 0.02)
+    def set_timers() -> None:
+        sender.set_timer(late, start + 0.06, diary.ring)
+        sender.set_timer(moved, start + 0.01, diary.ring)
+        sender.set_timer(moved, start + 3_600, diary.ring)
+        sender.set_timer(early, start + 0.03, diary.ring)
+        sender.set_timer(early, start + 0.02, diary.ring)
+        sender.set_timer(early, start + 0.02, diary.ring)
 
-    on_thread(sender, set_alarms)
+    on_thread(sender, set_timers)
     wait_until(lambda: len(diary.rung) == 2)
     assert [target for target, _ in diary.rung] == [early, late]
     assert start + 0.02 <= diary.rung[0][1] < start + 0.06 <= diary.rung[1][1]
-    assert early.alarm == late.alarm == float("inf")
+    assert early.timer == late.timer == float("inf")
 
 
-def test_alarms_that_were_set_anew_do_not_pile_up(sender: SenderThread) -> None:
+def test_timers_that_were_set_anew_do_not_pile_up(sender: SenderThread, diary: Diary) -> None:
     bells = [Bell() for _ in range(10)]
 
-    def set_alarms() -> None:
+    def set_timers() -> None:
         for number in range(100_000):
-            sender.set_alarm(bells[number % 10], time.monotonic() + 3_600)
+            sender.set_timer(bells[number % 10], time.monotonic() + 3_600, diary.ring)
 
-    on_thread(sender, set_alarms)
-    assert len(sender._alarms) < 5_000
+    on_thread(sender, set_timers)
+    assert len(sender._timers) < 5_000
 
 
-def test_it_wakes_for_what_is_due_before_its_alarm_and_sleeps_on_for_the_rest(
+def test_it_wakes_for_what_is_due_before_its_timer_and_sleeps_on_for_the_rest(
     sender: SenderThread, diary: Diary
 ) -> None:
-    on_thread(sender, lambda: sender.set_alarm(Bell(), time.monotonic() + 3_600))
+    on_thread(sender, lambda: sender.set_timer(Bell(), time.monotonic() + 3_600, diary.ring))
     wait_until(lambda: sender._sleeps_until > 0)
     before = diary.steps
     sender.wake(time.monotonic() + 7_200)

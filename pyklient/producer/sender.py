@@ -1,0 +1,263 @@
+"""What is under way: which partition's records go to which broker, and what they wait for before that.
+
+Everything here runs on the sender's thread (``threads``), which calls it; see ``SenderCalls`` for what the
+brokers' queues want of it.
+"""
+
+import time
+from typing import Final
+
+from pyklient.config import ProducerConfig
+from pyklient.errors import ClosedError, KafkaError, broker_error
+from pyklient.model import TopicPartition
+from pyklient.net.backoff import Backoff
+from pyklient.net.client import NetworkClient
+from pyklient.net.metadata import Metadata
+from pyklient.producer.accumulator import RecordAccumulator
+from pyklient.producer.batch import ProducerBatch, seal
+from pyklient.producer.broker_queue import BrokerQueue, RequestOptions, SenderCalls
+from pyklient.producer.idempotence import ProducerIdManager, Sequences
+from pyklient.producer.metadata import MetadataRefresher
+from pyklient.producer.partition_queue import PartitionQueue
+from pyklient.producer.responses import ProduceResponses, run_callback
+from pyklient.producer.threads import BlockingWorker, SenderThread
+from pyklient.protocol.records import Compression
+from pyklient.protocol.records.kernel import Batch
+
+__all__ = ["Sender"]
+
+_NEVER: Final = float("inf")
+_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
+_LEADER_NOT_AVAILABLE: Final = 5
+
+
+class Sender:
+    """Takes batches from the accumulator and gives them to the queues of their leaders."""
+
+    def __init__(
+        self,
+        accumulator: RecordAccumulator,
+        client: NetworkClient,
+        config: ProducerConfig,
+        thread: SenderThread,
+    ) -> None:
+        self.timer = _NEVER
+        """When it gives up what is left: the thread's."""
+        self._accumulator = accumulator
+        self._client = client
+        self._thread = thread
+        self._codec = Compression.of(config.compression_type)
+        self._linger = config.linger_ms / 1000
+        self._patience = config.delivery_timeout_ms / 1000
+        self._options = RequestOptions(
+            config.acks_wire,
+            config.request_timeout_ms / 1000,
+            config.max_in_flight_requests_per_connection,
+            config.max_request_size,
+        )
+        self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._brokers: dict[int, BrokerQueue] = {}
+        self._to_fill: set[BrokerQueue] = set()
+        self._waiting_for_leader: set[PartitionQueue] = set()
+        self._waiting_for_producer_id: set[PartitionQueue] = set()
+        self._closing = False
+        self._time_is_up = False
+        self._worker = BlockingWorker("pyklient-producer-metadata")
+        self._metadata = MetadataRefresher(
+            client,
+            self._backoff,
+            self._worker,
+            timeout=self._options.timeout,
+            max_age=config.metadata_max_age_ms / 1000,
+            topics=self._topics,
+            post=thread.post,
+            learned=self._learned,
+        )
+        self._producer_id = ProducerIdManager(
+            client,
+            self._backoff,
+            self._worker,
+            wanted=config.wants_idempotence,
+            required=config.enable_idempotence is True,
+            timeout=self._options.timeout,
+            post=thread.post,
+            identified=self._identified,
+        )
+        self._responses = ProduceResponses(
+            accumulator, config, self._backoff, look=self._look, want_metadata=self.want_metadata
+        )
+        self._calls = SenderCalls(
+            thread.post, self._leader_of, self._look, self._to_fill.add, self.want_metadata
+        )
+
+    # What the thread calls
+
+    def has_news(self) -> bool:
+        """See Work."""
+        return bool(self._accumulator.begun or self._accumulator.filled)
+
+    def step(self) -> bool:
+        """See Work."""
+        self._take_new_batches()
+        while self._to_fill:
+            broker = self._to_fill.pop()
+            broker.fill()
+            if broker.line and broker.rest_until > time.monotonic():
+                self._thread.set_timer(broker, broker.rest_until, self._to_fill.add)
+        self._thread.set_timer(self._metadata, self._metadata.due, MetadataRefresher.ask)
+        self._thread.set_timer(self._producer_id, self._producer_id.due, ProducerIdManager.ask)
+        return not self._closing or (bool(self._accumulator.unfinished()) and not self._time_is_up)
+
+    def end(self, crash: BaseException | None) -> None:
+        """See Work."""
+        failure: KafkaError = ClosedError("the producer was closed before these records were confirmed")
+        if crash is not None:
+            failure = KafkaError(f"the sender's thread has failed: {crash!r}")
+            failure.__cause__ = crash
+            self._accumulator.refuse(failure)
+        else:
+            self._take_new_batches()
+            for queue in self._queues.values():
+                self._responses.fail_all(queue, failure)
+        for gathered in self._accumulator.unfinished():
+            self._accumulator.appender.take(gathered)
+            callbacks = gathered.settle_rest(failure)
+            self._accumulator.finished(gathered, callbacks, run_callback)
+        for worker in self.workers():
+            worker.stop()
+        self._client.close()
+
+    # What the Producer has the thread call
+
+    def flush(self) -> None:
+        """Batches have been closed by ``mark``: see to them."""
+        self._take_new_batches()
+
+    def close(self, deadline: float) -> None:
+        """Deliver what there is until *deadline*, and end."""
+        self._closing = True
+        self._time_is_up = time.monotonic() >= deadline
+        self._thread.set_timer(self, deadline, Sender._give_up)
+        self.flush()
+
+    def want_metadata(self, topic: str | None = None) -> None:
+        """What is known of the cluster is out of date, or lacks *topic*."""
+        self._metadata.want(topic)
+
+    def workers(self) -> list[BlockingWorker]:
+        """Those who wait for brokers: they end when the sender does. From any thread, once that has ended."""
+        return [self._worker, *(broker.worker for broker in self._brokers.values())]
+
+    # Partitions
+
+    def _take_new_batches(self) -> None:
+        """Take note of batches that users' threads have begun or filled."""
+        begun, filled = self._accumulator.begun, self._accumulator.filled
+        while begun:
+            gathered = begun.popleft()
+            queue = self._queue_of(gathered)
+            queue.add(gathered)
+            self._look(queue)
+        while filled:
+            self._look(self._queue_of(filled.popleft()))
+
+    def _queue_of(self, gathered: Batch) -> PartitionQueue:
+        place = (gathered.topic, gathered.partition)
+        queue = self._queues.get(place)
+        if queue is None:
+            queue = self._queues[place] = PartitionQueue(
+                TopicPartition(*place),
+                Sequences() if self._producer_id.enabled else None,
+                linger=self._linger,
+                patience=self._patience,
+                seal=self._seal,
+            )
+        return queue
+
+    def _look(self, queue: PartitionQueue) -> None:
+        """See to *queue*: fail what is too old, put it in line if it has something to send."""
+        now = time.monotonic()
+        self._responses.expire(queue, now)
+        if not queue.queued and queue.ready(now):
+            self._route(queue)
+        self._thread.set_timer(queue, queue.next_look(now), self._look)
+
+    def _route(self, queue: PartitionQueue) -> None:
+        """Put *queue*, which has something to send, in line at its leader, or note what it waits for."""
+        self._waiting_for_leader.discard(queue)
+        self._waiting_for_producer_id.discard(queue)
+        leader = self._leader_of(queue)
+        if leader is None:
+            if queue.blocked_by is None:
+                queue.blocked(broker_error(_LEADER_NOT_AVAILABLE, str(queue.at)))
+            self.want_metadata()
+            self._waiting_for_leader.add(queue)
+            return
+        if not self._producer_id.provide(queue.sequences):
+            self._waiting_for_producer_id.add(queue)
+            return
+        broker = self._brokers.get(leader)
+        if broker is None:
+            broker = self._brokers[leader] = BrokerQueue(
+                leader, self._client, self._options, self._backoff, self._responses, self._calls
+            )
+        broker.enqueue(queue)
+        self._to_fill.add(broker)
+
+    def _leader_of(self, queue: PartitionQueue) -> int | None:
+        node = self._client.metadata.leader(queue.at)
+        return None if node is None else node.id
+
+    def _seal(self, gathered: Batch) -> ProducerBatch:
+        self._accumulator.appender.take(gathered)
+        before = gathered.size
+        batch = seal(gathered, self._codec)
+        if not gathered.count:
+            self._responses.settle(gathered, 0, 0, -1, -1, None)
+        elif self._codec:
+            self._accumulator.shrunk(gathered, before - len(batch.payload))
+        return batch
+
+    # News
+
+    def _topics(self) -> set[str]:
+        """The topics in use. A broker that has just started may not know one of them for a moment: then new
+        records have to wait for it, and those under way still need its leader."""
+        used = (queue.topic for queue in self._queues.values() if not queue.idle)
+        return {*self._accumulator.appender.topics(), *used}
+
+    def _learned(self, metadata: Metadata | None, failure: KafkaError | None) -> None:
+        """A question for metadata has been answered, or has failed."""
+        appender = self._accumulator.appender
+        for name, topic in metadata.topics.items() if metadata is not None else ():
+            if topic.error == _UNKNOWN_TOPIC_OR_PARTITION:
+                appender.forget(name)
+            elif topic.partitions and appender.partition_count(name) != len(topic.partitions):
+                appender.know(name, len(topic.partitions))
+        for broker in self._brokers.values():
+            broker.drop_moved()
+            self._to_fill.add(broker)
+        waiting, self._waiting_for_leader = self._waiting_for_leader, set()
+        self._look_again(waiting, failure)
+
+    def _identified(self, failure: KafkaError | None) -> None:
+        """A question for a producer id has been answered, or has failed."""
+        if not self._producer_id.enabled:
+            for queue in self._queues.values():
+                queue.without_idempotence()
+        waiting, self._waiting_for_producer_id = self._waiting_for_producer_id, set()
+        if failure is not None and not failure.retriable:
+            for queue in waiting:
+                self._responses.fail_all(queue, failure)
+            failure = None
+        self._look_again(waiting, failure)
+
+    def _look_again(self, queues: set[PartitionQueue], failure: KafkaError | None) -> None:
+        for queue in queues:
+            if failure is not None:
+                queue.blocked(failure)
+            self._look(queue)
+
+    def _give_up(self) -> None:
+        self._time_is_up = True
