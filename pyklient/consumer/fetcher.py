@@ -48,6 +48,7 @@ _LIMITED = 3
 """The first Fetch with a limit for the whole response, and the first whose answer holds one whole batch."""
 _TICK = 1.0
 _BRIEF_MS = 10
+_LONGEST_BRIEF_MS = 100  # so long may a reader that goes on after a while have to wait
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
@@ -201,7 +202,8 @@ class Fetcher:
         if not left_out:
             return most
         progress = sum(claim.taken for claim in left_out)
-        self._brief_ms = _BRIEF_MS if progress != self._progress else min(2 * self._brief_ms, most)
+        self._brief_ms = _BRIEF_MS if progress != self._progress else 2 * self._brief_ms
+        self._brief_ms = min(self._brief_ms, _LONGEST_BRIEF_MS)
         self._progress = progress
         return min(self._brief_ms, most)
 

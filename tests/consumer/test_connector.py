@@ -21,9 +21,11 @@ from pyklient.errors import (
     OffsetOutOfRangeError,
 )
 from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.serialization import decode_json, decode_text
-from tests.consumer.feed import Feed
+from tests.consumer.feed import Feed, wait_for
 from tests.consumer.pieces import until_raised, values
+from tests.servers.proxy import RecordingProxy
 
 QUICK: dict[str, Any] = {
     "auto_offset_reset": "earliest",
@@ -362,6 +364,32 @@ def test_a_slow_stream_does_not_hold_up_the_others(feed: Feed) -> None:
     with connect(feed, feed.name(), **options) as connector:
         _unread, busy = connector.create_message_streams({topic: 2})[topic]
         assert len(until_raised(busy)) == 200
+
+
+def test_a_stalled_stream_leaves_the_others_whole_answers(feed: Feed) -> None:
+    """Not only as much as one batch at a time, however many partitions the stalled one has."""
+    partitions, batches = 40, 24
+    topic = feed.topic(partitions)
+    for partition in range(partitions):
+        for _ in range(batches):
+            feed.send(topic, [bytes(1000)] * 16, partition=partition)
+    with (
+        RecordingProxy(feed.bootstrap_servers, FetchRequest) as proxy,
+        ConsumerConnector(
+            proxy.bootstrap_servers, group_id=feed.name(), prefetch_max_bytes=4 << 20, **QUICK
+        ) as connector,
+    ):
+        stalled, busy = connector.create_message_streams({topic: 2})[topic]
+        next(iter(stalled))
+
+        def filled() -> list[bool]:
+            answers = [exchange.response for exchange in proxy.exchanges]
+            return [isinstance(answer, FetchResponse) and bool(answer.responses) for answer in answers]
+
+        wait_for(lambda: filled()[-3:] == [False] * 3, "an end of what may be fetched ahead")
+        before = sum(filled())
+        assert len(until_raised(busy)) == partitions // 2 * batches * 16
+        assert sum(filled()) - before < 30, "8 MiB were read, a fetch brings up to 1 MiB"
 
 
 def test_a_timeout_is_no_end(feed: Feed) -> None:
