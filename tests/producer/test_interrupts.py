@@ -2,7 +2,8 @@
 
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from types import FrameType
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from pyklient.model import TopicPartition
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Delivery
 from tests.producer.script import TOPIC, ProduceBroker, producing
@@ -83,26 +85,42 @@ def test_a_producer_goes_on_after_ctrl_c_at_any_step(
     assert told == [b"%d" % number for number in range(1, step + 1)]
 
 
+@contextmanager
+def signals(handle: Callable[[], object]) -> Iterator[None]:
+    """Have *handle* called at random moments, in a call of itself too."""
+    before = signal.signal(signal.SIGALRM, lambda number, frame: handle())
+    signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_send(broker: ProduceBroker) -> None:
-    """Signals come at random moments, and in a handler that is under way too."""
     by_handler: list[Delivery] = []
+    values = [b"%d" % number for number in range(5_000)]
     with producing(broker, linger_ms=1, batch_size=300) as producer:
         producer.send(TOPIC, b"first").result(10)
-
-        def send(number: int, frame: FrameType | None) -> None:
-            by_handler.append(producer.send(TOPIC, b"from the handler"))
-
-        before = signal.signal(signal.SIGALRM, send)
-        signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
-        try:
-            sent = [producer.send(TOPIC, b"%d" % number) for number in range(5_000)]
-        finally:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
+        with signals(lambda: by_handler.append(producer.send(TOPIC, b"from the handler"))):
+            sent = [producer.send(TOPIC, value) for value in values]
         producer.flush(10)
         stored = broker.stored[0]
-        assert len(stored) == 1 + len(sent) + len(by_handler)
-        assert [stored[delivery.result(0).offset] for delivery in sent] == [
-            b"%d" % number for number in range(5_000)
-        ]
+        assert len(stored) == 1 + len(values) + len(by_handler)
+        assert [stored[delivery.result(0).offset] for delivery in sent] == values
         assert {stored[delivery.result(0).offset] for delivery in by_handler} == {b"from the handler"}
+
+
+def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_bulk(broker: ProduceBroker) -> None:
+    by_handler: list[Delivery] = []
+    values = [b"%d" % number for number in range(20_000)]
+    with producing(broker, linger_ms=1) as producer:
+        producer.send(TOPIC, b"first").result(10)
+        with signals(lambda: by_handler.append(producer.send(TOPIC, b"from the handler"))):
+            bulk = producer.send_many(TOPIC, values)
+        producer.flush(10)
+        stored = broker.stored[0]
+        offsets = [offset for run in bulk.result(0)[TopicPartition(TOPIC, 0)] for offset in run]
+        assert len(stored) == 1 + len(values) + len(by_handler)
+        assert [stored[offset] for offset in offsets] == values
+        assert bulk.count == len(values)

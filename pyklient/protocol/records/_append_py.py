@@ -321,14 +321,15 @@ class Appender(Register):
             batch = known.batches[number] if 0 <= number < known.count else None
             if batch is None:
                 return None
-            first = batch.count
+            first = stop = batch.count
             time_ms = self._clock_ns() // 1_000_000
             for value in islice(values, start, None):
                 if value.__class__ is not bytes or not self._put(
-                    known, number, value, None, time_ms, (), None, self.limit
+                    known, number, value, None, time_ms, (), None, self.limit, only=(batch, stop)
                 ):
                     break
-            return (batch, first, batch.count) if batch.count > first else None
+                stop += 1
+            return (batch, first, stop) if stop > first else None
 
     def _put(
         self,
@@ -342,11 +343,15 @@ class Appender(Register):
         limit: int,
         *,
         any_size: bool = False,
+        only: tuple[Batch, int] | None = None,
     ) -> Delivery | None:
-        """With the lock held: one record, or None. *any_size*: into an empty batch, however large it is."""
+        """With the lock held: one record, or None. *any_size*: into an empty batch, however large it is.
+        *only*: nowhere but at this place of this batch."""
         while (batch := known.batches[number]) is not None:
             filled = batch._filled
             size, index = filled
+            if only is not None and (batch is not only[0] or index != only[1]):
+                return None
             delta = timestamp_ms - batch.base_timestamp if index else 0
             record = _encode(delta, index, key, value, headers)
             cost = len(record) if on_delivery is None else len(record) + LISTENER_COST
