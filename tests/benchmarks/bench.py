@@ -45,9 +45,11 @@ class Results:
 
 def run_job(job: Job, kernel: str) -> Measured:
     """One job in a process of its own. Raises RuntimeError when it fails."""
+    environment = {**os.environ, "PYKLIENT_KERNEL": kernel}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or what is imported late is compiled in every run
     done = subprocess.run(
         [sys.executable, "-m", "tests.benchmarks.clients", job.to_json()],
-        env={**os.environ, "PYKLIENT_KERNEL": kernel},
+        env=environment,
         cwd=_ROOT,
         capture_output=True,
         text=True,

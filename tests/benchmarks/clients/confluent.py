@@ -55,11 +55,15 @@ def _producer(job: Job, linger_ms: float, **options: Any) -> Producer:
 
 
 def produce(job: Job) -> Measured:
-    items = fields_for(job) if job.field else values_for(job)
+    values = values_for(job)
+    items = fields_for(job) if job.field else values
     measured, confirmed = Measured(), _Confirmed()
-    with measuring(measured):
+    with measuring(measured) as clock:
         producer = _producer(job, 5, on_delivery=confirmed)
-        send_chunk, rest = _SENDERS[job.field], job.repeated(items)
+        producer.produce(job.topic, values[0])
+        producer.flush(30)
+        clock.begin()
+        send_chunk, rest = _SENDERS[job.field], job.rest(items)
         while chunk := list(islice(rest, _AT_ONCE)):
             send_chunk(producer, job.topic, chunk)
             producer.poll(0)
@@ -136,9 +140,12 @@ def _send_later(producer: Producer, topic: str, value: bytes, **fields: Any) -> 
 def produce_batch(job: Job) -> Measured:
     values = values_for(job)
     measured, confirmed = Measured(), _Confirmed()
-    with measuring(measured):
+    with measuring(measured) as clock:
         producer = _producer(job, 5)
-        rest = job.repeated(values)
+        producer.produce(job.topic, values[0], on_delivery=confirmed)
+        producer.flush(30)
+        clock.begin()
+        rest = job.rest(values)
         while messages := [{"value": value} for value in islice(rest, _BULK)]:
             while producer.produce_batch(job.topic, messages, on_delivery=confirmed) < len(messages):
                 messages = [{"value": message["value"]} for message in messages if "_error" in message]
