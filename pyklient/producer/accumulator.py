@@ -85,7 +85,7 @@ class RecordAccumulator:
         wake: Callable[[float], None],
         is_own_thread: Callable[[], bool],
     ) -> None:
-        self.tracker = DeliveryTracker(threading.RLock(), is_own_thread)
+        self.tracker = DeliveryTracker(is_own_thread)
         self.appender = Appender(
             self.append_slowly,
             self.tracker,

@@ -13,15 +13,16 @@ __all__ = ["DeliveryTracker"]
 
 
 class DeliveryTracker:
-    """The desk that batches report to. *lock* orders the reports with the batches' own bookkeeping.
+    """The desk that batches report to (``outcomes.Desk``). Its lock is the kernel's too, and orders the
+    reports with the batches' own bookkeeping. *is_own_thread*: whether the caller is the sender's thread.
 
     A failure is entered when its batch is done, and struck out once a callback, ``result`` or ``exception``
     has shown it; what is left when the producer is flushed or closed is reported there, once. Entries are
     counts per topic with the first error each, so the tracker stays small however much fails.
     """
 
-    def __init__(self, lock: AbstractContextManager[Any], is_own_thread: Callable[[], bool]) -> None:
-        self.lock = lock
+    def __init__(self, is_own_thread: Callable[[], bool]) -> None:
+        self.lock: AbstractContextManager[Any] = threading.RLock()
         self._is_own_thread = is_own_thread
         self._gone: KafkaError | None = None
         self._page = 1

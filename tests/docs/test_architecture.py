@@ -1,10 +1,11 @@
-"""docs/architecture.md names files and functions; they are there."""
+"""docs/architecture.md names files, functions, threads and locks; they are there, and no others."""
 
 import ast
 import re
 from pathlib import Path
 
 from tests.docs.markdown import ROOT
+from tests.docs.synchronization import locks, thread_names, threads
 
 _PLACE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py):([A-Za-z_.]+)`")
 
@@ -17,6 +18,31 @@ def test_every_file_and_function_on_the_path_of_a_record_exists() -> None:
     ]
     assert len(places) > 20
     assert not missing
+
+
+def test_every_thread_has_a_row_and_every_row_a_thread() -> None:
+    rows = _table("Threads")
+    made_by = {place for _, cell, *_ in rows for place in _PLACE.findall(cell)}
+    assert made_by == {(thread.file, thread.owner) for thread in threads()}
+    names = [name for first, *_ in rows for name in re.findall("`([^`]+)`", first.split(":")[0])]
+    named = {re.sub("<[^>]*>", "<>", name) for name in names}
+    assert named == thread_names()
+
+
+def test_every_lock_has_a_row_and_every_row_a_lock() -> None:
+    rows = set[tuple[str, str]]()
+    for first, *_ in _table("Locks"):
+        for file, names in re.findall(r"`([a-z_/]+\.py)`((?:,? `[a-z_]+`)+)", first):
+            rows.update((file, name) for name in re.findall("`([a-z_]+)`", names))
+    assert rows == {(lock.file, lock.name) for lock in locks()}
+
+
+def _table(heading: str) -> list[list[str]]:
+    """The rows of the table under *heading*, without its head."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    section = text.split(f"## {heading}\n")[1].split("\n## ")[0]
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def _definitions(path: Path) -> set[str]:

@@ -32,7 +32,7 @@ class Bench:
     ) -> None:
         self.now_ms = 1_000_000
         self.declined: list[tuple[Any, ...]] = []
-        self.tracker = DeliveryTracker(threading.RLock(), lambda: own_thread)
+        self.tracker = DeliveryTracker(lambda: own_thread)
         self.appender = kernel.Appender(
             self._decline,
             self.tracker,

@@ -1,7 +1,6 @@
 """One partition's batches: how far what is confirmed may run ahead of what is not."""
 
 from itertools import count
-from threading import Lock
 
 from pyklient.errors import BrokerConnectionError
 from pyklient.model import TopicPartition
@@ -28,7 +27,7 @@ class Bench:
             patience=60.0,
             seal=lambda batch: ProducerBatch(batch, 0, 1, b"r", Compression.NONE, (0, 0)),
         )
-        tracker = DeliveryTracker(Lock(), lambda: False)
+        tracker = DeliveryTracker(lambda: False)
         for _ in range(batches):
             self.queue.add(Batch(tracker, "clicks", 0, 0.0))
 

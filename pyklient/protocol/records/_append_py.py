@@ -11,9 +11,10 @@ The seam is narrow on purpose. A twin needs these three classes, and of them onl
 - Batch: the facts of a batch under construction, and ``settle`` when its records have an outcome;
 - Delivery: a handle on (batch, index).
 
-Each of these calls is atomic. Here a lock makes it so, made by the accumulator and passed in with the
-clocks (this package knows neither threads nor time); a compiled twin holds the GIL and leaves it alone.
-The lock is reentrant: a signal's handler or a finalizer may send in the middle of a ``send``.
+Each of these calls is atomic. Those that run once per record are so here by a lock, which comes with the
+desk that batches report to (this package knows neither threads nor time); a compiled twin holds the GIL
+instead. The halves that both kernels share, ``register`` and ``outcomes``, take the lock on either. It is
+reentrant: a signal's handler or a finalizer may send in the middle of a ``send``.
 """
 
 from collections.abc import Callable, Sequence
