@@ -124,9 +124,11 @@ class Claim:
     def successor(self, position: int | None) -> "Claim":
         """The same partition read from *position* on, in place of this one, which is dropped."""
         self.dropped = True
-        return Claim(
+        claim = Claim(
             self.partition, self.assignment, self.stream, position=position, reset=self.reset, end=self.end
         )
+        claim.topic_id = self.topic_id
+        return claim
 
 
 class Piece:

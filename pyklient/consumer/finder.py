@@ -19,6 +19,7 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import list_offsets
 from pyklient.net.metadata import Metadata
+from pyklient.protocol.primitives import ZERO_UUID
 
 __all__ = ["Finder"]
 
@@ -168,7 +169,7 @@ class Finder:
             leader = metadata.leader(claim.partition)
             if leader is not None and claim.retry_at <= now:
                 topic = metadata.topics[claim.partition.topic]
-                claim.topic_id = topic.id
+                _identify(claim, topic.id)
                 claim.leader_epoch = topic.partitions[claim.partition.partition].leader_epoch
                 by_leader.setdefault(leader.id, []).append(claim)
         for node_id, claims in by_leader.items():
@@ -223,3 +224,15 @@ class Finder:
                 return fetcher
             fetcher.thread.start()
         return fetcher
+
+
+def _identify(claim: Claim, topic_id: bytes) -> None:
+    """The topic of *claim* has *topic_id* now; offsets of one that was deleted mean nothing in it."""
+    if ZERO_UUID not in (claim.topic_id, topic_id) and topic_id != claim.topic_id:
+        log.warning(
+            "%s was deleted and created again; its offsets begin anew (auto_offset_reset=%s)",
+            claim.partition,
+            claim.reset,
+        )
+        claim.position = None
+    claim.topic_id = topic_id

@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 import pytest
 
-from pyklient import Producer, read
+from pyklient import Admin, Producer, read
+from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import FetchRequest, FetchResponse
-from tests.servers.fixtures import NewName, NewTopic
+from tests.servers.fixtures import NewName, NewTopic, StartReference
 from tests.servers.process import wait_until
 from tests.servers.proxy import Exchange, RecordingProxy
+from tests.servers.topics import create_topic
 from tests.system.reading import connector
 
 pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1", "kafka-2.8.2")
@@ -78,6 +80,26 @@ def test_a_quiet_consumer_names_no_partitions_and_gets_none(
     assert set().union(*(fetch.named for fetch in later)) == {7}, "its offset has moved"
 
 
+def test_consumers_whose_sessions_are_dropped_all_the_time_miss_nothing(
+    start_reference: StartReference, new_name: NewName
+) -> None:
+    broker = start_reference(max_incremental_fetch_session_cache_slots=1)
+    topic = create_topic(broker.bootstrap_servers, new_name(), partitions=2)
+    with (
+        RecordingProxy(broker.bootstrap_servers, FetchRequest) as proxy,
+        connector(proxy.bootstrap_servers, new_name(), fetch_max_wait_ms=20) as one,
+        connector(proxy.bootstrap_servers, new_name(), fetch_max_wait_ms=20) as other,
+        Producer(broker.bootstrap_servers) as producer,
+    ):
+        streams = [iter(one.stream(topic)), iter(other.stream(topic))]
+        for number in range(50):
+            producer.send(topic, b"%d" % number, partition=number % 2).result(timeout=30)
+            assert [next(stream).value for stream in streams] == [b"%d" % number] * 2
+        answers = [exchange.response for exchange in proxy.exchanges]
+    codes = {answer.error_code for answer in answers if isinstance(answer, FetchResponse)}
+    assert codes == {ErrorCode.NONE, ErrorCode.FETCH_SESSION_ID_NOT_FOUND}
+
+
 def test_a_bounded_read_leaves_no_session_behind(bootstrap: str, new_topic: NewTopic) -> None:
     topic = new_topic(partitions=2)
     with Producer(bootstrap) as producer:
@@ -103,3 +125,29 @@ def test_topics_are_named_by_id_where_the_broker_knows_ids(
     assert isinstance(exchange.request, FetchRequest)
     (named,) = exchange.request.topics
     assert (named.topic, any(named.topic_id)) == (("", True) if exchange.version >= 13 else (topic, False))
+
+
+@pytest.mark.brokers("reference", "kafka-4.3.1")
+def test_a_topic_that_is_created_again_is_not_taken_for_the_old_one(
+    bootstrap: str, new_topic: NewTopic, new_name: NewName
+) -> None:
+    topic = new_topic()
+    with (
+        Admin(bootstrap) as admin,
+        Producer(bootstrap) as producer,
+        connector(bootstrap, new_name(), metadata_max_age_ms=500) as reader,
+    ):
+        stream = iter(reader.stream(topic))
+        for number in range(3):
+            producer.send(topic, b"old %d" % number).result(timeout=30)
+        assert [next(stream).value for _ in range(3)] == [b"old 0", b"old 1", b"old 2"]
+        admin.delete_topic(topic)
+        wait_until(lambda: topic not in admin.topics(), 30, "the topic gone")
+        admin.create_topic(topic, partitions=1)
+        with Producer(bootstrap) as another:
+            for number in range(5):
+                another.send(topic, b"new %d" % number).result(timeout=30)
+        found = [next(stream) for _ in range(5)]
+    assert [(message.offset, message.value) for message in found] == [
+        (number, b"new %d" % number) for number in range(5)
+    ]
