@@ -334,39 +334,41 @@ cdef class _Appending:
         _point(&draft.value, &draft.value_size, value)
         draft.headers = NO_HEADERS if headers is None else <const uint8_t*>PyBytes_AS_STRING(headers)
         draft.headers_size = 1 if headers is None else PyBytes_GET_SIZE(headers)
-        return self._write_draft(known, batch, &draft, time_ms, listener, limit, any_size)
+        return _write_draft(self, known, batch, &draft, time_ms, listener, limit, any_size)
 
-    cdef inline bint _write_draft(
-        self,
-        _Topic known,
-        _Filling batch,
-        Draft* draft,
-        int64_t time_ms,
-        tuple listener,
-        int64_t limit,
-        bint any_size,
-    ) except -1:
-        cdef uint64_t base = <uint64_t>(batch.base_timestamp if batch.count else time_ms)
-        cdef Py_ssize_t size = _measure(draft, <int64_t>(<uint64_t>time_ms - base), batch.count)
-        cdef Py_ssize_t cost = size if listener is None else size + _LISTENER_COST
-        if batch.size + size > known.batch_size and (batch.count or not any_size):
-            return False
-        if self._taken - self._freed + cost > limit:
-            return False
-        cdef uint8_t* at = batch.room(size, known.batch_size)
-        if listener is not None:
-            batch._listeners.append(listener)
-        # nothing can fail any more
-        _put_record(at, draft)
-        if time_ms > batch.max_timestamp or not batch.count:
-            batch.max_timestamp = time_ms
-            if not batch.count:
-                batch.base_timestamp = time_ms
-        batch.size += size
-        batch.count += 1
-        batch.charged += cost
-        self._taken += cost
-        return True
+
+cdef inline bint _write_draft(
+    _Appending appender,
+    _Topic known,
+    _Filling batch,
+    Draft* draft,
+    int64_t time_ms,
+    tuple listener,
+    int64_t limit,
+    bint any_size,
+) except -1:
+    """See ``_write``: no method, so that the loops that call it have it inline."""
+    cdef uint64_t base = <uint64_t>(batch.base_timestamp if batch.count else time_ms)
+    cdef Py_ssize_t size = _measure(draft, <int64_t>(<uint64_t>time_ms - base), batch.count)
+    cdef Py_ssize_t cost = size if listener is None else size + _LISTENER_COST
+    if batch.size + size > known.batch_size and (batch.count or not any_size):
+        return False
+    if appender._taken - appender._freed + cost > limit:
+        return False
+    cdef uint8_t* at = batch.room(size, known.batch_size)
+    if listener is not None:
+        batch._listeners.append(listener)
+    # nothing can fail any more
+    _put_record(at, draft)
+    if time_ms > batch.max_timestamp or not batch.count:
+        batch.max_timestamp = time_ms
+        if not batch.count:
+            batch.base_timestamp = time_ms
+    batch.size += size
+    batch.count += 1
+    batch.charged += cost
+    appender._taken += cost
+    return True
 
 
 cdef inline _Filling _current(_Topic known, int64_t number):

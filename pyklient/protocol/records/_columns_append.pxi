@@ -350,6 +350,7 @@ cdef Py_ssize_t _append_rows(
     """Where it has stopped. Runs no Python code."""
     cdef Draft draft
     cdef Place* place
+    cdef Place* last = NULL
     cdef _Filling batch
     cdef int64_t target, time_ms
     cdef Py_ssize_t index = start, size, written = 0
@@ -369,10 +370,13 @@ cdef Py_ssize_t _append_rows(
                 Py_INCREF(batch)
                 place.batch = <PyObject*>batch
                 place.first = place.stop = batch.count
-            batch = <_Filling>place.batch
+            # counting references costs more than the look, but not more than a wrong guess at it
+            if rows._differ or place is not last:
+                batch = <_Filling>place.batch
+                last = place
             _draft_row(rows, index, &draft)
             size = batch.size
-            if not appender._write_draft(known, batch, &draft, time_ms, None, appender.limit, False):
+            if not _write_draft(appender, known, batch, &draft, time_ms, None, appender.limit, False):
                 break
             place.stop = batch.count
             written += batch.size - size
