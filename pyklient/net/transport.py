@@ -20,6 +20,7 @@ from typing import NamedTuple, Protocol
 
 from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.protocol.primitives import Buffer
+from pyklient.protocol.records.kernel import memory
 
 __all__ = [
     "TICK",
@@ -141,13 +142,9 @@ class TcpTransport:
             waiting = _unsent(waiting, sent)
 
     def receive(self, size: int, patience: Patience) -> memoryview:
-        first = self.receive_some(size, patience, self._receive_flags) if size else b""
-        if len(first) == size:
-            return memoryview(first)
-        # Only now is memory of this size written to, so a length alone costs the receiver nothing.
-        whole = memoryview(bytearray(size))
-        have = len(first)
-        whole[:have] = first
+        # What is not written to costs nothing, so a length alone does not either.
+        whole = memory(size)
+        have = 0
         while have < size:
             self._wait_at_most(socket.SO_RCVTIMEO, patience())
             try:
@@ -157,7 +154,8 @@ class TcpTransport:
             except OSError as error:
                 raise self._broken(error) from error
             if not count:
-                raise PeerClosedError(f"{self._peer} closed the connection in the middle of an answer")
+                where = " in the middle of an answer" if have else ""
+                raise PeerClosedError(f"{self._peer} closed the connection{where}")
             have += count
         return whole
 

@@ -19,9 +19,14 @@ from pyklient.protocol.records.layout import (
     HeaderTuple,
 )
 
-__all__ = ["ColumnFilling", "decode_columns"]
+__all__ = ["ColumnFilling", "decode_columns", "memory"]
 
 _NO_HEADERS: Final[HeaderTuple] = ()
+
+
+def memory(size: int) -> memoryview:
+    """*size* bytes to write to. What is in them before that is not defined."""
+    return memoryview(bytearray(size))
 
 
 class ColumnFilling:

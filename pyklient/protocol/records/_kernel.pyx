@@ -74,6 +74,7 @@ __all__ = [
     "encode_record",
     "encode_records",
     "make_messages",
+    "memory",
     "murmur2",
     "parse_messages",
     "parse_records",

@@ -1,8 +1,8 @@
 # Memory that grows while it is written and is then read as a buffer. Part of _kernel.pyx.
 #
 # A page that is touched for the first time costs more than copying what goes into it, and malloc gives blocks of
-# this size back to the system each time. So a few that are done with are kept for the next chunk. The GIL guards
-# them: whoever lets go of a buffer last holds it.
+# this size back to the system each time. So a few that are done with are kept for the next chunk or response. The
+# GIL guards them: whoever lets go of a buffer last holds it.
 
 cdef struct Block:
     void* at
@@ -13,7 +13,7 @@ DEF _BLOCKS = 24
 cdef Block _idle[_BLOCKS]
 cdef Py_ssize_t _idle_count = 0
 cdef Py_ssize_t _idle_bytes = 0
-cdef Py_ssize_t _MOST_IDLE = 16 << 20
+cdef Py_ssize_t _MOST_IDLE = 32 << 20
 cdef Py_ssize_t _WORTH_KEEPING = 16 << 10
 
 
@@ -66,13 +66,14 @@ cdef class _Memory:
 
     cdef Block block
     cdef Py_ssize_t used
+    cdef bint writable
 
     def __dealloc__(self):
         if self.block.at is not NULL:
             _give_block(self.block)
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
-        PyBuffer_FillInfo(buffer, self, self.block.at, self.used, 1, flags)
+        PyBuffer_FillInfo(buffer, self, self.block.at, self.used, not self.writable, flags)
 
     cdef void* room(self, Py_ssize_t size) except NULL:
         """Where *size* bytes and more fit; what is there already stays. Grows by doubling."""
@@ -97,3 +98,12 @@ cdef class _Memory:
                 self.block.at, self.block.size = smaller, max(size, 64)
         self.used = size
         return memoryview(self).cast(kind) if kind != "B" else memoryview(self)
+
+
+def memory(Py_ssize_t size):
+    """*size* bytes to write to. What is in them before that is not defined."""
+    cdef _Memory fresh = _Memory.__new__(_Memory)
+    fresh.room(size)
+    fresh.used = size
+    fresh.writable = True
+    return memoryview(fresh)

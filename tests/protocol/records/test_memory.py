@@ -1,0 +1,33 @@
+"""Memory for responses and columns: what is handed out is nobody else's, however often it is used again."""
+
+import random
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize("size", [0, 1, 64, 16 << 10, 100_000, 5 << 20])
+def test_it_has_the_size_asked_for_and_can_be_written_to(kernel: Any, size: int) -> None:
+    view = kernel.memory(size)
+    assert (len(view), view.readonly, view.format) == (size, False, "B")
+    view[:] = b"x" * size
+    assert bytes(view) == b"x" * size
+
+
+def test_what_is_in_use_is_not_handed_out_again(kernel: Any) -> None:
+    chance = random.Random(5)
+    held: list[tuple[memoryview, int]] = []
+    for number in range(2000):
+        size = chance.choice((10, 20_000, 30_000, 100_000, 1 << 20))
+        view = kernel.memory(size)
+        view[0] = view[size - 1] = number % 251
+        # a slice alone keeps it too, as the pieces of a response do
+        held.append((view[size // 2 :] if number % 2 else view, number % 251))
+        if len(held) > 40:
+            del held[chance.randrange(len(held))]
+        assert all(each[-1] == mark for each, mark in held)
+
+
+def test_more_than_there_is_is_an_error(kernel: Any) -> None:
+    with pytest.raises(MemoryError):
+        kernel.memory(1 << 62)
