@@ -32,7 +32,7 @@ CONFLUENT_SEND = Contender("confluent-kafka", "confluent", "produce", 1_200_000)
 CONFLUENT_BATCH = Contender("confluent-kafka `produce_batch`", "confluent", "produce-batch", 1_200_000)
 AIO_SEND = Contender("aiokafka", "aio_kafka", "produce", 150_000)
 KAFKA_PYTHON_SEND = Contender("kafka-python", "kafka_python", "produce", 100_000)
-JAVA_SEND = Contender("Java", "java", "produce", 2_000_000)
+JAVA_SEND = Contender("Java", "java", "produce", 1_600_000)
 
 MESSAGES = Contender("pyklient", "own", "consume", 5_000_000)
 BATCHES = Contender("pyklient `batches`", "own", "consume-batches", 5_000_000)
@@ -95,7 +95,7 @@ CONSUME = Scenario(
         *(CONFLUENT_CONSUME, AIO_CONSUME, KAFKA_PYTHON_POLL, JAVA_CONSUME),
     ),
 )
-PRODUCE_1K = Scenario("Produce, 1 KiB", _PRODUCERS, 1024, share=0.3)
+PRODUCE_1K = Scenario("Produce, 1 KiB", _PRODUCERS, 1024, share=0.2)
 CONSUME_1K = Scenario("Consume, 1 KiB", _CONSUMERS, 1024, share=0.25)
 PRODUCE_KEYS = Scenario("Produce with keys, 100 B", _FIELD_PRODUCERS, field="key", share=0.5)
 PRODUCE_HEADERS = Scenario("Produce with two headers, 100 B", _FIELD_PRODUCERS, field="headers", share=0.4)
