@@ -20,9 +20,23 @@ from pyklient.protocol.records import RecordBatch, iter_batches
 from pyklient.protocol.schema import Message
 from tests.net.scripted import SILENCE, Addressed, ScriptedBroker, metadata_of
 
-__all__ = ["TOPIC", "LoseAnswer", "ProduceBroker", "Refuse", "Seen", "producing", "wait_until"]
+__all__ = [
+    "ONE_BY_ONE",
+    "TOPIC",
+    "LoseAnswer",
+    "ProduceBroker",
+    "Refuse",
+    "Seen",
+    "identities",
+    "numbers",
+    "producing",
+    "wait_until",
+]
 
 TOPIC: Final = "clicks"
+ONE_BY_ONE: Final = {"batch_size": 0, "linger_ms": 0}
+"""Options with which every record goes by itself."""
+
 _UNSUPPORTED_FOR_MESSAGE_FORMAT, _OUT_OF_ORDER, _FENCED = 43, 45, 47
 
 PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
@@ -189,6 +203,16 @@ def producing(broker: ProduceBroker, **options: Any) -> Iterator[Producer]:
     finally:
         producer._close(0)
         assert not [thread for thread in threading.enumerate() if "pyklient-producer" in thread.name]
+
+
+def numbers(count: int) -> list[bytes]:
+    """Values that can be told apart."""
+    return [b"%d" % number for number in range(count)]
+
+
+def identities(seen: list[Seen]) -> list[tuple[int, int, int]]:
+    """Producer id, epoch and sequence of batches."""
+    return [(one.producer_id, one.epoch, one.sequence) for one in seen]
 
 
 def wait_until(condition: Callable[[], bool], timeout: float = 10.0) -> None:

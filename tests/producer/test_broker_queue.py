@@ -1,5 +1,6 @@
-"""What a broker's queue knows of its broker, whatever the order in which it learns it."""
+"""The way to one broker: what it costs when that is slow, silent, gone, or wants to be left alone."""
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -7,10 +8,13 @@ from typing import Any
 
 import pytest
 
-from pyklient.errors import BrokerConnectionError
+from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.net.backoff import Backoff
 from pyklient.producer.broker_queue import BrokerQueue, InFlightRequest, RequestOptions, SenderCalls
-from pyklient.protocol.messages import ProduceRequest, ProduceResponse
+from pyklient.protocol.messages import REQUESTS, ProduceRequest, ProduceResponse
+from pyklient.protocol.schema import Message
+from tests.net.scripted import HANG_UP, SILENCE
+from tests.producer.script import ONE_BY_ONE, TOPIC, LoseAnswer, ProduceBroker, numbers, producing, wait_until
 
 THROTTLE = 30.0
 BACKOFF = 0.01
@@ -70,3 +74,80 @@ def test_a_lost_connection_does_not_end_the_rest_that_the_broker_asked_for(
     assert bench.queue.rest_until >= begin + THROTTLE
     assert bench.queue._in_flight == 0
     assert sorted(bench.responses.heard) == ["answered", "unsent"]
+
+
+def test_a_silent_broker_is_given_up_and_asked_again(broker: ProduceBroker) -> None:
+    broker.faults.append(LoseAnswer(SILENCE))
+    with producing(broker, request_timeout_ms=200, delivery_timeout_ms=5_000) as producer:
+        assert producer.send(TOPIC, b"x").result(10).offset == 0
+    assert broker.stored[0] == [b"x"]
+    assert len(broker.seen) == 2
+
+
+def test_a_broker_that_comes_back_older_gets_the_older_format() -> None:
+    new = {key: request.versions for key, request in REQUESTS.items()}
+    old = {**new, ProduceRequest.api_key: (0, 2)}
+    with ProduceBroker(versions=new) as broker:
+        broker.faults.append(lambda request: broker._versions.update(old) or LoseAnswer(HANG_UP))
+        with producing(broker, acks=1) as producer:
+            producer.send(TOPIC, b"x", timestamp_ms=17).result(10)
+            assert producer.send(TOPIC, b"y").result(10)
+    assert [one.batch.magic for one in broker.seen] == [2, 1, 1]
+    assert broker.seen[1].batch.records()[0].timestamp_ms == 17
+
+
+def test_a_broker_that_asks_for_fewer_requests_gets_them(broker: ProduceBroker) -> None:
+    whole = broker._produce
+    times: list[float] = []
+
+    def produce(request: ProduceRequest) -> Message:
+        times.append(time.monotonic())
+        answer: ProduceResponse = whole(request)
+        answer.throttle_time_ms = 150
+        return answer
+
+    broker.on(ProduceRequest, produce)
+    with producing(broker, linger_ms=0) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        producer.send(TOPIC, b"y").result(10)
+    assert times[1] - times[0] >= 0.15
+
+
+def test_no_more_requests_are_in_flight_than_allowed(broker: ProduceBroker) -> None:
+    go_on = threading.Event()
+    broker.faults.append(lambda request: go_on.wait(5) and None)
+    with producing(broker, max_in_flight_requests_per_connection=2, **ONE_BY_ONE) as producer:
+        sent = [producer.send(TOPIC, value) for value in numbers(10)]
+        wait_until(lambda: broker.count(ProduceRequest) == 1)
+        go_on.set()
+        assert [delivery.result(10).offset for delivery in sent] == list(range(10))
+
+
+def test_a_frozen_broker_holds_nobody_else_up_where_no_answers_are_wanted() -> None:
+    thaw = threading.Event()
+
+    def freeze(request: ProduceRequest) -> Any:
+        thaw.wait(20)
+        return SILENCE
+
+    with ProduceBroker(partitions=2) as broker, ProduceBroker(partitions=2, node_id=2) as frozen:
+        broker.peers.append(frozen)
+        broker.leaders[1] = frozen.node_id
+        broker.on(ProduceRequest, lambda _request: SILENCE)
+        frozen.on(ProduceRequest, freeze)
+        with producing(broker, acks=0, linger_ms=0, request_timeout_ms=15_000) as producer:
+            try:
+                for _ in range(1_000):
+                    producer.send(TOPIC, b"x" * 10_000, partition=1)
+                    assert producer.send(TOPIC, b"x", partition=0).result(5)
+            finally:
+                thaw.set()
+
+
+def test_a_connection_that_the_client_gave_up_itself_costs_no_record(broker: ProduceBroker) -> None:
+    with producing(broker, linger_ms=0, connections_max_idle_ms=1) as producer:
+        until = time.monotonic() + 1
+        failures: list[KafkaError | None] = []
+        while time.monotonic() < until:
+            failures.append(producer.send(TOPIC, b"x").exception(10))
+        assert not any(failures)

@@ -1,5 +1,6 @@
 """Flush, close, ``with``: nothing sent is forgotten, no failure vanishes, no thread stays."""
 
+import gc
 import os
 import pickle
 import subprocess
@@ -8,17 +9,11 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pyklient.errors import (
-    BrokerError,
-    ClosedError,
-    DeliveryError,
-    ForkError,
-    KafkaError,
-    KafkaTimeoutError,
-)
+from pyklient.errors import BrokerError, ClosedError, DeliveryError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.protocol.records.kernel import Delivery
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing, wait_until
@@ -416,3 +411,23 @@ def test_records_of_several_threads_are_all_delivered(broker: ProduceBroker) -> 
     for first in range(0, 8_000, 2_000):
         mine = [number for number in stored if first <= number < first + 2_000]
         assert mine == sorted(mine), "a thread's records are out of order"
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: ProduceBroker) -> None:
+    producer = broker.producer()
+    producer.send(TOPIC, b"x").result(10)
+    accumulator, thread = producer._accumulator, producer._thread
+    pair: list[Any] = [producer]
+    pair.append(pair)
+    del producer, pair
+    collected = threading.Event()
+
+    def collect() -> None:
+        with accumulator._border, accumulator.tracker.lock:
+            gc.collect()
+        collected.set()
+
+    threading.Thread(target=collect, daemon=True).start()
+    assert collected.wait(10)
+    assert thread.join(10)

@@ -124,3 +124,9 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_bulk(broker: ProduceB
         assert len(stored) == 1 + len(values) + len(by_handler)
         assert [stored[offset] for offset in offsets] == values
         assert bulk.count == len(values)
+
+
+def test_a_first_send_that_was_interrupted_can_be_made_again(broker: ProduceBroker) -> None:
+    with producing(broker) as producer:
+        producer._thread.start(producer._sender)  # as far as Ctrl-C let it come
+        assert producer.send(TOPIC, b"x").result(10).offset == 0

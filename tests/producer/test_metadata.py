@@ -1,4 +1,4 @@
-"""The first record of a topic: what is missing is told apart, within max_block_ms."""
+"""What is known of topics: what a first record lacks is told apart, in time; leaders that move are found."""
 
 import threading
 import time
@@ -12,9 +12,10 @@ from pyklient.errors import (
     ConfigurationError,
     KafkaError,
     KafkaTimeoutError,
+    UnsupportedVersionError,
 )
 from pyklient.producer.producer import Producer
-from pyklient.protocol.messages import MetadataRequest
+from pyklient.protocol.messages import REQUESTS, MetadataRequest, ProduceRequest
 from pyklient.protocol.records.kernel import Delivery
 from tests.net.scripted import Addressed
 from tests.producer.script import TOPIC, ProduceBroker, Refuse, producing, wait_until
@@ -212,3 +213,41 @@ def test_a_frozen_broker_holds_up_nobody_else(broker: ProduceBroker) -> None:
             assert time.monotonic() - started < 2
             frozen.set()
             assert [delivery.result(20).offset for delivery in stuck] == list(range(20))
+
+
+def test_a_new_leader_is_found_by_asking_for_metadata() -> None:
+    with ProduceBroker(node_id=1) as old, ProduceBroker(node_id=2) as new:
+        old.peers = [new]
+        old.faults.append(lambda request: old.leaders.update({0: 2}) or Refuse(NOT_LEADER))
+        with producing(old) as producer:
+            before = old.count(MetadataRequest)
+            assert producer.send(TOPIC, b"x").result(10).offset == 0
+        assert old.count(MetadataRequest) > before
+        assert new.stored[0] == [b"x"]
+        assert old.stored[0] == []
+
+
+def test_headers_are_refused_where_the_broker_has_none() -> None:
+    versions = {key: request.versions for key, request in REQUESTS.items()}
+    versions[ProduceRequest.api_key] = (0, 2)
+    with (
+        ProduceBroker(versions=versions) as broker,
+        producing(broker) as producer,
+        pytest.raises(UnsupportedVersionError, match="headers"),
+    ):
+        producer.send(TOPIC, b"x", headers=[("a", b"b")])
+
+
+@pytest.mark.parametrize("topic", ["bad\udcff", "x" * 40_000, "a\nb"])
+def test_a_name_that_no_topic_can_have_harms_no_other_topic(broker: ProduceBroker, topic: str) -> None:
+    with producing(broker, max_block_ms=0) as producer:
+        with pytest.raises(ValueError, match="no name that a topic can have"):
+            producer.send(topic, b"x")
+
+        def taken() -> bool:
+            try:
+                return producer.send(TOPIC, b"x").result(10).offset >= 0
+            except KafkaTimeoutError:
+                return False
+
+        wait_until(taken)

@@ -1,8 +1,10 @@
-"""One partition's batches: how far what is confirmed may run ahead of what is not."""
+"""One partition's batches stay in order, nothing lost and nothing twice; how far they may run ahead."""
 
 from itertools import count
 
-from pyklient.errors import BrokerConnectionError
+import pytest
+
+from pyklient.errors import BrokerConnectionError, BrokerError
 from pyklient.model import TopicPartition
 from pyklient.producer.batch import ProducerBatch
 from pyklient.producer.delivery import DeliveryTracker
@@ -10,6 +12,20 @@ from pyklient.producer.idempotence import Sequences
 from pyklient.producer.partition_queue import PartitionQueue
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch
+from tests.net.scripted import HANG_UP
+from tests.producer.script import (
+    ONE_BY_ONE,
+    TOPIC,
+    LoseAnswer,
+    ProduceBroker,
+    Refuse,
+    numbers,
+    producing,
+    wait_until,
+)
+
+NOT_LEADER, TIMED_OUT, NOT_ENOUGH_REPLICAS, CORRUPT = 6, 7, 19, 2
+OUT_OF_ORDER, INVALID_RECORD, NOT_ALLOWED = 45, 87, 29
 
 REMEMBERED = 5
 
@@ -69,3 +85,63 @@ def test_nothing_new_pushes_one_in_doubt_out_of_the_brokers_memory() -> None:
             break
     bench.queue.stored(oldest)
     assert len(bench.take_all()) == REMEMBERED
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(Refuse(NOT_LEADER), id="not-leader"),
+        pytest.param(Refuse(TIMED_OUT), id="timed-out"),
+        pytest.param(Refuse(NOT_ENOUGH_REPLICAS), id="not-enough-replicas"),
+        pytest.param(Refuse(CORRUPT), id="corrupt"),
+        pytest.param(LoseAnswer(TIMED_OUT), id="stored-but-timed-out"),
+        pytest.param(LoseAnswer(HANG_UP), id="stored-but-hung-up"),
+        pytest.param(lambda request: LoseAnswer(HANG_UP), id="hung-up"),
+        pytest.param(lambda request: Refuse(OUT_OF_ORDER), id="out-of-order"),
+    ],
+)
+@pytest.mark.parametrize("at", [0, 1, 4])
+def test_many_in_flight_stay_in_order_through_a_failure(
+    broker: ProduceBroker, fault: Refuse | LoseAnswer, at: int
+) -> None:
+    broker.faults.extend([None] * at + [fault])
+    with producing(broker, **ONE_BY_ONE) as producer:
+        sent = [producer.send(TOPIC, value) for value in numbers(40)]
+        assert [delivery.result(10).offset for delivery in sent] == list(range(40))
+    assert broker.stored[0] == numbers(40)
+    assert all(one.producer_id >= 0 for one in broker.seen)
+
+
+def test_what_may_have_been_stored_goes_again_with_the_same_identity_and_bytes(broker: ProduceBroker) -> None:
+    broker.faults.append(LoseAnswer(HANG_UP))
+    with producing(broker) as producer:
+        assert producer.send(TOPIC, b"x", key=b"k", headers=[("h", None)]).result(10).offset == 0
+    first, second = broker.seen
+    assert bytes(first.batch.buffer) == bytes(second.batch.buffer)
+    assert broker.stored[0] == [b"x"]
+
+
+def test_a_record_that_is_refused_leaves_no_gap_behind_it(broker: ProduceBroker) -> None:
+    broker.faults.extend([None, Refuse(INVALID_RECORD, "no key, but the topic is compacted")])
+    with producing(broker, **ONE_BY_ONE) as producer:
+        sent = [producer.send(TOPIC, value) for value in numbers(30)]
+        error = sent[1].exception(10)
+        assert isinstance(error, BrokerError)
+        assert error.name == "INVALID_RECORD"
+        assert "compacted" in str(error)
+        others = [delivery.result(10).offset for delivery in sent if delivery is not sent[1]]
+    assert others == list(range(29))
+    assert broker.stored[0] == [value for value in numbers(30) if value != b"1"]
+
+
+def test_a_record_in_doubt_that_fails_for_good_does_not_double_what_follows(broker: ProduceBroker) -> None:
+    """The first is stored, but the broker does not say so and then refuses it. The others were stored too,
+    with their answers lost, so they must keep their identities."""
+    broker.faults.extend([LoseAnswer(TIMED_OUT), LoseAnswer(TIMED_OUT), Refuse(NOT_ALLOWED)])
+    with producing(broker, **ONE_BY_ONE) as producer:
+        sent = [producer.send(TOPIC, value) for value in numbers(2)]
+        wait_until(lambda: all(delivery.done() for delivery in sent))
+        assert isinstance(sent[0].exception(10), BrokerError)
+        assert sent[1].result(10).offset == 1
+        assert producer.send(TOPIC, b"2").result(10).offset == 2
+    assert broker.stored[0] == numbers(3)

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from pyklient.producer.threads import SenderThread, Timed
-from tests.producer.script import wait_until
+from tests.producer.script import TOPIC, ProduceBroker, producing, wait_until
 
 
 class Bell:
@@ -149,3 +149,10 @@ def test_a_crash_is_handed_to_the_work(diary: Diary, caplog: pytest.LogCaptureFi
     assert sender.join(5)
     assert isinstance(diary.crash[0], ZeroDivisionError)
     assert "nobody foresaw" in caplog.text
+
+
+def test_timers_that_are_set_anew_do_not_pile_up_until_they_would_have_rung(broker: ProduceBroker) -> None:
+    with producing(broker, linger_ms=0, delivery_timeout_ms=2**31 - 1) as producer:
+        for _ in range(3_000):
+            producer.send(TOPIC, b"x").result(10)
+        assert len(producer._thread._timers) < 2_000

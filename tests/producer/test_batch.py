@@ -1,0 +1,71 @@
+"""Batches in the format and the size that the broker takes."""
+
+from typing import Any
+
+import pytest
+
+from pyklient.errors import BrokerError, MessageTooLargeError
+from pyklient.protocol.messages import REQUESTS, InitProducerIdRequest, ProduceRequest
+from tests.net.scripted import HANG_UP
+from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, numbers, producing
+
+MESSAGE_TOO_LARGE = 10
+
+
+def test_a_batch_too_large_for_the_broker_is_split_until_it_fits(broker: ProduceBroker) -> None:
+    broker.largest = 3_000
+    with producing(broker) as producer:
+        sent = [producer.send(TOPIC, b"%050d" % number) for number in range(500)]
+        assert [delivery.result(10).offset for delivery in sent] == list(range(500))
+        broker.seen.clear()
+        producer.send_many(TOPIC, (b"%050d" % number for number in range(500, 1_000))).result(10)
+        assert all(one.batch.size <= 3_000 for one in broker.seen), "what was learned is forgotten"
+    assert broker.stored[0] == [b"%050d" % number for number in range(1_000)]
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd"])
+def test_a_compressed_batch_is_split_too(broker: ProduceBroker, codec: str) -> None:
+    broker.largest = 500
+    with producing(broker, compression_type=codec) as producer:
+        sent = [producer.send(TOPIC, b"%050d" % number) for number in range(500)]
+        assert [delivery.result(10).offset for delivery in sent] == list(range(500))
+    assert broker.stored[0] == [b"%050d" % number for number in range(500)]
+
+
+def test_a_single_record_too_large_for_the_broker_fails_alone(broker: ProduceBroker) -> None:
+    broker.largest = 1_000
+    with producing(broker) as producer:
+        sent = [producer.send(TOPIC, bytes(2_000) if number == 7 else b"x") for number in range(20)]
+        error = sent[7].exception(10)
+        assert isinstance(error, MessageTooLargeError)
+        assert "max.message.bytes" in str(error)
+        assert TOPIC in str(error)
+        assert all(delivery.exception(10) is None for delivery in sent if delivery is not sent[7])
+    assert broker.stored[0] == [b"x"] * 19
+
+
+@pytest.mark.parametrize("version", range(13))
+def test_records_go_in_the_format_that_the_brokers_version_takes(version: int) -> None:
+    versions = {key: request.versions for key, request in REQUESTS.items()}
+    versions[ProduceRequest.api_key] = (0, version)
+    if version < 3:
+        del versions[InitProducerIdRequest.api_key]
+    with ProduceBroker(versions=versions) as broker:
+        with producing(broker, compression_type="gzip" if version % 2 else "none") as producer:
+            sent = [producer.send(TOPIC, value, key=b"k", timestamp_ms=17) for value in numbers(5)]
+            assert [delivery.result(10).offset for delivery in sent] == list(range(5))
+        assert broker.stored[0] == numbers(5)
+        assert {one.batch.magic for one in broker.seen} == {2 if version >= 3 else 1 if version == 2 else 0}
+
+
+def test_what_may_have_been_stored_whole_is_not_stored_again_in_halves(broker: ProduceBroker) -> None:
+    def store_and_take_no_more(request: ProduceRequest) -> Any:
+        broker.faults.append(lambda _request: LoseAnswer(MESSAGE_TOO_LARGE))
+        return LoseAnswer(HANG_UP)
+
+    broker.faults.append(store_and_take_no_more)
+    with producing(broker, linger_ms=20) as producer:
+        failed = [producer.send(TOPIC, b"%d" % number) for number in range(4)]
+        assert all(isinstance(delivery.exception(10), BrokerError) for delivery in failed)
+        assert producer.send(TOPIC, b"next").result(10)
+    assert broker.stored[0] == [b"0", b"1", b"2", b"3", b"next"]

@@ -1,0 +1,92 @@
+"""Producer ids: got where there are some, done without where there are none, begun anew where it must be."""
+
+import logging
+
+import pytest
+
+from pyklient.errors import BrokerError, UnsupportedVersionError
+from pyklient.protocol.messages import REQUESTS, InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
+from tests.producer.script import (
+    ONE_BY_ONE,
+    TOPIC,
+    ProduceBroker,
+    Refuse,
+    identities,
+    numbers,
+    producing,
+    wait_until,
+)
+
+OUT_OF_ORDER, FENCED, UNKNOWN_PRODUCER = 45, 47, 59
+
+
+@pytest.mark.parametrize("code", [OUT_OF_ORDER, FENCED, UNKNOWN_PRODUCER])
+def test_a_producer_that_the_broker_has_forgotten_begins_a_new_epoch(
+    broker: ProduceBroker, code: int
+) -> None:
+    with producing(broker, **ONE_BY_ONE) as producer:
+        producer.send(TOPIC, b"0").result(10)
+        broker.faults.append(Refuse(code))
+        producer.send(TOPIC, b"1").result(10)
+        producer.send(TOPIC, b"2").result(10)
+    assert broker.stored[0] == numbers(3)
+    assert [(epoch, sequence) for _, epoch, sequence in identities(broker.seen)] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (1, 1),
+    ]
+
+
+def test_a_broker_without_producer_ids_is_served_without(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    versions = {key: request.versions for key, request in REQUESTS.items() if key != 22}
+    with ProduceBroker(versions=versions) as broker:
+        with caplog.at_level(logging.INFO, "pyklient.producer"), producing(broker) as producer:
+            assert producer.send(TOPIC, b"x").result(10).offset == 0
+        assert identities(broker.seen) == [(-1, -1, -1)]
+        assert "no idempotence" in caplog.text
+        with producing(broker, enable_idempotence=True) as producer:
+            assert isinstance(producer.send(TOPIC, b"x").exception(10), UnsupportedVersionError)
+
+
+def test_a_topic_of_an_old_format_is_served_without_producer_ids(broker: ProduceBroker) -> None:
+    broker.old_format = True
+    with producing(broker, **ONE_BY_ONE) as producer:
+        sent = [producer.send(TOPIC, value) for value in numbers(10)]
+        assert [delivery.result(10).offset for delivery in sent] == list(range(10))
+    assert broker.stored[0] == numbers(10)
+    assert broker.seen[-1].producer_id == -1
+
+
+def test_permission_for_producer_ids_is_not_needed_unless_asked_for(broker: ProduceBroker) -> None:
+    broker.on(InitProducerIdRequest, lambda _: InitProducerIdResponse(error_code=31))
+    with producing(broker) as producer:
+        assert producer.send(TOPIC, b"x").result(10).offset == 0
+    with producing(broker, enable_idempotence=True) as producer:
+        error = producer.send(TOPIC, b"x").exception(10)
+        assert isinstance(error, BrokerError)
+        assert error.name == "CLUSTER_AUTHORIZATION_FAILED"
+
+
+def test_a_producer_id_is_asked_for_until_there_is_one(broker: ProduceBroker) -> None:
+    answers = iter([InitProducerIdResponse(error_code=15), InitProducerIdResponse(error_code=14)])
+    broker.on(
+        InitProducerIdRequest,
+        lambda _: next(answers, InitProducerIdResponse(producer_id=7, producer_epoch=3)),
+    )
+    with producing(broker) as producer:
+        assert producer.send(TOPIC, b"x").result(10).offset == 0
+    assert identities(broker.seen) == [(7, 3, 0)]
+
+
+@pytest.mark.parametrize("acks", [0, 1])
+def test_fewer_acks_mean_no_producer_id(broker: ProduceBroker, acks: int) -> None:
+    with producing(broker, acks=acks) as producer:
+        stored = producer.send(TOPIC, b"x").result(10)
+        assert stored.offset == (0 if acks else -1)
+        wait_until(lambda: len(broker.stored[0]) == 1)
+    assert identities(broker.seen) == [(-1, -1, -1)]
+    assert not broker.count(InitProducerIdRequest)
+    assert [request.acks for request in broker.requests if isinstance(request, ProduceRequest)] == [acks]

@@ -1,0 +1,138 @@
+"""What becomes of records by the broker's answer, or without one: stored, sent again, or failed, once."""
+
+import threading
+from typing import Any
+
+from pyklient.errors import BrokerError, KafkaError, KafkaTimeoutError
+from pyklient.protocol.messages import ProduceRequest, ProduceResponse
+from pyklient.protocol.records.kernel import Delivery
+from tests.net.scripted import HANG_UP
+from tests.producer.script import (
+    ONE_BY_ONE,
+    TOPIC,
+    LoseAnswer,
+    ProduceBroker,
+    Refuse,
+    numbers,
+    producing,
+    wait_until,
+)
+
+NOT_LEADER, NOT_ENOUGH_REPLICAS, DUPLICATE, NOT_ALLOWED = 6, 19, 46, 29
+
+
+def test_a_duplicate_that_the_broker_remembers_no_more_counts_as_stored(broker: ProduceBroker) -> None:
+    broker.faults.append(Refuse(DUPLICATE))
+    with producing(broker) as producer:
+        assert producer.send(TOPIC, b"x").result(10).offset == -1
+
+
+def test_retries_are_counted_where_they_are_limited(broker: ProduceBroker) -> None:
+    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS)] * 10)
+    with producing(broker, retries=2) as producer:
+        error = producer.send(TOPIC, b"x").exception(10)
+    assert isinstance(error, BrokerError)
+    assert error.name == "NOT_ENOUGH_REPLICAS"
+    assert len(broker.seen) == 3
+
+
+def test_a_record_fails_at_its_delivery_time_out_and_names_the_last_failure(broker: ProduceBroker) -> None:
+    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS)] * 1000)
+    with producing(broker, request_timeout_ms=100, delivery_timeout_ms=300) as producer:
+        error = producer.send(TOPIC, b"x").exception(10)
+        assert isinstance(error, KafkaTimeoutError)
+        assert f"{TOPIC}-0" in str(error)
+        assert "delivery_timeout_ms=300" in str(error)
+        assert "NOT_ENOUGH_REPLICAS" in str(error)
+        assert isinstance(error.__cause__, BrokerError)
+        broker.faults.clear()
+        producer.send(TOPIC, b"y").result(10)
+    assert broker.stored[0][-1] == b"y"
+
+
+def test_a_record_fails_in_time_while_its_request_is_still_unanswered(broker: ProduceBroker) -> None:
+    seen_to_fail = threading.Event()
+
+    def keep_waiting(request: ProduceRequest) -> LoseAnswer:
+        seen_to_fail.wait(5)
+        return LoseAnswer(HANG_UP)
+
+    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS), keep_waiting])
+    options = {"request_timeout_ms": 400, "delivery_timeout_ms": 500, "retry_backoff_ms": 200}
+    with producing(broker, linger_ms=0, **options) as producer:
+        late = producer.send(TOPIC, b"x")
+        assert isinstance(late.exception(10), KafkaTimeoutError)
+        seen_to_fail.set()
+        assert producer.send(TOPIC, b"y").result(10)
+    assert broker.stored[0] == [b"x", b"y"]
+
+
+def test_an_answer_that_comes_after_the_record_has_failed_changes_nothing(broker: ProduceBroker) -> None:
+    seen_to_fail = threading.Event()
+    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS), lambda request: seen_to_fail.wait(5) and None])
+    options = {"request_timeout_ms": 900, "delivery_timeout_ms": 1_000, "retry_backoff_ms": 300}
+    with producing(broker, linger_ms=0, retry_backoff_max_ms=300, **options) as producer:
+        late = producer.send(TOPIC, b"x")
+        assert isinstance(late.exception(10), KafkaTimeoutError)
+        seen_to_fail.set()
+        assert producer.send(TOPIC, b"y").result(10).offset == 1
+        assert isinstance(late.exception(0), KafkaTimeoutError)
+        wait_until(lambda: producer._accumulator.appender.used == 0)
+    assert broker.stored[0] == [b"x", b"y"]
+    assert [(one.epoch, one.sequence) for one in broker.seen] == [(0, 0), (0, 0), (0, 1)]
+
+
+def test_a_partition_left_out_of_an_answer_is_sent_again(broker: ProduceBroker) -> None:
+    answers = iter([ProduceResponse(responses=[])])
+    whole = broker._produce
+    broker.on(ProduceRequest, lambda request: next(answers, None) or whole(request))
+    with producing(broker) as producer:
+        assert producer.send(TOPIC, b"x").result(10).offset == 0
+
+
+def test_a_failure_that_does_not_pass_ends_the_record(broker: ProduceBroker) -> None:
+    broker.faults.append(Refuse(NOT_ALLOWED))
+    with producing(broker) as producer:
+        error = producer.send(TOPIC, b"x").exception(10)
+        assert isinstance(error, BrokerError)
+        assert error.name == "TOPIC_AUTHORIZATION_FAILED"
+    assert len(broker.seen) == 1
+
+
+def test_callbacks_hear_of_each_record_once_and_of_what_is_stored_in_order(broker: ProduceBroker) -> None:
+    broker.faults.extend([None, Refuse(NOT_LEADER), Refuse(NOT_ALLOWED)])
+    stored: list[int] = []
+    failed: list[KafkaError] = []
+
+    def hear(delivery: Delivery) -> None:
+        error = delivery.exception(0)
+        if error is None:
+            stored.append(delivery.result(0).offset)
+        else:
+            failed.append(error)
+
+    with producing(broker, **ONE_BY_ONE) as producer:
+        for value in numbers(30):
+            producer.send(TOPIC, value, on_delivery=hear)
+        producer.flush(10)
+    assert stored == list(range(29))
+    assert len(failed) == 1
+
+
+def test_a_batch_stored_by_an_earlier_attempt_keeps_its_own_timestamps(broker: ProduceBroker) -> None:
+    def store_and_hang_up(request: ProduceRequest) -> Any:
+        broker.faults.append(with_newest_timestamp)
+        return LoseAnswer(HANG_UP)
+
+    def with_newest_timestamp(request: ProduceRequest) -> Any:
+        # Kafka answers so where it finds that it has a batch already.
+        answer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse(
+            index=0, base_offset=0, log_append_time_ms=2_000
+        )
+        topic = ProduceResponse.TopicProduceResponse(name=TOPIC, partition_responses=[answer])
+        return LoseAnswer(ProduceResponse(responses=[topic]))
+
+    broker.faults.append(store_and_hang_up)
+    with producing(broker, linger_ms=20) as producer:
+        deliveries = [producer.send(TOPIC, b"x", timestamp_ms=at) for at in (1_000, 2_000)]
+        assert [delivery.result(10).timestamp_ms for delivery in deliveries] == [1_000, 2_000]
