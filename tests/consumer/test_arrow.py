@@ -12,10 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyklient import ConsumerConnector
+from pyklient.consumer.decoding import ColumnDecoding
 from pyklient.consumer.read import read
 from pyklient.errors import ConfigurationError, ConsumerTimeout, CorruptRecordError, StreamInUseError
 from pyklient.model import TopicPartition
 from pyklient.protocol.records import Compression, NewRecord, encode_batch
+from pyklient.protocol.records.columns import ColumnChunk
 from pyklient.serialization import decode_text
 from tests.consumer.feed import Feed
 from tests.consumer.pieces import Bench, batch, marker, until_raised, values
@@ -172,6 +174,14 @@ def test_loops_of_all_kinds_share_one_cursor_inside_a_batch_too(first: int) -> N
     assert seen == [
         ("t", 0, at, at * 1000, 0, b"k", b"%d" % at, (("größe", b"%d" % at), ("n", None))) for at in range(9)
     ]
+
+
+def test_what_has_been_handed_out_counts_before_a_loop_of_another_kind_hands_out_more() -> None:
+    bench = Bench()
+    bench.put(batch("a", "b", "c"), then=3)
+    next(iter(bench.stream))
+    assert isinstance(bench.stream._next(0, ColumnDecoding(1)), ColumnChunk)
+    assert bench.committable(in_hand=True) == bench.committable(in_hand=False) == {0: 1}
 
 
 def test_a_batch_is_in_hand_until_the_next_one_is_asked_for() -> None:
