@@ -95,7 +95,7 @@ def test_the_schema_is_that_of_sparks_kafka_source() -> None:
 @given(st.lists(new_records, min_size=1, max_size=20), st.integers(1, 7), st.sampled_from(list(Compression)))
 def test_batches_hold_what_messages_would(records: list[NewRecord], most: int, codec: Compression) -> None:
     data = encode_batch(records, compression=codec)
-    benches = Bench(), Bench()
+    benches = Bench(timeout=0), Bench(timeout=0)
     for bench in benches:
         bench.put(
             data, encode_batch(records, base_offset=len(records), timestamp_type=1), then=2 * len(records)
@@ -152,7 +152,7 @@ def test_loops_of_all_kinds_share_one_cursor_inside_a_batch_too(first: int) -> N
     while len(seen) < 9:
         seen += [fact(message) for message in islice(bench.stream, first)]
         seen += [
-            row for each in islice(bench.stream.arrow_batches(1, headers=True), 1) for row in facts(each)
+            row for each in islice(bench.stream.arrow_batches(1, 0, headers=True), 1) for row in facts(each)
         ]
         seen += [fact(message) for message in next(bench.stream.batches(1, timeout=0))]
         assert bench.committable(in_hand=True) == {0: len(seen)}
