@@ -213,15 +213,18 @@ class Connection:
     def close(self) -> None:
         """End the connection. Whoever waits on it gets a ClosedError. Bounded."""
         self._fail(ClosedError(f"the connection to {self.endpoint} has been closed by this client"))
-        reader = self._reader
-        if reader is threading.current_thread():
+        if self._reader is threading.current_thread():
             return
-        if reader is not None:
-            reader.join(_CLOSE_TIMEOUT)
-        if self._turn.acquire(timeout=_CLOSE_TIMEOUT):
-            try:
+        # Whoever starts the reader holds the turn until it runs.
+        taken = self._turn.acquire(timeout=_CLOSE_TIMEOUT)
+        try:
+            reader = self._reader
+            if reader is not None and reader.ident is not None:
+                reader.join(_CLOSE_TIMEOUT)
+            if taken:
                 self._dispose()
-            finally:
+        finally:
+            if taken:
                 self._turn.release()
 
     def abandon(self) -> None:

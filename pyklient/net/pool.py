@@ -31,6 +31,7 @@ Opener = Callable[[Endpoint, float, Callable[[], KafkaError | None]], Connection
 """Opens a connection to an endpoint within seconds, unless the function given returns an error."""
 
 _CLOSE_TIMEOUT = 5.0
+_FAIR_SHARE = 0.5
 
 
 class Purpose(StrEnum):
@@ -184,11 +185,14 @@ class Pool:
         return connection
 
     def _wait_for_turn(self, endpoint: Endpoint, deadline: float) -> None:
-        """Sit out the node's back-off; raises its last failure if that takes longer than there is time."""
+        """Sit out the node's back-off; raises its last failure if no time would be left to try again."""
         wait = self.wait_time(endpoint.node_id)
         if not wait:
             return
-        if time.monotonic() + wait >= deadline:
+        # What is left must do for an attempt: one cut short would say of the broker what is ours, and
+        # lengthen its back-off.
+        left = deadline - time.monotonic()
+        if wait > left - min(self._setup_timeout, left * _FAIR_SHARE):
             error = self.last_failure(endpoint.node_id)
             if error is not None:
                 raise BrokerConnectionError(f"{error} (tried again in {wait:.2g} s)") from error

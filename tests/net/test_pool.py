@@ -187,6 +187,30 @@ def test_a_short_pause_after_a_failure_is_waited_for(broker: ScriptedBroker, nob
     pool.close()
 
 
+def test_a_pause_that_leaves_no_time_to_connect_is_not_waited_for(
+    broker: ScriptedBroker, nobody: Endpoint
+) -> None:
+    attempts: list[float] = []
+    opener = partial(open_connection, config_for(broker), None)
+
+    def note_and_open(
+        endpoint: Endpoint, timeout: float, refusal: Callable[[], KafkaError | None]
+    ) -> Connection:
+        attempts.append(timeout)
+        return opener(endpoint, timeout, refusal)
+
+    pool = Pool(note_and_open, Backoff(0.4, 0.4), 2.0)
+    with pytest.raises(BrokerConnectionError, match="connection refused"):
+        pool.get(Endpoint(broker.node_id, nobody.host, nobody.port), Purpose.OTHER, 2)
+    left_alone = pool.wait_time(broker.node_id)
+    with pytest.raises(BrokerConnectionError, match="tried again in"):
+        pool.get(endpoint_of(broker), Purpose.OTHER, left_alone + 0.01)
+    assert len(attempts) == 1, "an attempt of a few milliseconds would only have failed"
+    pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    assert attempts[-1] > 1
+    pool.close()
+
+
 def test_pauses_double_up_to_a_limit_and_differ_between_clients() -> None:
     backoff = Backoff(0.1, 1.0)
     for failures, expected in ((1, 0.1), (2, 0.2), (3, 0.4), (4, 0.8), (5, 1.0), (500, 1.0)):
