@@ -15,7 +15,7 @@ __all__ = ["Frames", "Room"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
-"""As much as the largest response by default: one that is read from its beginning to its end is never moved."""
+"""As much as the largest response by default: one that is read from beginning to end is never moved."""
 _RESPONSES = 4
 """The budget holds so many responses: one being received while others are read. Larger ones cost more, in
 memory that is new each time, than they save in calls."""
