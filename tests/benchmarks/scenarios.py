@@ -23,10 +23,10 @@ class Contender:
     kernel: str = "compiled"
 
 
-SEND = Contender("pyklient", "own", "produce", 3_000_000)
+SEND = Contender("pyklient", "own", "produce", 5_000_000)
 CALLBACK = Contender("pyklient, a callback a record", "own", "produce-callback", 2_000_000)
-SEND_MANY = Contender("pyklient `send_many`", "own", "produce-many", 3_000_000)
-SEND_ARROW = Contender("pyklient `send_arrow`", "own", "produce-arrow", 5_000_000)
+SEND_MANY = Contender("pyklient `send_many`", "own", "produce-many", 5_000_000)
+SEND_ARROW = Contender("pyklient `send_arrow`", "own", "produce-arrow", 10_000_000)
 SEND_PYTHON = Contender("pyklient, Python kernel", "own", "produce", 250_000, kernel="python")
 CONFLUENT_SEND = Contender("confluent-kafka", "confluent", "produce", 1_200_000)
 CONFLUENT_BATCH = Contender("confluent-kafka `produce_batch`", "confluent", "produce-batch", 1_200_000)
@@ -34,9 +34,9 @@ AIO_SEND = Contender("aiokafka", "aio_kafka", "produce", 150_000)
 KAFKA_PYTHON_SEND = Contender("kafka-python", "kafka_python", "produce", 100_000)
 JAVA_SEND = Contender("Java", "java", "produce", 1_600_000)
 
-MESSAGES = Contender("pyklient", "own", "consume", 5_000_000)
-BATCHES = Contender("pyklient `batches`", "own", "consume-batches", 5_000_000)
-ARROW = Contender("pyklient `arrow_batches`", "own", "consume-arrow", 5_000_000)
+MESSAGES = Contender("pyklient", "own", "consume", 12_000_000)
+BATCHES = Contender("pyklient `batches`", "own", "consume-batches", 12_000_000)
+ARROW = Contender("pyklient `arrow_batches`", "own", "consume-arrow", 12_000_000)
 MESSAGES_PYTHON = Contender("pyklient, Python kernel", "own", "consume", 400_000, kernel="python")
 CONFLUENT_CONSUME = Contender("confluent-kafka", "confluent", "consume", 1_500_000)
 AIO_CONSUME = Contender("aiokafka", "aio_kafka", "consume", 500_000)
