@@ -5,9 +5,9 @@ an encoder, a topic nobody knows yet, a batch that is full, memory that is used 
 gets its error here.
 
 Locks: ``_border`` is held by those who begin batches or queue for memory, and by whoever counts batches; the
-kernel's lock (see ``_append_py``) orders single appends, and is taken under it. Nobody holds either while
-waiting. Both are reentrant, and each step leaves things in order: a signal's handler or a finalizer may send
-in the middle of a ``send``, and Ctrl-C may end it anywhere.
+kernel's lock (``tracker.lock``, see ``_append_py``) orders what happens to single batches, and is taken under
+it. Nobody holds either while waiting. Both are reentrant, and each step leaves things in order: a signal's
+handler or a finalizer may send in the middle of a ``send``, and Ctrl-C may end it anywhere.
 """
 
 import operator

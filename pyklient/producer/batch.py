@@ -31,17 +31,17 @@ def seal(gathered: Batch, codec: Compression) -> "ProducerBatch":
     if codec:
         payload = compress(codec, payload)
         gathered.records = bytearray()
-    return ProducerBatch(
-        gathered, 0, gathered.count, payload, codec, (gathered.base_timestamp, gathered.max_timestamp)
-    )
+    timestamps = gathered.base_timestamp, gathered.max_timestamp
+    return ProducerBatch(gathered, 0, gathered.count, payload, codec, timestamps)
 
 
 class ProducerBatch:
     """A batch, or a part of one that the broker found too large: *count* records from *first* on.
 
-    ``attempts`` counts how often it was sent. ``in_doubt``: some attempt has ended without an answer, so
-    the broker may have stored it. ``failure`` is why it has not been confirmed so far. ``expired``: its
-    deliveries have failed while it was on the wire.
+    ``gathered`` is the batch as users' threads filled it, which hears of the outcome. ``attempts`` counts how
+    often it was sent. ``in_doubt``: some attempt has ended without an answer, so the broker may have stored
+    it. ``failure`` is why it has not been confirmed so far. ``expired``: its deliveries have failed while it
+    was on the wire.
     """
 
     __slots__ = (

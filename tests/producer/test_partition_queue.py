@@ -71,6 +71,15 @@ def test_the_first_of_a_sequence_goes_alone_and_then_as_many_as_a_broker_remembe
     assert len(bench.take_all()) == REMEMBERED
 
 
+def test_what_blocked_it_is_forgotten_once_something_is_stored() -> None:
+    bench = Bench(2)
+    first = bench.take()
+    bench.queue.blocked(BrokerConnectionError("cut"))
+    assert isinstance(bench.queue.blocked_by, BrokerConnectionError)
+    bench.queue.stored(first)
+    assert bench.queue.blocked_by is None
+
+
 def test_nothing_new_pushes_one_in_doubt_out_of_the_brokers_memory() -> None:
     bench = Bench(20)
     bench.queue.stored(bench.take())
