@@ -86,6 +86,16 @@ cdef extern from *:
     """
     bint pyklient_add_overflows(int64_t a, int64_t b, int64_t* sum) noexcept nogil
 
+cdef extern from "structmember.h":
+    ctypedef struct PyMemberDef:
+        const char* name
+        int type
+        Py_ssize_t offset
+        int flags
+        const char* doc
+    int T_OBJECT_EX
+    int READONLY
+
 cdef extern from "Python.h":
     void PyObject_GC_UnTrack(void* tracked)
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
@@ -93,6 +103,10 @@ cdef extern from "Python.h":
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
     ctypedef struct PyTypeObject:
         const char* tp_name
+        Py_ssize_t tp_basicsize
+        PyObject* tp_dict
+    object PyDescr_NewMember(PyTypeObject* kind, PyMemberDef* member)
+    void PyType_Modified(PyTypeObject* kind)
 
 cdef Py_ssize_t _LISTENER_COST = LISTENER_COST
 cdef Py_ssize_t _MOST_IN_A_COLUMN = INT32_MAX

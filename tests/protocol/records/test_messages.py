@@ -6,6 +6,7 @@ import sys
 from collections import deque
 from itertools import chain
 from threading import Thread
+from types import MemberDescriptorType
 from typing import Any
 
 import pytest
@@ -86,6 +87,14 @@ class TestMessage:
             "Message(topic='t', partition=0, offset=5, timestamp_ms=7, timestamp_type=1, key=None, "
             "value=b'v', headers=())"
         )
+
+    def test_its_objects_are_members_which_the_interpreter_reads_without_a_call(self, kernel: Any) -> None:
+        for name in ("topic", "key", "value", "headers"):
+            member = getattr(kernel.Message, name)
+            assert type(member) is MemberDescriptorType
+            assert member.__get__(kernel.Message(**FIELDS)) == FIELDS[name]
+            with pytest.raises(TypeError):
+                member.__get__("another type's")
 
     def test_it_is_light(self, kernel: Any) -> None:
         assert sys.getsizeof(kernel.Message(**FIELDS)) <= 96
