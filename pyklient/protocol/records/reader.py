@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ENOUGH_BYTES", "Loops", "Reader", "control_type", "decode", "size_of"]
 
-_ENOUGH_MESSAGES: Final = 10_000
+_ENOUGH_MESSAGES: Final = 1_000
 ENOUGH_BYTES: Final = 4 << 20
 """A chunk is closed after the batch that reaches one of these, so that it stays small beside its frame."""
 
