@@ -16,7 +16,7 @@ from pyklient.protocol.messages import (
     ListGroupsRequest,
     OffsetFetchRequest,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
 
@@ -111,7 +111,7 @@ def delete_group(group_id: str) -> Conversation[None]:
 
 def _ask_coordinator(
     group_id: str,
-    request: Message,
+    request: ApiMessage,
     what: str,
     result_of: Callable[[Any], Any],
     *,

@@ -16,7 +16,7 @@ from pyklient.protocol.messages import (
     DeleteTopicsRequest,
     DescribeConfigsRequest,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["create_partitions", "create_topic", "delete_topic", "describe_topic", "list_topics"]
 
@@ -129,7 +129,7 @@ def _config_of(name: str) -> Conversation[dict[str, str | None]]:
 
 
 def _controller_does(
-    request: Message,
+    request: ApiMessage,
     what: str,
     result_of: Callable[[Any], Any],
     *,

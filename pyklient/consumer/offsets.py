@@ -15,7 +15,7 @@ from pyklient.protocol.messages import (
     OffsetCommitResponse,
     OffsetFetchRequest,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["COMMIT_VERSION", "commit_request", "commit_offsets", "fetch_offsets", "refused"]
 
@@ -121,7 +121,7 @@ def fetch_offsets(
     return {}
 
 
-def _insist(member: Member, request: Message, max_version: int, purpose: Purpose) -> Conversation[Any]:
+def _insist(member: Member, request: ApiMessage, max_version: int, purpose: Purpose) -> Conversation[Any]:
     """The coordinator's answer, asked for again, wherever it then is, after failures that may pass."""
     while True:
         try:

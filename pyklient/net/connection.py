@@ -38,7 +38,7 @@ from pyklient.net.transport import (
     PeerClosedError,
     Transport,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from pyklient.protocol.wire import ClientWire, frame_length
 
 __all__ = ["Connection"]
@@ -122,7 +122,7 @@ class Connection:
             self._expires_at = time.monotonic() + lifetime
         self._hint = hint
 
-    def version_of(self, request_class: type[Message], max_version: int | None = None) -> int:
+    def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
         """The newest version of a request that both sides know, and no newer than *max_version*.
         Raises UnsupportedVersionError when there is none."""
         ours = request_class.versions
@@ -142,7 +142,7 @@ class Connection:
 
     def send(
         self,
-        request: Message,
+        request: ApiMessage,
         *,
         max_version: int | None = None,
         timeout: float | None = None,
@@ -174,7 +174,9 @@ class Connection:
                 future.set_exception(for_another(self._failure))
         return future
 
-    def ask(self, request: Message, timeout: float | None = None, *, max_version: int | None = None) -> Any:
+    def ask(
+        self, request: ApiMessage, timeout: float | None = None, *, max_version: int | None = None
+    ) -> Any:
         """Send *request* and wait for its response. Raises KafkaTimeoutError after *timeout* seconds
         (``request_timeout_ms`` if None), and what ended the connection if that comes first."""
         version = self.version_of(type(request), max_version)
@@ -199,7 +201,7 @@ class Connection:
             self._fail(self._timed_out(name, seconds))
             raise self._timed_out(name, seconds) from None
 
-    def exchange(self, request: Message, version: int, patience: Patience) -> Any:
+    def exchange(self, request: ApiMessage, version: int, patience: Patience) -> Any:
         """``ask`` before the versions are known: for opening, which nobody else can see yet."""
         with self._turn:
             return self._exchange(request, version, patience)
@@ -236,7 +238,7 @@ class Connection:
         )
         self._transport.close()
 
-    def _send(self, request: Message, version: int, seconds: float, future: "Future[Any] | None") -> None:
+    def _send(self, request: ApiMessage, version: int, seconds: float, future: "Future[Any] | None") -> None:
         """With ``_sending`` held: on the wire, and into the table unless *future* is None."""
         deadline = self._deadline(_name(type(request)), seconds)
         with self._state:
@@ -251,7 +253,7 @@ class Connection:
         except KafkaError as error:
             self._fail(error)
 
-    def _exchange(self, request: Message, version: int, patience: Patience) -> Any:
+    def _exchange(self, request: ApiMessage, version: int, patience: Patience) -> Any:
         """With ``_turn`` held and no reader: one request and its answer in this thread."""
         with self._sending, self._state:
             self._raise_failure()
@@ -398,5 +400,5 @@ def _deadline_of(waiting: _Waiting) -> float:
     return waiting.deadline
 
 
-def _name(request_class: type[Message]) -> str:
+def _name(request_class: type[ApiMessage]) -> str:
     return request_class.__name__.removesuffix("Request")

@@ -29,7 +29,7 @@ from pyklient.protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = [
     "ANY",
@@ -65,7 +65,7 @@ class Ask:
     seconds, ``request_timeout_ms`` if None, and never longer than the conversation's own."""
 
     to: int
-    request: Message
+    request: ApiMessage
     purpose: Purpose = Purpose.OTHER
     timeout: float | None = None
     max_version: int | None = None

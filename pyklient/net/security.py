@@ -14,7 +14,7 @@ from pyklient.protocol.messages import (
     SaslHandshakeRequest,
     SaslHandshakeResponse,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["authentication", "tls_context"]
 
@@ -53,7 +53,7 @@ def _load(option: str, path: str, load: Callable[[], None]) -> None:
         raise ConfigurationError(f"{option}={path!r} cannot be read: {error.strerror}") from error
 
 
-def authentication(config: ClientConfig, peer: str) -> Generator[Message, Any, int]:
+def authentication(config: ClientConfig, peer: str) -> Generator[ApiMessage, Any, int]:
     """The SASL dialogue with *peer*: yields requests, takes their responses, and returns the session's
     lifetime in milliseconds, 0 for no limit (KIP-368). Raises AuthenticationError."""
     mechanism = config.sasl_mechanism
@@ -80,7 +80,7 @@ def authentication(config: ClientConfig, peer: str) -> Generator[Message, Any, i
         raise AuthenticationError(f"logging {username!r} in to {peer} by {mechanism}: {error}") from error
 
 
-def _plain(username: str, password: str) -> Generator[Message, Any, int]:
+def _plain(username: str, password: str) -> Generator[ApiMessage, Any, int]:
     """RFC 4616."""
     if "\0" in username or "\0" in password:
         raise ConfigurationError("sasl_username and sasl_password must not hold a NUL character with PLAIN")
@@ -88,7 +88,7 @@ def _plain(username: str, password: str) -> Generator[Message, Any, int]:
     return _accepted(answer).session_lifetime_ms
 
 
-def _scram(exchange: ScramClient) -> Generator[Message, Any, int]:
+def _scram(exchange: ScramClient) -> Generator[ApiMessage, Any, int]:
     answer = yield SaslAuthenticateRequest(auth_bytes=exchange.first())
     proof = exchange.final(bytes(_accepted(answer).auth_bytes))
     answer = yield SaslAuthenticateRequest(auth_bytes=proof)

@@ -3,7 +3,7 @@
 A message is a dataclass whose annotations are wire types, and whose fields say from when to when they exist::
 
     @message(key=12, versions=(0, 4), flexible=4)
-    class HeartbeatRequest(Message):
+    class HeartbeatRequest(ApiMessage):
         group_id: String = ""
         generation_id: Int32 = 0
         member_id: String = ""
@@ -38,7 +38,7 @@ __all__ = [
     "Int16",
     "Int32",
     "Int64",
-    "Message",
+    "ApiMessage",
     "Records",
     "String",
     "Struct",
@@ -131,7 +131,7 @@ EMPTY: Final[Any] = _Span()
 """The default of an array (empty), or of a structure (all fields default)."""
 
 
-class Message(Struct):
+class ApiMessage(Struct):
     """A request, a response or a header: everything that has versions of its own.
 
     ``api_key`` is -1 for what is neither request nor response; ``versions`` is the first and the last version
@@ -198,7 +198,7 @@ class Message(Struct):
         return value
 
 
-class Blob(Message):
+class Blob(ApiMessage):
     """A message that travels inside others, behind its version (the group protocols' metadata)."""
 
     __slots__ = ()
@@ -219,7 +219,7 @@ class Blob(Message):
 
 
 _S = TypeVar("_S", bound=Struct)
-_M = TypeVar("_M", bound=Message)
+_M = TypeVar("_M", bound=ApiMessage)
 
 
 @dataclass_transform(kw_only_default=True)

@@ -22,7 +22,7 @@ from pyklient.protocol.messages import (
     ResponseHeader,
 )
 from pyklient.protocol.primitives import Buffer, Reader, Writer
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["ClientWire", "FrameReader", "ReceivedRequest", "ServerWire", "frame_length"]
 
@@ -93,7 +93,7 @@ class ClientWire:
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
-        self._due: deque[tuple[int, type[Message], int]] = deque()
+        self._due: deque[tuple[int, type[ApiMessage], int]] = deque()
         self.last_correlation_id = -1
 
     @property
@@ -101,7 +101,7 @@ class ClientWire:
         """Requests whose response is due."""
         return len(self._due)
 
-    def send(self, request: Message, version: int, *, expects_reply: bool = True) -> list[Buffer]:
+    def send(self, request: ApiMessage, version: int, *, expects_reply: bool = True) -> list[Buffer]:
         """The frame of *request*, in parts. ``expects_reply=False`` is for ``acks=0``: no response comes.
 
         Raises UnsupportedVersionError where *version* cannot carry what the request asks for.
@@ -122,7 +122,7 @@ class ClientWire:
             self._due.append((correlation_id, RESPONSES[key], version))
         return parts
 
-    def receive(self, frame: Buffer) -> tuple[int, Message]:
+    def receive(self, frame: Buffer) -> tuple[int, ApiMessage]:
         """The correlation id and the response in *frame* (without its length); it must be the next one due.
 
         Raises ProtocolError.
@@ -149,7 +149,7 @@ class ClientWire:
         return correlation_id, response
 
 
-def _api_versions(reader: Reader, version: int) -> Message:
+def _api_versions(reader: Reader, version: int) -> ApiMessage:
     """The one response that every client must be able to read: its header never has tagged fields, and a
     broker that does not know the version asked for answers in version 0 (KIP-511).
     """
@@ -172,7 +172,7 @@ class ReceivedRequest:
     version: int
     correlation_id: int
     client_id: str | None
-    message: Message | None
+    message: ApiMessage | None
 
     @property
     def unsupported(self) -> bool:
@@ -214,7 +214,7 @@ class ServerWire:
             _expect_end(reader, request_class, version)
         return ReceivedRequest(key, version, header.correlation_id, header.client_id, message)
 
-    def send(self, received: ReceivedRequest, response: Message) -> list[Buffer]:
+    def send(self, received: ReceivedRequest, response: ApiMessage) -> list[Buffer]:
         """The frame that answers *received*, in parts."""
         version = 0 if received.unsupported else received.version
         flexible = response.is_flexible(version) and response.api_key != _API_VERSIONS
@@ -222,14 +222,14 @@ class ServerWire:
         return _frame(header, 1 if flexible else 0, response, version)
 
 
-def _has_librdkafkas_excess(message: Message, remaining: int) -> bool:
+def _has_librdkafkas_excess(message: ApiMessage, remaining: int) -> bool:
     """librdkafka writes a null list of topics into four bytes where one belongs, so that three are left over.
     Brokers have always put up with it (confluentinc/librdkafka#5049).
     """
     return isinstance(message, MetadataRequest) and message.topics is None and remaining == 3
 
 
-def _frame(header: Message, header_version: int, body: Message, version: int) -> list[Buffer]:
+def _frame(header: ApiMessage, header_version: int, body: ApiMessage, version: int) -> list[Buffer]:
     """Length, header and body, in parts."""
     writer = Writer()
     start = writer.buf
@@ -242,6 +242,6 @@ def _frame(header: Message, header_version: int, body: Message, version: int) ->
     return parts
 
 
-def _expect_end(reader: Reader, cls: type[Message], version: int) -> None:
+def _expect_end(reader: Reader, cls: type[ApiMessage], version: int) -> None:
     if reader.remaining:
         raise ProtocolError(f"{cls.__name__} v{version}: {reader.remaining} bytes too many at the end")

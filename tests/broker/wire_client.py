@@ -11,10 +11,10 @@ from pyklient.protocol.messages import (
     ProduceResponse,
 )
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from pyklient.protocol.wire import ClientWire
 
-_M = TypeVar("_M", bound=Message)
+_M = TypeVar("_M", bound=ApiMessage)
 
 DEADLINE = 20.0
 
@@ -41,7 +41,7 @@ class WireClient:
     ) -> None:
         self.socket.close()
 
-    def send(self, request: Message, version: int | None = None, *, expects_reply: bool = True) -> None:
+    def send(self, request: ApiMessage, version: int | None = None, *, expects_reply: bool = True) -> None:
         """Send *request*, in its newest version unless told otherwise."""
         chosen = request.versions[1] if version is None else version
         self.socket.sendall(b"".join(self._wire.send(request, chosen, expects_reply=expects_reply)))
@@ -52,7 +52,7 @@ class WireClient:
         assert isinstance(response, kind)
         return response
 
-    def ask(self, request: Message, kind: type[_M], version: int | None = None) -> _M:
+    def ask(self, request: ApiMessage, kind: type[_M], version: int | None = None) -> _M:
         """Send and receive."""
         self.send(request, version)
         return self.receive(kind)

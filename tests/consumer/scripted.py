@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from pyklient.net.conversation import Ask, Conversation, Pause, Step
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["names", "play"]
 
@@ -32,6 +32,6 @@ def play(conversation: Conversation[T], answers: Iterable[Any]) -> tuple[T, list
         return result, asked
 
 
-def names(asked: list[Message]) -> list[str]:
+def names(asked: list[ApiMessage]) -> list[str]:
     """The names of the requests."""
     return [type(request).__name__ for request in asked]

@@ -22,7 +22,7 @@ from pyklient.protocol.messages import (
     MetadataResponse,
 )
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from pyklient.protocol.wire import ReceivedRequest, ServerWire
 
 __all__ = ["HANG_UP", "SILENCE", "Addressed", "RawServer", "ScriptedBroker", "config_for", "metadata_of"]
@@ -54,7 +54,7 @@ SILENCE: Final = _Token()
 HANG_UP: Final = _Token()
 """A handler's result: close the connection."""
 
-Handler = Callable[[Any], Message | _Token | bytes]
+Handler = Callable[[Any], ApiMessage | _Token | bytes]
 """From a request to its response; bytes go out as they are."""
 
 
@@ -166,19 +166,19 @@ class ScriptedBroker(RawServer):
         known = {key: request.versions for key, request in REQUESTS.items()}
         self._versions = known if versions is None else dict(versions)
         self._tls = tls
-        self._handlers: dict[type[Message], Handler] = {
+        self._handlers: dict[type[ApiMessage], Handler] = {
             ApiVersionsRequest: self._api_versions,
             MetadataRequest: lambda request: metadata_of([self]),
         }
-        self.requests: list[Message] = []
+        self.requests: list[ApiMessage] = []
         self.received: list[ReceivedRequest] = []
         super().__init__(self._converse, node_id=node_id, port=port)
 
-    def on(self, request: type[Message], handler: Handler) -> None:
+    def on(self, request: type[ApiMessage], handler: Handler) -> None:
         """Answer *request* with what *handler* returns."""
         self._handlers[request] = handler
 
-    def count(self, request: type[Message]) -> int:
+    def count(self, request: type[ApiMessage]) -> int:
         """How many of that kind have come."""
         return sum(isinstance(message, request) for message in self.requests)
 
@@ -194,7 +194,7 @@ class ScriptedBroker(RawServer):
                 answer = self._answer(received)
                 if answer is HANG_UP:
                     return
-                if isinstance(answer, Message):
+                if isinstance(answer, ApiMessage):
                     sock.sendall(_joined(wire.send(received, answer)))
                 elif isinstance(answer, bytes):
                     sock.sendall(answer)
@@ -210,7 +210,7 @@ class ScriptedBroker(RawServer):
             return received
         return None
 
-    def _answer(self, received: ReceivedRequest) -> Message | _Token | bytes:
+    def _answer(self, received: ReceivedRequest) -> ApiMessage | _Token | bytes:
         self.received.append(received)
         if received.message is None:
             return self._api_versions(None, error_code=35)
@@ -218,7 +218,7 @@ class ScriptedBroker(RawServer):
             self.requests.append(received.message)
         return self._handlers[type(received.message)](received.message)
 
-    def _api_versions(self, request: object, error_code: int = 0) -> Message:
+    def _api_versions(self, request: object, error_code: int = 0) -> ApiMessage:
         keys = [
             ApiVersionsResponse.ApiVersion(api_key=key, min_version=first, max_version=last)
             for key, (first, last) in self._versions.items()

@@ -17,7 +17,7 @@ from pyklient.protocol.messages import (
     ProduceResponse,
 )
 from pyklient.protocol.records import RecordBatch, iter_batches
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from tests.net.scripted import SILENCE, Addressed, ScriptedBroker, metadata_of
 
 __all__ = [
@@ -107,7 +107,7 @@ class ProduceBroker(ScriptedBroker):
         }
         return Producer(self.address, **{**quick, **options})
 
-    def _metadata(self, request: MetadataRequest) -> Message:
+    def _metadata(self, request: MetadataRequest) -> ApiMessage:
         names = [TOPIC] if request.topics is None else [topic.name or "" for topic in request.topics]
         return metadata_of([self, *self.peers], [self._topic(name) for name in names], self.node_id)
 

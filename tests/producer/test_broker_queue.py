@@ -12,7 +12,7 @@ from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.net.backoff import Backoff
 from pyklient.producer.broker_queue import BrokerQueue, InFlightRequest, RequestOptions, SenderCalls
 from pyklient.protocol.messages import REQUESTS, ProduceRequest, ProduceResponse
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import ONE_BY_ONE, TOPIC, LoseAnswer, ProduceBroker, numbers, producing, wait_until
 
@@ -100,7 +100,7 @@ def test_a_broker_that_asks_for_fewer_requests_gets_them(broker: ProduceBroker) 
     whole = broker._produce
     times: list[float] = []
 
-    def produce(request: ProduceRequest) -> Message:
+    def produce(request: ProduceRequest) -> ApiMessage:
         times.append(time.monotonic())
         answer: ProduceResponse = whole(request)
         answer.throttle_time_ms = 150

@@ -17,7 +17,7 @@ from pyklient.protocol.messages import (
     RequestHeader,
     ResponseHeader,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from tests.servers.maven import kafka_libs
 
 __all__ = ["KAFKAS", "MESSAGES", "Definition", "Overrides", "definition", "differences", "json_name"]
@@ -25,7 +25,7 @@ __all__ = ["KAFKAS", "MESSAGES", "Definition", "Overrides", "definition", "diffe
 KAFKAS: Final = ("3.9.1", "4.3.1")
 """Oldest first. 3.9.1 is the last that knows the versions which 4.0 removed."""
 
-MESSAGES: Final[tuple[type[Message], ...]] = (
+MESSAGES: Final[tuple[type[ApiMessage], ...]] = (
     *REQUESTS.values(),
     *RESPONSES.values(),
     RequestHeader,
@@ -79,7 +79,7 @@ def json_name(name: str) -> str:
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
-def differences(cls: type[Message], kafka: str, overrides: Overrides | None = None) -> list[str]:
+def differences(cls: type[ApiMessage], kafka: str, overrides: Overrides | None = None) -> list[str]:
     """In what the declaration of *cls* differs from Kafka *kafka*'s definition; nothing where it agrees.
 
     Compared in each version of the definition: the fields in order, their types, null, tags, defaults and
@@ -116,7 +116,7 @@ def _ours(
 ) -> list[tuple[str, Any]]:
     """(path, facts) of every field in *version*, structures opened."""
     if flexible is None:
-        flexible = issubclass(cls, Message) and cls.is_flexible(version)
+        flexible = issubclass(cls, ApiMessage) and cls.is_flexible(version)
     found: list[tuple[str, Any]] = []
     for field in overrides.get(cls, cls.declared):
         if not field.in_version(version):
@@ -160,7 +160,7 @@ def _theirs(
 
 
 def _ignorable_differences(
-    cls: type[Message], theirs: Definition, kafka: str, overrides: Overrides
+    cls: type[ApiMessage], theirs: Definition, kafka: str, overrides: Overrides
 ) -> list[str]:
     """A field that some versions lack must be ignorable where the newest definition says so."""
     ours = dict(_our_ignorables(cls, range(cls.versions[0], cls.versions[1] + 1), overrides))

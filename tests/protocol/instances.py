@@ -6,12 +6,12 @@ from random import Random
 from typing import Any, Final, TypeVar
 
 from pyklient.protocol.declared import Declared, Struct, WireType
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from tests.protocol.definitions import json_name
 
 __all__ = ["random_message"]
 
-_M = TypeVar("_M", bound=Message)
+_M = TypeVar("_M", bound=ApiMessage)
 
 _BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _LONG: Final = 200

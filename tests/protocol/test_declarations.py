@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pyklient.protocol.declared import Declared, Struct, WireType
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from tests.protocol.definitions import KAFKAS, MESSAGES, definition, differences
 
 pytestmark = pytest.mark.java
@@ -16,18 +16,20 @@ _OTHER_TYPES = {"string": "bytes", "bytes": "string", "int32": "uint32", "uuid":
 
 @pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 @pytest.mark.parametrize("kafka", KAFKAS)
-def test_every_version_of_a_message_is_declared_as_kafka_defines_it(kafka: str, cls: type[Message]) -> None:
+def test_every_version_of_a_message_is_declared_as_kafka_defines_it(
+    kafka: str, cls: type[ApiMessage]
+) -> None:
     assert differences(cls, kafka) == []
 
 
 @pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
-def test_versions_run_from_the_oldest_to_the_newest_that_any_of_the_jars_knows(cls: type[Message]) -> None:
+def test_versions_run_from_the_oldest_to_the_newest_that_any_of_the_jars_knows(cls: type[ApiMessage]) -> None:
     spans = [definition(kafka, cls.__name__).versions for kafka in KAFKAS]
     assert cls.versions == (min(span[0] for span in spans), max(span[-1] for span in spans))
 
 
 @pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
-def test_a_change_to_any_fact_of_any_field_is_noticed(cls: type[Message]) -> None:
+def test_a_change_to_any_fact_of_any_field_is_noticed(cls: type[ApiMessage]) -> None:
     unnoticed = [
         f"{owner.__qualname__}: {what}"
         for owner, what, declared in _changes(cls, cls, range(cls.versions[0], cls.versions[1] + 1))
@@ -37,7 +39,7 @@ def test_a_change_to_any_fact_of_any_field_is_noticed(cls: type[Message]) -> Non
 
 
 def _changes(
-    message: type[Message], cls: type[Struct], sent: range
+    message: type[ApiMessage], cls: type[Struct], sent: range
 ) -> Iterator[tuple[type[Struct], str, tuple[Declared, ...]]]:
     """Each declaration of *cls* and what it holds with one fact changed; *sent* in these versions at all."""
     for index, field in enumerate(cls.declared):
@@ -49,7 +51,9 @@ def _changes(
             yield from _changes(message, field.kind, range(inner[0], inner[-1] + 1))
 
 
-def _changed_fields(message: type[Message], field: Declared, sent: range) -> Iterator[tuple[str, Declared]]:
+def _changed_fields(
+    message: type[ApiMessage], field: Declared, sent: range
+) -> Iterator[tuple[str, Declared]]:
     begin = max(sent[0], field.since)
     yield "a version later", replace(field, since=begin + 1)
     yield "gone", replace(field, until=begin - 1)

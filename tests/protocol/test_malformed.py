@@ -28,10 +28,10 @@ from pyklient.protocol.messages import (
     RequestHeader,
 )
 from pyklient.protocol.primitives import encode_unsigned_varint
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from tests.protocol.instances import random_message
 
-_MESSAGES: tuple[type[Message], ...] = (
+_MESSAGES: tuple[type[ApiMessage], ...] = (
     *REQUESTS.values(),
     *RESPONSES.values(),
     RequestHeader,
@@ -50,7 +50,7 @@ def random() -> Random:
 
 
 @pytest.mark.parametrize("cls", _MESSAGES, ids=lambda cls: cls.__name__)
-def test_a_message_cut_off_at_any_byte_is_refused(cls: type[Message], random: Random) -> None:
+def test_a_message_cut_off_at_any_byte_is_refused(cls: type[ApiMessage], random: Random) -> None:
     for version in range(cls.versions[0], cls.versions[1] + 1):
         message, _ = random_message(cls, version, random)
         encoded = b"".join(message.encode(version))
@@ -60,7 +60,7 @@ def test_a_message_cut_off_at_any_byte_is_refused(cls: type[Message], random: Ra
 
 
 @pytest.mark.parametrize("cls", _MESSAGES, ids=lambda cls: cls.__name__)
-def test_a_message_with_four_bytes_replaced_is_read_or_refused(cls: type[Message], random: Random) -> None:
+def test_a_message_with_four_bytes_replaced_is_read_or_refused(cls: type[ApiMessage], random: Random) -> None:
     for version in range(cls.versions[0], cls.versions[1] + 1):
         message, _ = random_message(cls, version, random)
         encoded = b"".join(message.encode(version))
@@ -71,7 +71,7 @@ def test_a_message_with_four_bytes_replaced_is_read_or_refused(cls: type[Message
 
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(_PAIRS), st.binary(max_size=300))
-def test_garbage_is_read_or_refused(pair: tuple[type[Message], int], data: bytes) -> None:
+def test_garbage_is_read_or_refused(pair: tuple[type[ApiMessage], int], data: bytes) -> None:
     _decode_or_refuse(pair[0], data, pair[1])
 
 
@@ -85,7 +85,7 @@ def test_a_garbage_group_blob_is_read_or_refused(data: bytes) -> None:
             continue
 
 
-def _decode_or_refuse(cls: type[Message], data: bytes, version: int) -> None:
+def _decode_or_refuse(cls: type[ApiMessage], data: bytes, version: int) -> None:
     try:
         message = cls.decode(data, version)
     except ProtocolError:
@@ -93,7 +93,7 @@ def _decode_or_refuse(cls: type[Message], data: bytes, version: int) -> None:
     assert isinstance(message, cls)
 
 
-def _nested_arrays() -> Iterator[tuple[type[Message], int, bytes]]:
+def _nested_arrays() -> Iterator[tuple[type[ApiMessage], int, bytes]]:
     """Arrays that announce far more than they hold, on every level."""
     for count in (-2, 1_000, 1 << 24, 0x7FFFFFFF):
         yield MetadataRequest, 1, struct.pack(">i", count)
@@ -112,7 +112,7 @@ def _nested_arrays() -> Iterator[tuple[type[Message], int, bytes]]:
 
 @pytest.mark.parametrize(("cls", "version", "data"), list(_nested_arrays()))
 def test_an_announced_size_costs_nothing_until_the_bytes_are_there(
-    cls: type[Message], version: int, data: bytes
+    cls: type[ApiMessage], version: int, data: bytes
 ) -> None:
     with pytest.raises(ProtocolError):
         cls.decode(data, version)  # resolves the version, which is kept
@@ -130,7 +130,7 @@ _SMALL_ELEMENTS = [
 
 @pytest.mark.parametrize(("cls", "version", "width", "element", "tail"), _SMALL_ELEMENTS)
 def test_many_small_elements_cost_no_more_than_their_number_allows(
-    cls: type[Message], version: int, width: int, element: bytes, tail: bytes
+    cls: type[ApiMessage], version: int, width: int, element: bytes, tail: bytes
 ) -> None:
     head = b"" if cls is not DescribeGroupsResponse else bytes(4)
 
@@ -181,7 +181,7 @@ def test_record_bytes_of_a_large_frame_are_not_copied() -> None:
     assert peak < 64 * 1024
 
 
-def _peak_of(cls: type[Message], version: int, data: bytes) -> int:
+def _peak_of(cls: type[ApiMessage], version: int, data: bytes) -> int:
     """The most memory, in bytes, that decoding *data* holds at once."""
     gc.collect()
     tracemalloc.start()

@@ -14,7 +14,7 @@ from pyklient.protocol.messages import (
     FetchResponse,
     HeartbeatRequest,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from tests.oracles.process import Oracle
 from tests.protocol.definitions import KAFKAS, MESSAGES, definition
 from tests.protocol.instances import random_message
@@ -41,7 +41,7 @@ def oracles() -> Iterator[dict[str, Oracle]]:
 
 @pytest.mark.parametrize("cls", MESSAGES, ids=lambda cls: cls.__name__)
 def test_random_messages_of_every_version_have_kafkas_bytes_and_decode_back(
-    cls: type[Message], oracles: dict[str, Oracle], seed: int
+    cls: type[ApiMessage], oracles: dict[str, Oracle], seed: int
 ) -> None:
     found = []
     for version in range(cls.versions[0], cls.versions[1] + 1):
@@ -70,7 +70,9 @@ def test_a_field_of_another_size_is_noticed(oracles: dict[str, Oracle], seed: in
     assert _versions_that_disagree(Wide, "HeartbeatRequest", oracles, seed) == {0, 1, 2, 3, 4}
 
 
-def _versions_that_disagree(cls: type[Message], name: str, oracles: dict[str, Oracle], seed: int) -> set[int]:
+def _versions_that_disagree(
+    cls: type[ApiMessage], name: str, oracles: dict[str, Oracle], seed: int
+) -> set[int]:
     return {
         version
         for version in range(cls.versions[0], cls.versions[1] + 1)
@@ -79,7 +81,7 @@ def _versions_that_disagree(cls: type[Message], name: str, oracles: dict[str, Or
 
 
 def _disagreements(
-    cls: type[Message], version: int, oracles: dict[str, Oracle], random: Random, name: str = ""
+    cls: type[ApiMessage], version: int, oracles: dict[str, Oracle], random: Random, name: str = ""
 ) -> list[str]:
     """What goes wrong with random messages of *version*: other bytes than Kafka's, or not the same back."""
     name = name or cls.__name__
@@ -105,6 +107,6 @@ def _disagreements(
     return found
 
 
-def _java_name(cls: type[Message], name: str) -> str:
+def _java_name(cls: type[ApiMessage], name: str) -> str:
     """The generated class: "Data" is added to what is not only data."""
     return name if cls.api_key < 0 and name.startswith("Consumer") else f"{name}Data"

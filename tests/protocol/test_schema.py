@@ -20,7 +20,7 @@ from pyklient.protocol.messages import (
     request_class,
     response_class,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 
 def test_requests_and_responses_are_found_by_api_key() -> None:
@@ -39,7 +39,7 @@ def test_a_request_and_its_response_have_the_same_versions(key: int) -> None:
 
 @pytest.mark.parametrize("cls", [*REQUESTS.values(), *RESPONSES.values()], ids=lambda cls: cls.__name__)
 def test_a_message_without_arguments_makes_the_round_trip_in_every_version(
-    cls: type[Message],
+    cls: type[ApiMessage],
 ) -> None:
     for version in range(cls.versions[0], cls.versions[1] + 1):
         assert cls.decode(b"".join(cls().encode(version)), version) == cls()
@@ -103,7 +103,7 @@ def test_none_is_refused_by_versions_before_it_was_allowed() -> None:
     ],
 )
 def test_null_from_the_peer_is_refused_where_there_is_none(
-    cls: type[Message], version: int, data: str
+    cls: type[ApiMessage], version: int, data: str
 ) -> None:
     with pytest.raises(ProtocolError, match="null before byte"):
         cls.decode(bytes.fromhex(data), version)

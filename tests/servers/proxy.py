@@ -11,28 +11,28 @@ from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
 from pyklient.protocol.messages import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 from pyklient.protocol.wire import ClientWire, ReceivedRequest, ServerWire
 
 __all__ = ["Exchange", "RecordingProxy"]
 
-_M = TypeVar("_M", bound=Message)
+_M = TypeVar("_M", bound=ApiMessage)
 _PATIENCE = 60.0
 
 
 class Exchange(NamedTuple):
     """A request as it went through, in its version, its size as a frame, and the answer."""
 
-    request: Message
+    request: ApiMessage
     version: int
     size: int
-    response: Message
+    response: ApiMessage
 
 
 class RecordingProxy:
     """Stands in front of the one broker at *bootstrap*. Keeps the exchanges of the requests *kinds*."""
 
-    def __init__(self, bootstrap: str, *kinds: type[Message]) -> None:
+    def __init__(self, bootstrap: str, *kinds: type[ApiMessage]) -> None:
         host, _, port = bootstrap.rpartition(":")
         self._broker = (host, int(port))
         self._kinds = kinds
@@ -86,12 +86,12 @@ class RecordingProxy:
                     received = replace(received, message=None)  # a version that the broker does not know
                 client.sendall(b"".join(theirs.send(received, self._moved(response))))
 
-    def _keep(self, received: ReceivedRequest, size: int, response: Message) -> None:
+    def _keep(self, received: ReceivedRequest, size: int, response: ApiMessage) -> None:
         if isinstance(received.message, self._kinds):
             with self._lock:
                 self.exchanges.append(Exchange(received.message, received.version, size, response))
 
-    def _moved(self, response: Message) -> Message:
+    def _moved(self, response: ApiMessage) -> ApiMessage:
         """*response* with this proxy's address in place of the broker's."""
         if isinstance(response, MetadataResponse):
             for broker in response.brokers:

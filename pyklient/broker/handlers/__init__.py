@@ -43,11 +43,11 @@ from pyklient.protocol.messages import (
     ProduceRequest,
     SyncGroupRequest,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["Call", "HANDLERS", "Handler", "Reply", "api_versions"]
 
-Handler: TypeAlias = Callable[[Node, Any, Call], Message | Reply | Awaitable[Message | Reply]]
+Handler: TypeAlias = Callable[[Node, Any, Call], ApiMessage | Reply | Awaitable[ApiMessage | Reply]]
 
 
 def api_versions(error_code: int = ErrorCode.NONE) -> ApiVersionsResponse:
@@ -67,7 +67,7 @@ def _api_versions(_node: Node, _request: ApiVersionsRequest, _call: Call) -> Api
     return api_versions()
 
 
-HANDLERS: dict[type[Message], Handler] = {
+HANDLERS: dict[type[ApiMessage], Handler] = {
     ApiVersionsRequest: _api_versions,
     MetadataRequest: metadata,
     DescribeClusterRequest: describe_cluster,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pyklient.broker.segment import FileSlice
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["Call", "Reply"]
 
@@ -22,5 +22,5 @@ class Reply(NamedTuple):
     (a part of the encoded response) which bytes to send in its place.
     """
 
-    message: Message
+    message: ApiMessage
     files: Mapping[int, FileSlice]

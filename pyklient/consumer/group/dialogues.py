@@ -26,7 +26,7 @@ from pyklient.protocol.messages import (
     LeaveGroupRequest,
     SyncGroupRequest,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["Member", "ask_coordinator", "heartbeat", "join", "leave"]
 
@@ -69,7 +69,7 @@ class Member:
 
 def ask_coordinator(
     member: Member,
-    request: Message,
+    request: ApiMessage,
     *,
     timeout: float | None = None,
     purpose: Purpose = Purpose.GROUP,

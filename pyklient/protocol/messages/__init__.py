@@ -76,7 +76,7 @@ from pyklient.protocol.messages.transactions import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
 )
-from pyklient.protocol.schema import Message
+from pyklient.protocol.schema import ApiMessage
 
 __all__ = [
     "REQUESTS",
@@ -145,7 +145,7 @@ __all__ = [
     "TxnOffsetCommitResponse",
 ]
 
-REQUESTS: dict[int, type[Message]] = {
+REQUESTS: dict[int, type[ApiMessage]] = {
     cls.api_key: cls
     for cls in (
         ApiVersionsRequest,
@@ -180,7 +180,7 @@ REQUESTS: dict[int, type[Message]] = {
 }
 """Request classes by API key."""
 
-RESPONSES: dict[int, type[Message]] = {
+RESPONSES: dict[int, type[ApiMessage]] = {
     cls.api_key: cls
     for cls in (
         ApiVersionsResponse,
@@ -216,11 +216,11 @@ RESPONSES: dict[int, type[Message]] = {
 """Response classes by API key."""
 
 
-def request_class(key: int) -> type[Message] | None:
+def request_class(key: int) -> type[ApiMessage] | None:
     """The request with API key *key*, None where there is none here."""
     return REQUESTS.get(key)
 
 
-def response_class(key: int) -> type[Message] | None:
+def response_class(key: int) -> type[ApiMessage] | None:
     """The response with API key *key*, None where there is none here."""
     return RESPONSES.get(key)

@@ -2,11 +2,11 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Boolean,
     Int8,
     Int16,
     Int32,
-    Message,
     String,
     Struct,
     message,
@@ -19,7 +19,7 @@ __all__ = ["DescribeConfigsRequest", "DescribeConfigsResponse"]
 
 
 @message(key=32, versions=(0, 4), flexible=4)
-class DescribeConfigsRequest(Message):
+class DescribeConfigsRequest(ApiMessage):
     """Asks for configuration of topics (resource type 2) or brokers (4); keys None is all."""
 
     @struct
@@ -34,7 +34,7 @@ class DescribeConfigsRequest(Message):
 
 
 @message(key=32, versions=(0, 4), flexible=4)
-class DescribeConfigsResponse(Message):
+class DescribeConfigsResponse(ApiMessage):
     """Entries with their value and where it comes from."""
 
     @struct

@@ -2,11 +2,11 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Int8,
     Int16,
     Int32,
     Int64,
-    Message,
     Records,
     String,
     Struct,
@@ -22,7 +22,7 @@ __all__ = ["FetchRequest", "FetchResponse"]
 
 
 @message(key=1, versions=(0, 18), flexible=12)
-class FetchRequest(Message):
+class FetchRequest(ApiMessage):
     """Asks a leader for records from given offsets on; waits for ``min_bytes`` up to ``max_wait_ms``.
 
     A session (KIP-227, version 7) spares naming unchanged partitions again; topic ids replace names from 13.
@@ -73,7 +73,7 @@ class FetchRequest(Message):
 
 
 @message(key=1, versions=(0, 18), flexible=12)
-class FetchResponse(Message):
+class FetchResponse(ApiMessage):
     """Record bytes as stored: the first batch may begin before the offset, the last may be cut off."""
 
     @struct

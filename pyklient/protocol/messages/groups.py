@@ -2,11 +2,11 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Boolean,
     Bytes,
     Int16,
     Int32,
-    Message,
     String,
     Struct,
     message,
@@ -25,7 +25,7 @@ __all__ = [
 
 
 @message(key=15, versions=(0, 6), flexible=5)
-class DescribeGroupsRequest(Message):
+class DescribeGroupsRequest(ApiMessage):
     """Asks for the state of groups at their coordinator."""
 
     groups: list[String] = EMPTY
@@ -33,7 +33,7 @@ class DescribeGroupsRequest(Message):
 
 
 @message(key=15, versions=(0, 6), flexible=5)
-class DescribeGroupsResponse(Message):
+class DescribeGroupsResponse(ApiMessage):
     """State, protocol and members of each group."""
 
     @struct
@@ -63,7 +63,7 @@ class DescribeGroupsResponse(Message):
 
 
 @message(key=16, versions=(0, 5), flexible=3)
-class ListGroupsRequest(Message):
+class ListGroupsRequest(ApiMessage):
     """Asks one broker for the groups that it coordinates, all or those of some states and types."""
 
     states_filter: list[String] = since(4)
@@ -71,7 +71,7 @@ class ListGroupsRequest(Message):
 
 
 @message(key=16, versions=(0, 5), flexible=3)
-class ListGroupsResponse(Message):
+class ListGroupsResponse(ApiMessage):
     """The broker's groups."""
 
     @struct
@@ -87,14 +87,14 @@ class ListGroupsResponse(Message):
 
 
 @message(key=42, versions=(0, 2), flexible=2)
-class DeleteGroupsRequest(Message):
+class DeleteGroupsRequest(ApiMessage):
     """Deletes groups that have no members."""
 
     groups_names: list[String] = EMPTY
 
 
 @message(key=42, versions=(0, 2), flexible=2)
-class DeleteGroupsResponse(Message):
+class DeleteGroupsResponse(ApiMessage):
     """How each deletion went."""
 
     @struct

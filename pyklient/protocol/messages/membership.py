@@ -2,12 +2,12 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Blob,
     Boolean,
     Bytes,
     Int16,
     Int32,
-    Message,
     String,
     Struct,
     always,
@@ -32,7 +32,7 @@ __all__ = [
 
 
 @message(key=11, versions=(0, 9), flexible=6)
-class JoinGroupRequest(Message):
+class JoinGroupRequest(ApiMessage):
     """Asks to become, or stay, a member. Its protocols carry a subscription blob each."""
 
     @struct
@@ -51,7 +51,7 @@ class JoinGroupRequest(Message):
 
 
 @message(key=11, versions=(0, 9), flexible=6)
-class JoinGroupResponse(Message):
+class JoinGroupResponse(ApiMessage):
     """A new generation begins. Only the leader is told of the members, whose partitions it deals out."""
 
     @struct
@@ -72,7 +72,7 @@ class JoinGroupResponse(Message):
 
 
 @message(key=14, versions=(0, 5), flexible=4)
-class SyncGroupRequest(Message):
+class SyncGroupRequest(ApiMessage):
     """Fetches the member's assignment; the leader's carries everybody's."""
 
     @struct
@@ -90,7 +90,7 @@ class SyncGroupRequest(Message):
 
 
 @message(key=14, versions=(0, 5), flexible=4)
-class SyncGroupResponse(Message):
+class SyncGroupResponse(ApiMessage):
     """The member's own assignment blob."""
 
     throttle_time_ms: Int32 = since(1, ignorable=True)
@@ -101,7 +101,7 @@ class SyncGroupResponse(Message):
 
 
 @message(key=12, versions=(0, 4), flexible=4)
-class HeartbeatRequest(Message):
+class HeartbeatRequest(ApiMessage):
     """The member is alive."""
 
     group_id: String = ""
@@ -111,7 +111,7 @@ class HeartbeatRequest(Message):
 
 
 @message(key=12, versions=(0, 4), flexible=4)
-class HeartbeatResponse(Message):
+class HeartbeatResponse(ApiMessage):
     """Still a member, or error 27: the group rebalances."""
 
     throttle_time_ms: Int32 = since(1, ignorable=True)
@@ -119,7 +119,7 @@ class HeartbeatResponse(Message):
 
 
 @message(key=13, versions=(0, 5), flexible=4)
-class LeaveGroupRequest(Message):
+class LeaveGroupRequest(ApiMessage):
     """A member leaves without waiting for its time-out; from version 3 several may."""
 
     @struct
@@ -134,7 +134,7 @@ class LeaveGroupRequest(Message):
 
 
 @message(key=13, versions=(0, 5), flexible=4)
-class LeaveGroupResponse(Message):
+class LeaveGroupResponse(ApiMessage):
     """Who has left."""
 
     @struct

@@ -2,11 +2,11 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Boolean,
     Int8,
     Int16,
     Int32,
-    Message,
     String,
     Struct,
     Uuid,
@@ -28,7 +28,7 @@ __all__ = [
 
 
 @message(key=3, versions=(0, 13), flexible=9)
-class MetadataRequest(Message):
+class MetadataRequest(ApiMessage):
     """Asks for brokers and topics. ``topics`` None is all of them; in version 0 the empty list is."""
 
     @struct
@@ -43,7 +43,7 @@ class MetadataRequest(Message):
 
 
 @message(key=3, versions=(0, 13), flexible=9)
-class MetadataResponse(Message):
+class MetadataResponse(ApiMessage):
     """Brokers, the controller, and each topic's partitions with leader, replicas and in-sync replicas."""
 
     @struct
@@ -84,7 +84,7 @@ class MetadataResponse(Message):
 
 
 @message(key=60, versions=(0, 2), flexible=0)
-class DescribeClusterRequest(Message):
+class DescribeClusterRequest(ApiMessage):
     """Asks for the brokers (1) or the controllers (2) of the cluster (KIP-700, KIP-919)."""
 
     include_cluster_authorized_operations: Boolean = False
@@ -93,7 +93,7 @@ class DescribeClusterRequest(Message):
 
 
 @message(key=60, versions=(0, 2), flexible=0)
-class DescribeClusterResponse(Message):
+class DescribeClusterResponse(ApiMessage):
     """The cluster's id, its controller and its nodes."""
 
     @struct
@@ -115,7 +115,7 @@ class DescribeClusterResponse(Message):
 
 
 @message(key=10, versions=(0, 6), flexible=3)
-class FindCoordinatorRequest(Message):
+class FindCoordinatorRequest(ApiMessage):
     """Who coordinates a group (type 0) or a transactional id (1)? From version 4 several keys at once."""
 
     key: String = until(3)
@@ -124,7 +124,7 @@ class FindCoordinatorRequest(Message):
 
 
 @message(key=10, versions=(0, 6), flexible=3)
-class FindCoordinatorResponse(Message):
+class FindCoordinatorResponse(ApiMessage):
     """The coordinator's address; from version 4 one for each key."""
 
     @struct

@@ -2,11 +2,11 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Boolean,
     Int16,
     Int32,
     Int64,
-    Message,
     String,
     Struct,
     Uuid,
@@ -20,7 +20,7 @@ __all__ = ["OffsetCommitRequest", "OffsetCommitResponse", "OffsetFetchRequest", 
 
 
 @message(key=8, versions=(0, 10), flexible=8)
-class OffsetCommitRequest(Message):
+class OffsetCommitRequest(ApiMessage):
     """Stores positions of a group. Version 0 stored them in ZooKeeper, 1 in Kafka."""
 
     @struct
@@ -48,7 +48,7 @@ class OffsetCommitRequest(Message):
 
 
 @message(key=8, versions=(0, 10), flexible=8)
-class OffsetCommitResponse(Message):
+class OffsetCommitResponse(ApiMessage):
     """How the commit of each partition went."""
 
     @struct
@@ -69,7 +69,7 @@ class OffsetCommitResponse(Message):
 
 
 @message(key=9, versions=(0, 10), flexible=6)
-class OffsetFetchRequest(Message):
+class OffsetFetchRequest(ApiMessage):
     """Asks for committed positions; None for all of a group's. From version 8 of several groups."""
 
     @struct
@@ -99,7 +99,7 @@ class OffsetFetchRequest(Message):
 
 
 @message(key=9, versions=(0, 10), flexible=6)
-class OffsetFetchResponse(Message):
+class OffsetFetchResponse(ApiMessage):
     """The committed positions, -1 where there is none."""
 
     @struct

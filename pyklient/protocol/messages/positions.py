@@ -2,11 +2,11 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Int8,
     Int16,
     Int32,
     Int64,
-    Message,
     String,
     Struct,
     message,
@@ -24,7 +24,7 @@ __all__ = [
 
 
 @message(key=2, versions=(0, 11), flexible=6)
-class ListOffsetsRequest(Message):
+class ListOffsetsRequest(ApiMessage):
     """The offset at a timestamp: -1 is the end, -2 the beginning, others the first record not older."""
 
     @struct
@@ -48,7 +48,7 @@ class ListOffsetsRequest(Message):
 
 
 @message(key=2, versions=(0, 11), flexible=6)
-class ListOffsetsResponse(Message):
+class ListOffsetsResponse(ApiMessage):
     """The offsets found. In version 0 a list of segment starts, newest first."""
 
     @struct
@@ -72,7 +72,7 @@ class ListOffsetsResponse(Message):
 
 
 @message(key=23, versions=(0, 4), flexible=4)
-class OffsetForLeaderEpochRequest(Message):
+class OffsetForLeaderEpochRequest(ApiMessage):
     """Where did a leader epoch end? Tells a reader whether the log was truncated under it (KIP-320)."""
 
     @struct
@@ -93,7 +93,7 @@ class OffsetForLeaderEpochRequest(Message):
 
 
 @message(key=23, versions=(0, 4), flexible=4)
-class OffsetForLeaderEpochResponse(Message):
+class OffsetForLeaderEpochResponse(ApiMessage):
     """The end offset of each epoch asked for."""
 
     @struct

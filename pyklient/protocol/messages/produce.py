@@ -2,11 +2,11 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Boolean,
     Int16,
     Int32,
     Int64,
-    Message,
     Records,
     String,
     Struct,
@@ -22,7 +22,7 @@ __all__ = ["ProduceRequest", "ProduceResponse", "InitProducerIdRequest", "InitPr
 
 
 @message(key=0, versions=(0, 13), flexible=9)
-class ProduceRequest(Message):
+class ProduceRequest(ApiMessage):
     """Stores record batches. With ``acks`` 0 there is no response at all."""
 
     @struct
@@ -45,7 +45,7 @@ class ProduceRequest(Message):
 
 
 @message(key=0, versions=(0, 13), flexible=9)
-class ProduceResponse(Message):
+class ProduceResponse(ApiMessage):
     """For each partition the offset of the first record, or why there is none."""
 
     @struct
@@ -92,7 +92,7 @@ class ProduceResponse(Message):
 
 
 @message(key=22, versions=(0, 6), flexible=2)
-class InitProducerIdRequest(Message):
+class InitProducerIdRequest(ApiMessage):
     """Asks for a producer id: a new one, or with a transactional id the same one again and a new epoch."""
 
     transactional_id: String | None = ""
@@ -104,7 +104,7 @@ class InitProducerIdRequest(Message):
 
 
 @message(key=22, versions=(0, 6), flexible=2)
-class InitProducerIdResponse(Message):
+class InitProducerIdResponse(ApiMessage):
     """The producer id and epoch that go into the producer's batches."""
 
     throttle_time_ms: Int32 = 0

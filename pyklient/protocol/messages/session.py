@@ -2,12 +2,12 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Boolean,
     Bytes,
     Int16,
     Int32,
     Int64,
-    Message,
     String,
     Struct,
     always,
@@ -30,7 +30,7 @@ __all__ = [
 
 
 @message(versions=(0, 2), flexible=2)
-class RequestHeader(Message):
+class RequestHeader(ApiMessage):
     """In front of every request: version 2 with flexible ones, 1 with all others (0 has no client id)."""
 
     request_api_key: Int16 = 0
@@ -40,14 +40,14 @@ class RequestHeader(Message):
 
 
 @message(versions=(0, 1), flexible=1)
-class ResponseHeader(Message):
+class ResponseHeader(ApiMessage):
     """In front of every response. Version 1 goes with flexible responses, except that of ApiVersions."""
 
     correlation_id: Int32 = 0
 
 
 @message(key=18, versions=(0, 4), flexible=3)
-class ApiVersionsRequest(Message):
+class ApiVersionsRequest(ApiMessage):
     """Which requests does the broker know? From version 3 it is told what software asks (KIP-511)."""
 
     client_software_name: String = since(3, ignorable=True)
@@ -55,7 +55,7 @@ class ApiVersionsRequest(Message):
 
 
 @message(key=18, versions=(0, 4), flexible=3)
-class ApiVersionsResponse(Message):
+class ApiVersionsResponse(ApiMessage):
     """The versions a broker takes, by API key, and its cluster's features."""
 
     @struct
@@ -86,14 +86,14 @@ class ApiVersionsResponse(Message):
 
 
 @message(key=17, versions=(0, 1))
-class SaslHandshakeRequest(Message):
+class SaslHandshakeRequest(ApiMessage):
     """Proposes a SASL mechanism. In version 0 raw tokens follow, in version 1 SaslAuthenticate requests."""
 
     mechanism: String = ""
 
 
 @message(key=17, versions=(0, 1))
-class SaslHandshakeResponse(Message):
+class SaslHandshakeResponse(ApiMessage):
     """Takes the mechanism, or names those that may be had."""
 
     error_code: Int16 = 0
@@ -101,14 +101,14 @@ class SaslHandshakeResponse(Message):
 
 
 @message(key=36, versions=(0, 2), flexible=2)
-class SaslAuthenticateRequest(Message):
+class SaslAuthenticateRequest(ApiMessage):
     """One token of the client's side of the SASL exchange."""
 
     auth_bytes: Bytes = always(secret=True)
 
 
 @message(key=36, versions=(0, 2), flexible=2)
-class SaslAuthenticateResponse(Message):
+class SaslAuthenticateResponse(ApiMessage):
     """One token of the broker's side; the session's lifetime is 0 where it has no end."""
 
     error_code: Int16 = 0

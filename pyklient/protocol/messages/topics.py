@@ -2,11 +2,11 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Boolean,
     Int8,
     Int16,
     Int32,
-    Message,
     String,
     Struct,
     Uuid,
@@ -29,7 +29,7 @@ __all__ = [
 
 
 @message(key=19, versions=(0, 7), flexible=5)
-class CreateTopicsRequest(Message):
+class CreateTopicsRequest(ApiMessage):
     """Creates topics with so many partitions, or with replicas given one by one."""
 
     @struct
@@ -59,7 +59,7 @@ class CreateTopicsRequest(Message):
 
 
 @message(key=19, versions=(0, 7), flexible=5)
-class CreateTopicsResponse(Message):
+class CreateTopicsResponse(ApiMessage):
     """How each topic's creation went and, from version 5, what it was created with."""
 
     @struct
@@ -88,7 +88,7 @@ class CreateTopicsResponse(Message):
 
 
 @message(key=20, versions=(0, 6), flexible=4)
-class DeleteTopicsRequest(Message):
+class DeleteTopicsRequest(ApiMessage):
     """Deletes topics, from version 6 also by id."""
 
     @struct
@@ -102,7 +102,7 @@ class DeleteTopicsRequest(Message):
 
 
 @message(key=20, versions=(0, 6), flexible=4)
-class DeleteTopicsResponse(Message):
+class DeleteTopicsResponse(ApiMessage):
     """How each deletion went."""
 
     @struct
@@ -117,7 +117,7 @@ class DeleteTopicsResponse(Message):
 
 
 @message(key=37, versions=(0, 3), flexible=2)
-class CreatePartitionsRequest(Message):
+class CreatePartitionsRequest(ApiMessage):
     """Raises the number of partitions of topics to ``count``."""
 
     @struct
@@ -138,7 +138,7 @@ class CreatePartitionsRequest(Message):
 
 
 @message(key=37, versions=(0, 3), flexible=2)
-class CreatePartitionsResponse(Message):
+class CreatePartitionsResponse(ApiMessage):
     """How it went for each topic."""
 
     @struct

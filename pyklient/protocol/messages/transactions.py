@@ -2,11 +2,11 @@
 
 from pyklient.protocol.schema import (
     EMPTY,
+    ApiMessage,
     Boolean,
     Int16,
     Int32,
     Int64,
-    Message,
     String,
     Struct,
     message,
@@ -28,7 +28,7 @@ __all__ = [
 
 
 @message(key=24, versions=(0, 5), flexible=3)
-class AddPartitionsToTxnRequest(Message):
+class AddPartitionsToTxnRequest(ApiMessage):
     """Adds partitions to a transaction, before records go there. Versions from 4 are for brokers."""
 
     @struct
@@ -54,7 +54,7 @@ class AddPartitionsToTxnRequest(Message):
 
 
 @message(key=24, versions=(0, 5), flexible=3)
-class AddPartitionsToTxnResponse(Message):
+class AddPartitionsToTxnResponse(ApiMessage):
     """How it went for each partition."""
 
     @struct
@@ -84,7 +84,7 @@ class AddPartitionsToTxnResponse(Message):
 
 
 @message(key=25, versions=(0, 4), flexible=3)
-class AddOffsetsToTxnRequest(Message):
+class AddOffsetsToTxnRequest(ApiMessage):
     """Adds a group's offsets to a transaction."""
 
     transactional_id: String = ""
@@ -94,7 +94,7 @@ class AddOffsetsToTxnRequest(Message):
 
 
 @message(key=25, versions=(0, 4), flexible=3)
-class AddOffsetsToTxnResponse(Message):
+class AddOffsetsToTxnResponse(ApiMessage):
     """Whether the group's offsets are part of the transaction now."""
 
     throttle_time_ms: Int32 = 0
@@ -102,7 +102,7 @@ class AddOffsetsToTxnResponse(Message):
 
 
 @message(key=26, versions=(0, 5), flexible=3)
-class EndTxnRequest(Message):
+class EndTxnRequest(ApiMessage):
     """Commits or aborts a transaction."""
 
     transactional_id: String = ""
@@ -112,7 +112,7 @@ class EndTxnRequest(Message):
 
 
 @message(key=26, versions=(0, 5), flexible=3)
-class EndTxnResponse(Message):
+class EndTxnResponse(ApiMessage):
     """How it went; from version 5 with the epoch for the next transaction (KIP-890)."""
 
     throttle_time_ms: Int32 = 0
@@ -122,7 +122,7 @@ class EndTxnResponse(Message):
 
 
 @message(key=28, versions=(0, 5), flexible=3)
-class TxnOffsetCommitRequest(Message):
+class TxnOffsetCommitRequest(ApiMessage):
     """Commits offsets that count once the transaction does."""
 
     @struct
@@ -150,7 +150,7 @@ class TxnOffsetCommitRequest(Message):
 
 
 @message(key=28, versions=(0, 5), flexible=3)
-class TxnOffsetCommitResponse(Message):
+class TxnOffsetCommitResponse(ApiMessage):
     """How the commit of each partition went."""
 
     @struct
