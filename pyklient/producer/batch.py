@@ -30,7 +30,7 @@ def seal(gathered: Batch, codec: Compression) -> "ProducerBatch":
     payload: Buffer = gathered.payload()
     if codec:
         payload = compress(codec, payload)
-        gathered.records = bytearray()
+        gathered.let_go()
     timestamps = gathered.base_timestamp, gathered.max_timestamp
     return ProducerBatch(gathered, 0, gathered.count, payload, codec, timestamps)
 

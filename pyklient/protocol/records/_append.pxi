@@ -23,7 +23,7 @@ cdef class _Filling:
 
     cdef readonly object topic
     cdef readonly object partition
-    cdef public bytearray records
+    cdef _Memory memory
     cdef readonly int64_t base_timestamp
     cdef readonly int64_t max_timestamp
     cdef public int64_t charged
@@ -37,7 +37,7 @@ cdef class _Filling:
     def __init__(self, topic, partition):
         self.topic = topic
         self.partition = partition
-        self.records = bytearray()
+        self.memory = _Memory.__new__(_Memory)
         self.base_timestamp = -1
         self.max_timestamp = -1
         self.charged = BATCH_COST
@@ -46,18 +46,31 @@ cdef class _Filling:
 
     def payload(self):
         """The records section of a batch of format 2, for a batch that is closed."""
-        if self.records is not None and PyByteArray_GET_SIZE(self.records) > self.size:
-            PyByteArray_Resize(self.records, self.size)
-        return self.records
+        if self.memory is None or not self.size:
+            return b""
+        self.memory.used = self.size
+        return memoryview(self.memory)
+
+    def let_go(self):
+        """Forget its records, for a batch that is closed; who has got its payload keeps that."""
+        self.memory = None
 
     cdef inline uint8_t* room(self, Py_ssize_t size, Py_ssize_t most) except NULL:
-        """Where to write *size* more bytes. Grows by doubling, but not beyond *most* unless it has to."""
-        cdef Py_ssize_t needed = self.size + size
-        cdef Py_ssize_t capacity = PyByteArray_GET_SIZE(self.records)
-        if needed > capacity:
-            capacity = min(max(2 * capacity, 512), most)
-            PyByteArray_Resize(self.records, max(needed, capacity))
-        return <uint8_t*>PyByteArray_AS_STRING(self.records) + self.size
+        """Where to write *size* more bytes."""
+        if size > self.memory.block.size - self.size:
+            self._grow(self.size + size, most)
+        return <uint8_t*>self.memory.block.at + self.size
+
+    cdef int _grow(self, Py_ssize_t needed, Py_ssize_t most) except -1:
+        """Move to memory for *needed* bytes, and eight times as much as before, but not for more than *most*
+        unless it has to. What a payload refers to stays where it is until that is gone, and only then is
+        used for another batch: that is up to _Memory."""
+        cdef _Memory larger = _Memory.__new__(_Memory)
+        larger.room(max(needed, min(max(8 * self.memory.block.size, 512), most)))
+        if self.size:
+            memcpy(larger.block.at, self.memory.block.at, self.size)
+        self.memory = larger
+        return 0
 
 
 class Batch(Settlement, _Filling):
@@ -380,7 +393,7 @@ cdef inline _Filling _current(_Topic known, int64_t number):
     if not isinstance(found, _Filling):
         return None
     cdef _Filling batch = <_Filling>found
-    if batch.closed or batch.records is None or batch._listeners is None:
+    if batch.closed or batch.memory is None or batch._listeners is None:
         return None
     return batch
 

@@ -72,6 +72,10 @@ class Batch(Settlement):
         del self.records[self._filled[0] :]
         return self.records
 
+    def let_go(self) -> None:
+        """Forget its records, for a batch that is closed; who has got its payload keeps that."""
+        self.records = bytearray()
+
 
 class Delivery:
     """What becomes of one record that was sent. Light: a handle on its batch, and safe in any thread.

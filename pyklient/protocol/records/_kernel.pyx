@@ -8,7 +8,6 @@ that a loop makes millions of have no Python code of their own, and numbers in t
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.bytearray cimport PyByteArray_AS_STRING, PyByteArray_GET_SIZE, PyByteArray_Resize
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.list cimport PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
@@ -117,8 +116,8 @@ cdef Py_ssize_t _AT_ONCE = AT_ONCE
 include "_message.pxi"
 include "_parse.pxi"
 include "_encode.pxi"
-include "_append.pxi"
 include "_memory.pxi"
+include "_append.pxi"
 include "_columns.pxi"
 include "_columns_append.pxi"
 

@@ -1,8 +1,8 @@
 # Memory that grows while it is written and is then read as a buffer. Part of _kernel.pyx.
 #
 # A page that is touched for the first time costs more than copying what goes into it, and malloc gives blocks of
-# this size back to the system each time. So a few that are done with are kept for the next chunk or response. The
-# GIL guards them: whoever lets go of a buffer last holds it.
+# this size back to the system each time. So a few that are done with are kept for the next chunk, response or
+# batch. The GIL guards them: whoever lets go of a buffer last holds it.
 
 cdef struct Block:
     void* at

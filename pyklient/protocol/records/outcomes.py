@@ -62,7 +62,6 @@ class Settlement:
     # The kernel's half has these, as it looks at them for each record.
     topic: str
     partition: int
-    records: bytearray
     done: bool
     _listeners: list[Listener]
     _outcomes: list[Outcome]
@@ -70,6 +69,8 @@ class Settlement:
 
         @property
         def count(self) -> int: ...
+
+        def let_go(self) -> None: ...
 
     def __init__(self, desk: Desk, created: float) -> None:
         self.created = created
@@ -98,7 +99,7 @@ class Settlement:
             listeners, self._listeners = self._listeners, []
             self._count_unseen(listeners)
             waiters, self.waiters = self.waiters, []
-        self.records = bytearray()
+        self.let_go()
         for wake in waiters:
             wake()
         return listeners

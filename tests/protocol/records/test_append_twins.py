@@ -74,7 +74,7 @@ class Bench:
                     batch.partition,
                     batch.count,
                     batch.size,
-                    bytes(batch.records[: batch.size]),
+                    bytes(batch.payload()),
                     batch.base_timestamp,
                     batch.max_timestamp,
                     batch.charged,
