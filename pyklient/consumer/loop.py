@@ -99,12 +99,21 @@ class Loop(Iterator[_T]):
     """The iterator behind a loop over a stream: a step at a time, until it ends, raises or is closed.
 
     It stays with the thread of its first step, unless it *moves*: then any thread may take the next step,
-    when none is under way. *step* → what to hand out, None at the end.
+    when none is under way. *step* → what to hand out, None at the end; *take_back* is called where that has
+    reached nobody, because the step was interrupted (Ctrl-C).
     """
 
-    def __init__(self, ownership: Ownership, step: Callable[[], _T | None], *, moves: bool = False) -> None:
+    def __init__(
+        self,
+        ownership: Ownership,
+        step: Callable[[], _T | None],
+        *,
+        moves: bool = False,
+        take_back: Callable[[], None] | None = None,
+    ) -> None:
         self._ownership = ownership
         self._step = step
+        self._take_back = take_back
         self._hold = _Hold(moves=moves)
         self._closed = False
 
@@ -115,14 +124,17 @@ class Loop(Iterator[_T]):
         try:
             self._ownership.take(self._hold)
             refused = False
-            if (found := self._step()) is not None:
-                return found
+            found = self._step()
+            self._ownership.rest()
+            if found is not None:
+                return found  # with no call in between, at which an interrupt would lose it
         except BaseException:
             if not refused:
+                if self._take_back is not None:
+                    self._take_back()
                 self.close()
-            raise
-        finally:
             self._ownership.rest()
+            raise
         self.close()
         raise StopIteration
 

@@ -10,9 +10,10 @@ Locks: each stream's lock guards its queue and its chunk, between the reading th
 the group thread; it is never held while decoding.
 
 Ctrl-C raises between any two steps of a loop in the main thread, which may then go on with a new one. So a
-step notes the new state before it lets go of the old: interrupted, it is done again, and nothing is lost.
-The lock is entered itself, not through its condition, whose entry is a Python function that an interrupt
-can leave with the lock held.
+step notes the new state before it lets go of the old: interrupted, it is done again, and nothing is lost. A
+batch that has reached nobody is taken back: its partitions are fetched again from where it began. The lock is
+entered itself, not through its condition, whose entry is a Python function that an interrupt can leave with
+the lock held, and a loop waits for its bell instead, since to wait for a condition is to let go of the lock.
 """
 
 import threading
@@ -95,10 +96,12 @@ class KafkaStream:
         self._source: Piece | None = None
         self._revoked = False
         self._marks: dict[TopicPartition, Handed] = {}
-        self._batch_starts: dict[TopicPartition, int] = {}
+        self._batch_starts: dict[TopicPartition, tuple[Claim, int]] = {}
         self._unfinished: set[TopicPartition] | None = None
         self._busy = False
         self._waiting = False
+        # Not the condition: Ctrl-C at the wrong moment of its wait leaves the lock to nobody.
+        self._bell = threading.Lock()
         self._ownership = Ownership(self._lock, self._condition.notify_all, self._name)
         self._ended = False
         self._error: Exception | None = None
@@ -126,7 +129,8 @@ class KafkaStream:
         """
         most = arguments.whole(max_records, "max_records", low=1)
         patience = arguments.seconds(timeout, "timeout")
-        return Loop(self._ownership, partial(self._batch, most, patience), moves=True)
+        step = partial(self._batch, most, patience)
+        return Loop(self._ownership, step, moves=True, take_back=self._take_back)
 
     def arrow_batches(
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
@@ -155,7 +159,8 @@ class KafkaStream:
             )
         assembly = Assembly(headers=arguments.flag(headers, "headers"))
         form = ColumnDecoding(most, self._decoding.check_crcs)
-        return Loop(self._ownership, partial(self._record_batch, form, most, wait, assembly), moves=True)
+        step = partial(self._record_batch, form, most, wait, assembly)
+        return Loop(self._ownership, step, moves=True, take_back=self._take_back)
 
     def commit_offsets(self) -> None:
         """Commit what this stream has handed out, the message in hand included.
@@ -192,7 +197,7 @@ class KafkaStream:
             with self._lock:
                 # less is left only where it has been taken away meanwhile
                 if self._source is not None and chunk.remaining:
-                    self._batch_starts[self._source.claim.partition] = chunk.position
+                    self._note_start(self._source.claim, chunk.position)
                     chunk.take(batch.num_rows)
                     return batch
 
@@ -262,20 +267,25 @@ class KafkaStream:
 
     def _wait(self, deadline: float | None, timeout: float | None) -> Item | None:
         """The next item, None at the end. Raises ConsumerTimeout and what has failed."""
-        with self._lock:
-            while True:
+        while True:
+            with self._lock:
                 if (item := self._ready()) is not None:
                     return item
                 if self._error is not None:
                     raise for_another(self._error)
                 if self._ended or self._unfinished == set():
                     return None
-                left = _TICK if deadline is None else deadline - time.monotonic()
-                if left <= 0:
-                    raise ConsumerTimeout(f"no message of {', '.join(self.topics)} within {timeout:.3g} s")
-                self._waiting = True
-                self._condition.wait(min(left, _TICK))
-                self._waiting = False
+            left = _TICK if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                raise ConsumerTimeout(f"no message of {', '.join(self.topics)} within {timeout:.3g} s")
+            self._waiting = True
+            self._bell.acquire(timeout=min(left, _TICK))
+            self._waiting = False
+
+    def _ring(self) -> None:
+        """With the lock held: there is something that a loop may wait for."""
+        if self._bell.locked():
+            self._bell.release()
 
     def _ready(self) -> Item | None:
         """With the lock held: what is to be opened next, if it is there; a Failure stays queued."""
@@ -323,7 +333,7 @@ class KafkaStream:
         while isinstance(chunk, Chunk):
             with self._lock:
                 if self._source is not None and chunk.remaining:
-                    self._batch_starts.setdefault(self._source.claim.partition, chunk.position)
+                    self._note_start(self._source.claim, chunk.position)
                 batch += chunk.take(max_records - len(batch))
                 if len(batch) >= max_records:
                     break
@@ -338,6 +348,22 @@ class KafkaStream:
             chunk = self._chunk
         return batch
 
+    def _note_start(self, claim: Claim, offset: int) -> None:
+        """With the lock held: the batch to be handed out begins there, unless it began before."""
+        self._batch_starts.setdefault(claim.partition, (claim, offset))
+
+    def _take_back(self) -> None:
+        """The batch that has been made has reached nobody: its partitions are read again from its start."""
+        with self._lock:
+            while self._batch_starts:
+                _, (claim, offset) = self._batch_starts.popitem()
+                self._mark(claim, offset)
+                if self._unfinished is not None:
+                    self._unfinished.add(claim.partition)
+                if self._source is not None and self._source.claim is claim:
+                    self._chunk = self._source = None
+                self._control.restart(claim, offset)
+
     # What follows is for the connector and the threads behind it.
 
     def put(self, items: Sequence[Item]) -> None:
@@ -347,7 +373,7 @@ class KafkaStream:
                 for item in items:
                     item.claim.fetched += item.size
                 self._items.extend(items)
-                self._condition.notify_all()
+                self._ring()
 
     def drop(self, claim: Claim) -> None:
         """Forget what is queued of *claim*, which is read again from elsewhere."""
@@ -367,14 +393,14 @@ class KafkaStream:
         with self._lock:
             self._ended = True
             self._ownership.leave()  # a loop of the thread that ends it asks for nothing meanwhile
-            self._condition.notify_all()
+            self._ring()
         self.revoke()
 
     def fail(self, error: Exception) -> None:
         """Every loop raises *error* from now on, instead of waiting for more."""
         with self._lock:
             self._error = error
-            self._condition.notify_all()
+            self._ring()
 
     def end_with(self, claims: Sequence[Claim]) -> None:
         """End the iteration once each of *claims* has been handed out up to its end."""
@@ -411,8 +437,8 @@ class KafkaStream:
                 offset = chunk.position if in_hand else chunk.last_handed
                 found[claim.partition] = Handed(offset, claim.assignment.generation)
             if not in_hand:
-                for partition, offset in self._batch_starts.items():
-                    found[partition] = Handed(offset, found[partition].generation)
+                for partition, (claim, offset) in self._batch_starts.items():
+                    found[partition] = Handed(offset, claim.assignment.generation)
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:

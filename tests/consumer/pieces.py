@@ -60,10 +60,11 @@ class Bench:
             ["t"],
             Decoding(**decoding),
             timeout,
-            StreamControl(
-                lambda claim, at: self.restarted.append((claim.partition, at)), lambda _stream: None
-            ),
+            StreamControl(self._restart, lambda _stream: None),
         )
+        self.reads_again = False
+        """Whether what is restarted is queued again, from all that has been."""
+        self._logs: dict[int, list[tuple[memoryview, int, int]]] = {}
         self.assignment = self.assign(generation=1)
 
     def assign(self, *, generation: int) -> Assignment:
@@ -81,8 +82,22 @@ class Bench:
         """Queue *batches* as one response; *then* is the offset after them."""
         transactions = None if aborted is None else AbortedTransactions(aborted)
         piece = Piece(self.claims[partition], memoryview(b"".join(batches)), start, then, transactions)
+        self._logs.setdefault(partition, []).append((piece.buffer, start, then))
         self.stream.put([piece])
         return piece
+
+    def _restart(self, claim: Claim, at: int | None) -> None:
+        self.restarted.append((claim.partition, at))
+        if self.reads_again and at is not None:
+            self.stream.drop(claim)
+            successor = claim.successor(at)
+            self.stream.put(
+                [
+                    Piece(successor, buffer, max(at, start), then)
+                    for buffer, start, then in self._logs[claim.partition.partition]
+                    if then > at
+                ]
+            )
 
     def committable(self, *, in_hand: bool) -> dict[int, int]:
         """Offsets to commit, by partition."""

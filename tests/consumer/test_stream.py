@@ -1,16 +1,11 @@
 import json
 import pickle
-import sys
 import threading
 import time
-from itertools import count, islice
-from types import FrameType
-from typing import Any
+from itertools import islice
 
 import pytest
 
-from pyklient.consumer import loop as loop_module
-from pyklient.consumer import stream as stream_module
 from pyklient.consumer.claim import Failure
 from pyklient.errors import ConsumerTimeout, CorruptRecordError, KafkaError, OffsetOutOfRangeError
 from pyklient.model import TopicPartition
@@ -18,23 +13,6 @@ from pyklient.serialization import decode_json
 from tests.consumer.pieces import Bench, batch, marker, until_raised, values
 
 T0 = TopicPartition("t", 0)
-
-
-class Interruption:
-    """A trace function: Ctrl-C before the *step*-th line that runs in the stream or its loop."""
-
-    def __init__(self, step: int) -> None:
-        self._left = step
-
-    def __call__(self, frame: FrameType, event: str, _: Any) -> "Interruption | None":
-        if frame.f_code.co_filename not in (stream_module.__file__, loop_module.__file__):
-            return None
-        if frame.f_code.co_name == "__del__":
-            return None  # what is raised in there, Python prints and drops
-        self._left -= event == "line"
-        if self._left == 0:
-            raise KeyboardInterrupt
-        return self
 
 
 def test_messages_come_in_the_order_they_were_fetched() -> None:
@@ -391,47 +369,6 @@ def test_a_loop_that_only_looks_in_goes_on_as_well_as_one_that_waits() -> None:
     assert not bench.stream.wanted
     next(batches)
     assert bench.stream.wanted
-
-
-def test_a_loop_interrupted_at_any_step_can_be_gone_on_with_and_nothing_is_lost() -> None:
-    for step in count(1):
-        bench = Bench(timeout=0)
-        bench.put(batch("a", "b"), marker(2, 1), then=3)
-        bench.put(marker(0, 1), partition=1, then=1)
-        bench.put(batch("c", base=3), start=3, then=4)
-        bench.put(batch("d", base=1), partition=1, start=1, then=2)
-        seen: list[Any] = []
-        before = sys.gettrace()
-        sys.settrace(Interruption(step))
-        try:
-            seen.extend(bench.stream)
-        except ConsumerTimeout:
-            return
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
-        seen += until_raised(bench.stream)
-        assert list(dict.fromkeys(values(seen))) == ["a", "b", "c", "d"], f"interrupted at step {step}"
-        assert bench.committable(in_hand=False) == {0: 4, 1: 2}, f"interrupted at step {step}"
-
-
-def test_a_failure_outlives_an_interruption_until_its_partition_is_read_again() -> None:
-    for step in count(1):
-        bench = Bench(timeout=0)
-        bench.stream.put([Failure(bench.claims[0], KafkaError("no"), 7)])
-        before = sys.gettrace()
-        sys.settrace(Interruption(step))
-        try:
-            next(iter(bench.stream))
-        except KafkaError:
-            return
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.settrace(before)
-        until_raised(bench.stream, KafkaError)
-        assert bench.restarted, f"interrupted at step {step}"
 
 
 def test_a_piece_read_to_its_end_stays_read_when_its_bytes_are_moved_meanwhile() -> None:
