@@ -13,7 +13,7 @@ handler or a finalizer may send in the middle of a ``send``, and Ctrl-C may end 
 import operator
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from copy import copy
 from typing import Any, NamedTuple, Protocol
 
@@ -168,11 +168,11 @@ class RecordAccumulator:
     def finished(
         self,
         batch: Batch,
-        callbacks: Iterable[tuple[Delivery, Callable[[Delivery], object]]],
-        run: Callable[[Delivery, Callable[[Delivery], object]], None],
+        listeners: list[Any],
+        run: Callable[[list[Any]], object],
     ) -> None:
-        """*batch* is done. Runs its callbacks with its memory at their disposal, so that a callback can send
-        a record again without waiting; then that memory is free for all."""
+        """*batch* is done. Has *run* call its *listeners* with its memory at their disposal, so that one
+        can send a record again without waiting; then that memory is free for all."""
         with self._border:
             place = batch.topic, batch.partition
             batches = self._unfinished.get(place, {})
@@ -180,8 +180,7 @@ class RecordAccumulator:
             if not batches:
                 self._unfinished.pop(place, None)
         self._credit = batch.charged
-        for delivery, callback in callbacks:
-            run(delivery, callback)
+        run(listeners)
         self._credit = 0
         self._release(batch.charged)
 

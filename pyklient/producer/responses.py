@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable
 from enum import Enum, auto
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from pyklient.config import ProducerConfig
 from pyklient.errors import (
@@ -25,9 +25,9 @@ from pyklient.producer.accumulator import RecordAccumulator
 from pyklient.producer.batch import ProducerBatch
 from pyklient.producer.partition_queue import PartitionQueue
 from pyklient.protocol.messages import ProduceResponse
-from pyklient.protocol.records.kernel import Batch, Delivery
+from pyklient.protocol.records.kernel import Batch, Delivery, call_back
 
-__all__ = ["Action", "Batches", "ProduceResponses", "action_for", "is_certainly_not_stored", "run_callback"]
+__all__ = ["Action", "Batches", "ProduceResponses", "action_for", "is_certainly_not_stored", "run_callbacks"]
 
 log = logging.getLogger("pyklient.producer")
 
@@ -203,9 +203,9 @@ class ProduceResponses:
     ) -> None:
         """The records of a batch from *first* up to *stop* are stored, or have failed with *error*. Runs
         their callbacks once that is known of all of the batch."""
-        callbacks = gathered.settle(first, stop, base_offset, timestamp_ms, error)
-        if callbacks is not None:
-            self._accumulator.finished(gathered, callbacks, run_callback)
+        listeners = gathered.settle(first, stop, base_offset, timestamp_ms, error)
+        if listeners is not None:
+            self._accumulator.finished(gathered, listeners, run_callbacks)
 
     def _apply(self, queue: PartitionQueue, batch: ProducerBatch, one: PartitionResponse) -> None:
         """What the broker says of one batch."""
@@ -285,12 +285,13 @@ class ProduceResponses:
         return error
 
 
-def run_callback(delivery: Delivery, callback: Callable[[Delivery], object]) -> None:
-    """Run it; what it raises is logged."""
-    try:
-        callback(delivery)
-    except BaseException:
-        log.exception("a callback for %r failed", delivery)
+def run_callbacks(listeners: list[Any]) -> None:
+    """Run them; what they raise is logged."""
+    call_back(listeners, _log_failure)
+
+
+def _log_failure(delivery: Delivery) -> None:
+    log.exception("a callback for %r failed", delivery)
 
 
 def _context(queue: PartitionQueue, one: PartitionResponse) -> str:

@@ -19,7 +19,7 @@ from pyklient.producer.broker_queue import BrokerQueue, RequestOptions, SenderCa
 from pyklient.producer.idempotence import ProducerIdManager, Sequences
 from pyklient.producer.metadata import MetadataRefresher
 from pyklient.producer.partition_queue import PartitionQueue
-from pyklient.producer.responses import ProduceResponses, run_callback
+from pyklient.producer.responses import ProduceResponses, run_callbacks
 from pyklient.producer.threads import BlockingWorker, SenderThread
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch
@@ -122,8 +122,8 @@ class Sender:
                 self._responses.fail_all(queue, failure)
         for gathered in self._accumulator.unfinished():
             self._accumulator.appender.take(gathered)
-            callbacks = gathered.settle_rest(failure)
-            self._accumulator.finished(gathered, callbacks, run_callback)
+            listeners = gathered.settle_rest(failure)
+            self._accumulator.finished(gathered, listeners, run_callbacks)
         for worker in self.workers():
             worker.stop()
         self._client.close()

@@ -19,14 +19,16 @@ from pyklient.errors import (
 from pyklient.producer.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.record import RecordEncoder
-from pyklient.protocol.records.kernel import Batch, Delivery
+from pyklient.protocol.records.kernel import Batch, Delivery, call_back
 from tests.producer.script import wait_until
 
 LIMITS = Limits(batch_size=1_000, buffer_memory=20_000, max_request_size=5_000, max_block=0.05, linger=0.005)
 
 
-def call(delivery: Delivery, callback: Callable[[Delivery], object]) -> None:
-    callback(delivery)
+def call(listeners: list[Any]) -> None:
+    failed: list[Delivery] = []
+    call_back(listeners, failed.append)
+    assert not failed
 
 
 class FixedTopics:
@@ -246,7 +248,7 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
     for batch in list(border.accumulator.unfinished()):
         border.accumulator.appender.take(batch)
         batch.settle(0, batch.count, 0, -1, None)
-        border.accumulator.finished(batch, [], lambda delivery, callback: None)
+        border.accumulator.finished(batch, [], call)
     for thread in threads:
         thread.join(10)
     assert sorted(order) == [0, 1, 2]

@@ -291,7 +291,7 @@ cdef class _Appending:
         for index in range(start, len(plain)):
             value = plain[index]
             if type(value) is not bytes or not self._write(
-                known, batch, value, None, time_ms, None, None, self.limit, False
+                known, batch, value, None, time_ms, None, None, None, self.limit, False
             ):
                 break
         return (batch, first, batch.count) if batch.count > first else None
@@ -309,7 +309,6 @@ cdef class _Appending:
         bint any_size,
     ):
         """One record, or None. *any_size*: into an empty batch, however large it is."""
-        cdef tuple listener = None if on_delivery is None else PyTuple_New(2)
         # from here on no Python code may run
         cdef _Filling batch = _current(known, number)
         if batch is None:
@@ -318,14 +317,7 @@ cdef class _Appending:
         delivery._batch = batch
         delivery._index = batch.count
         delivery._timestamp_ms = time_ms
-        if listener is not None:
-            Py_INCREF(delivery)
-            PyTuple_SET_ITEM(listener, 0, delivery)
-            Py_INCREF(on_delivery)
-            PyTuple_SET_ITEM(listener, 1, on_delivery)
-            # for the reason that a Delivery has; thousands of them would be looked through again and again
-            PyObject_GC_UnTrack(<void*>listener)
-        if self._write(known, batch, value, key, time_ms, headers, listener, limit, any_size):
+        if self._write(known, batch, value, key, time_ms, headers, delivery, on_delivery, limit, any_size):
             return delivery
         return None
 
@@ -337,17 +329,18 @@ cdef class _Appending:
         key,
         int64_t time_ms,
         bytes headers,
-        tuple listener,
+        Delivery delivery,
+        on_delivery,
         int64_t limit,
         bint any_size,
     ) except -1:
-        """Write the record into the batch, if it fits."""
+        """Write the record into the batch, if it fits. *delivery* is for *on_delivery*, where there is one."""
         cdef Draft draft
         _point(&draft.key, &draft.key_size, key)
         _point(&draft.value, &draft.value_size, value)
         draft.headers = NO_HEADERS if headers is None else <const uint8_t*>PyBytes_AS_STRING(headers)
         draft.headers_size = 1 if headers is None else PyBytes_GET_SIZE(headers)
-        return _write_draft(self, known, batch, &draft, time_ms, listener, limit, any_size)
+        return _write_draft(self, known, batch, &draft, time_ms, delivery, on_delivery, limit, any_size)
 
 
 cdef inline bint _write_draft(
@@ -356,21 +349,22 @@ cdef inline bint _write_draft(
     _Filling batch,
     Draft* draft,
     int64_t time_ms,
-    tuple listener,
+    Delivery delivery,
+    on_delivery,
     int64_t limit,
     bint any_size,
 ) except -1:
     """See ``_write``: no method, so that the loops that call it have it inline."""
     cdef uint64_t base = <uint64_t>(batch.base_timestamp if batch.count else time_ms)
     cdef Py_ssize_t size = _measure(draft, <int64_t>(<uint64_t>time_ms - base), batch.count)
-    cdef Py_ssize_t cost = size if listener is None else size + _LISTENER_COST
+    cdef Py_ssize_t cost = size if on_delivery is None else size + _LISTENER_COST
     if batch.size + size > known.batch_size and (batch.count or not any_size):
         return False
     if appender._taken - appender._freed + cost > limit:
         return False
     cdef uint8_t* at = batch.room(size, known.batch_size)
-    if listener is not None:
-        batch._listeners.append(listener)
+    if on_delivery is not None:
+        _listen(batch._listeners, delivery, on_delivery)
     # nothing can fail any more
     _put_record(at, draft)
     if time_ms > batch.max_timestamp or not batch.count:
@@ -382,6 +376,34 @@ cdef inline bint _write_draft(
     batch.charged += cost
     appender._taken += cost
     return True
+
+
+cdef inline int _listen(list listeners, Delivery delivery, on_delivery) except -1:
+    """Both, or neither where there is no memory."""
+    listeners.append(delivery)
+    try:
+        listeners.append(on_delivery)
+    except MemoryError:
+        del listeners[PyList_GET_SIZE(listeners) - 1]
+        raise
+    return 0
+
+
+def call_back(list listeners not None, failed):
+    """Call each callback with the delivery before it. For one that raises, ``failed(delivery)`` is called
+    while that is handled. *listeners* has nothing of use in it afterwards."""
+    cdef Py_ssize_t index = 0
+    while index < PyList_GET_SIZE(listeners):
+        try:
+            while index < PyList_GET_SIZE(listeners):
+                delivery = listeners[index]
+                callback = listeners[index + 1]
+                # here and now, while it is in the processor's cache
+                listeners[index] = None
+                index += 2
+                callback(delivery)
+        except BaseException:
+            failed(delivery)
 
 
 cdef inline _Filling _current(_Topic known, int64_t number):

@@ -25,11 +25,11 @@ from pyklient.errors import KafkaError
 from pyklient.model import RecordMetadata
 from pyklient.protocol.records._kernel_py import encode_record, murmur2
 from pyklient.protocol.records.layout import INT64_MAX, Headers
-from pyklient.protocol.records.outcomes import Desk, Listener, OnDelivery, Outcome, Settlement
+from pyklient.protocol.records.outcomes import Desk, OnDelivery, Outcome, Settlement
 from pyklient.protocol.records.register import BATCH_COST, LISTENER_COST, Register
 from pyklient.protocol.records.varints import SHORT, encode_signed
 
-__all__ = ["Appender", "Batch", "Delivery"]
+__all__ = ["Appender", "Batch", "Delivery", "call_back"]
 
 
 class Batch(Settlement):
@@ -54,7 +54,7 @@ class Batch(Settlement):
         self.done = False
         # Size and count, in one step: what an interrupted append has left behind them does not count.
         self._filled = (0, 0)
-        self._listeners: list[Listener] = []
+        self._listeners: list[Any] = []
         self._outcomes: list[Outcome] = []
 
     @property
@@ -157,6 +157,17 @@ class Delivery:
 
     def __repr__(self) -> str:
         return self._batch.describe(self._index)
+
+
+def call_back(listeners: list[Any], failed: Callable[[Delivery], object]) -> None:
+    """Call each callback with the delivery before it. For one that raises, ``failed(delivery)`` is called
+    while that is handled. *listeners* has nothing of use in it afterwards."""
+    pairs = iter(listeners)
+    for delivery, callback in zip(pairs, pairs, strict=True):
+        try:
+            callback(delivery)
+        except BaseException:
+            failed(delivery)
 
 
 _TIMES: Final = tuple([b"\x00" + delta for delta in SHORT[:1024]])
@@ -381,6 +392,6 @@ class Appender(Register):
             batch.charged += cost
             self._taken += cost
             if listener is not None:
-                batch._listeners.append(listener)
+                batch._listeners.extend(listener)
             return delivery
         return None

@@ -376,7 +376,7 @@ cdef Py_ssize_t _append_rows(
                 last = place
             _draft_row(rows, index, &draft)
             size = batch.size
-            if not _write_draft(appender, known, batch, &draft, time_ms, None, appender.limit, False):
+            if not _write_draft(appender, known, batch, &draft, time_ms, None, None, appender.limit, False):
                 break
             place.stop = batch.count
             written += batch.size - size

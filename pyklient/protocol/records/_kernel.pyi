@@ -2,6 +2,7 @@
 from pyklient.protocol.records._append_py import Appender as Appender
 from pyklient.protocol.records._append_py import Batch as Batch
 from pyklient.protocol.records._append_py import Delivery as Delivery
+from pyklient.protocol.records._append_py import call_back as call_back
 from pyklient.protocol.records._columns_append_py import ArrowRows as ArrowRows
 from pyklient.protocol.records._columns_append_py import append_rows as append_rows
 from pyklient.protocol.records._columns_py import ColumnFilling as ColumnFilling

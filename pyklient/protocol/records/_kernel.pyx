@@ -13,7 +13,6 @@ from cpython.list cimport PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
 from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF, Py_XDECREF
-from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
@@ -67,6 +66,7 @@ __all__ = [
     "Delivery",
     "Message",
     "append_rows",
+    "call_back",
     "control_type",
     "decode",
     "decode_columns",
@@ -96,7 +96,6 @@ cdef extern from "structmember.h":
     int READONLY
 
 cdef extern from "Python.h":
-    void PyObject_GC_UnTrack(void* tracked)
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
     unsigned long long PyLong_AsUnsignedLongLongMask(object number) except? 0xFFFFFFFFFFFFFFFF
     const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL

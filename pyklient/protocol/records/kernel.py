@@ -21,6 +21,7 @@ __all__ = [
     "Delivery",
     "Message",
     "append_rows",
+    "call_back",
     "control_type",
     "decode",
     "decode_columns",
@@ -61,7 +62,7 @@ not_compiled: Final = _why_not_compiled()
 name: Final = "python" if not_compiled else "compiled"
 
 if TYPE_CHECKING or not_compiled:
-    from pyklient.protocol.records._append_py import Appender, Batch, Delivery
+    from pyklient.protocol.records._append_py import Appender, Batch, Delivery, call_back
     from pyklient.protocol.records._columns_append_py import ArrowRows, append_rows
     from pyklient.protocol.records._columns_py import ColumnFilling, decode_columns, memory
     from pyklient.protocol.records._kernel_py import (
@@ -77,6 +78,7 @@ else:
     # not by an import statement: the import linter knows no module of this name
     _compiled = importlib.import_module(_COMPILED)
     Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
+    call_back = _compiled.call_back
     ArrowRows, append_rows = _compiled.ArrowRows, _compiled.append_rows
     Message = _compiled.Message
     control_type, decode = _compiled.control_type, _compiled.decode

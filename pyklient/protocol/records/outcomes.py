@@ -11,10 +11,9 @@ from pyklient.model import RecordMetadata
 if TYPE_CHECKING:
     from pyklient.protocol.records.kernel import Delivery
 
-__all__ = ["Desk", "Listener", "Nobody", "OnDelivery", "Outcome", "Settlement"]
+__all__ = ["Desk", "Nobody", "OnDelivery", "Outcome", "Settlement"]
 
 OnDelivery = Callable[["Delivery"], object]
-Listener = tuple["Delivery", OnDelivery]
 
 
 class Desk(Protocol):
@@ -63,7 +62,8 @@ class Settlement:
     topic: str
     partition: int
     done: bool
-    _listeners: list[Listener]
+    # Deliveries, each with its callback behind it: what is listed by itself costs no object for the two.
+    _listeners: list[Any]
     _outcomes: list[Outcome]
     if TYPE_CHECKING:
 
@@ -84,9 +84,9 @@ class Settlement:
 
     def settle(
         self, first: int, stop: int, base_offset: int, timestamp_ms: int, error: KafkaError | None
-    ) -> list[Listener] | None:
+    ) -> list[Any] | None:
         """What became of some of its records; each is settled once. When that was the last of them the
-        batch is done, whoever waits is woken, and the callbacks to run are returned; until then None."""
+        batch is done, whoever waits is woken, and what ``call_back`` takes is returned; until then None."""
         with self._desk.lock:
             if self._unsettled < 0:
                 self._unsettled = self.count
@@ -104,10 +104,10 @@ class Settlement:
             wake()
         return listeners
 
-    def settle_rest(self, error: KafkaError) -> list[Listener]:
+    def settle_rest(self, error: KafkaError) -> list[Any]:
         """Fail all records that have no outcome yet, for a batch that is closed."""
         settled = sorted((outcome.first, outcome.stop) for outcome in self._outcomes)
-        listeners: list[Listener] | None = None
+        listeners: list[Any] | None = None
         position = 0
         for first, stop in [*settled, (self.count, self.count)]:
             if position < first or not settled:
@@ -233,14 +233,14 @@ class Settlement:
         """Have *callback* called when it is done; False if it is, and nobody will."""
         with self._desk.lock:
             if not self.done:
-                self._listeners.append((delivery, callback))
+                self._listeners.extend((delivery, callback))
             return not self.done
 
-    def _count_unseen(self, listeners: list[Listener]) -> None:
+    def _count_unseen(self, listeners: list[Any]) -> None:
         failed = [outcome for outcome in self._outcomes if outcome.error is not None]
         if not failed:
             return
-        self._watched.update([delivery.place[1] for delivery, _ in listeners])
+        self._watched.update([delivery.place[1] for delivery in listeners[::2]])
         for outcome in failed:
             seen = sum(outcome.first <= index < outcome.stop for index in self._watched)
             if outcome.error is not None and outcome.stop - outcome.first > seen:

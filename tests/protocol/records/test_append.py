@@ -1,6 +1,8 @@
 """The kernel's half of sending: what an Appender takes, and what a Batch and a Delivery tell of it."""
 
+import gc
 import pickle
+import sys
 import threading
 from typing import Any
 
@@ -14,7 +16,7 @@ from pyklient.producer.delivery import DeliveryTracker
 from pyklient.protocol.records import batch_header, iter_batches
 from pyklient.protocol.records import kernel as in_use
 from pyklient.protocol.records.kernel import Batch, Delivery
-from tests.protocol.records.kernels import PYTHON
+from tests.protocol.records.kernels import COMPILED, PYTHON
 
 PLENTY = 1 << 30
 
@@ -297,12 +299,54 @@ def test_a_batch_tells_each_record_its_own_outcome(kernel: Any) -> None:
     assert bench.tracker.report() is None
 
 
+def test_every_callback_gets_the_delivery_that_send_returned(kernel: Any) -> None:
+    bench = Bench(kernel)
+    batch = bench.open()
+    told: list[tuple[str, Delivery]] = []
+    failed: list[tuple[Delivery, str]] = []
+
+    def refuse(delivery: Delivery) -> None:
+        raise SystemExit(f"record {delivery.place[1]}")
+
+    sent = [
+        bench.appender.send("clicks", b"x", on_delivery=lambda delivery: told.append(("first", delivery))),
+        bench.appender.send("clicks", b"x"),
+        bench.appender.send("clicks", b"x", on_delivery=refuse),
+        bench.appender.send("clicks", b"x", on_delivery=refuse),
+    ]
+    sent[0].add_done_callback(lambda delivery: told.append(("second", delivery)))
+    listeners = batch.settle(0, 4, 7, -1, None)
+    assert listeners is not None
+    kernel.call_back(listeners, lambda delivery: failed.append((delivery, str(sys.exception()))))
+    assert [name for name, _ in told] == ["first", "second"]
+    assert all(delivery is sent[0] for _, delivery in told)
+    assert [(one is other, said) for one, (other, said) in zip(sent[2:], failed, strict=True)] == [
+        (True, "record 2"),
+        (True, "record 3"),
+    ]
+    kernel.call_back([], failed.append)
+
+
+def test_a_callback_makes_no_work_for_the_garbage_collector() -> None:
+    bench = Bench(COMPILED, batch_size=1 << 20)
+    bench.open()
+    gc.collect()
+    gc.disable()
+    try:
+        before = gc.get_count()[0]
+        for _ in range(1_000):
+            bench.appender.send("clicks", b"x", on_delivery=print)
+        assert gc.get_count()[0] - before < 100
+    finally:
+        gc.enable()
+
+
 def test_what_is_left_of_a_batch_can_be_failed(kernel: Any) -> None:
     bench = Bench(kernel)
     batch = bench.open()
     sent = [bench.appender.send("clicks", b"x", None, None, None, None, print) for _ in range(6)]
     batch.settle(2, 3, 10, -1, None)
-    assert len(batch.settle_rest(KafkaError("lost"))) == 6
+    assert len(batch.settle_rest(KafkaError("lost"))) == 2 * 6
     assert [delivery.exception(0) is None for delivery in sent] == [False, False, True, False, False, False]
     untouched = bench.open()
     bench.appender.send("clicks", b"x")

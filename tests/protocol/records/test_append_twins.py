@@ -1,6 +1,7 @@
 """Both kernels take the same records into the same batches, decline the same, and report the same."""
 
 import pickle
+import sys
 import threading
 from typing import Any, Final
 
@@ -52,6 +53,11 @@ class Bench:
 
     def _hear(self, delivery: Any) -> None:
         self.called.append(repr(delivery))
+        if delivery.place[1] % 3 == 2:
+            raise RuntimeError("no")
+
+    def _failed(self, delivery: Any) -> None:
+        self.called.append(f"{delivery!r}: {sys.exception()!r}")
 
     def step(self, name: str, *arguments: Any) -> Any:
         """One step; what it returned, in a form that can be compared."""
@@ -140,11 +146,11 @@ class Bench:
         cut %= batch.count
         if cut:
             batch.settle(cut, batch.count, 100, -1, None)
-        callbacks = batch.settle(0, cut or batch.count, 7, 55, KafkaError("no luck") if failed else None)
-        for delivery, callback in callbacks:
-            callback(delivery)
+        listeners = batch.settle(0, cut or batch.count, 7, 55, KafkaError("no luck") if failed else None)
+        heard = len(listeners)
+        self.kernel.call_back(listeners, self._failed)
         self.appender.release(batch.charged)
-        return len(callbacks)
+        return heard
 
     def _do_shrink(self, topic: str, size: int) -> None:
         self.appender.shrink(topic, size)
