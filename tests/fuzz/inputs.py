@@ -108,8 +108,13 @@ class Fuzz:
             with suppress(CorruptRecordError):
                 if columns:
                     _kernel.ColumnFilling(True).add(view, count, 0, count, 5, None, 0)
-                else:
+                elif chance.random() < 0.5:
                     _kernel.parse_messages(view, count, 0, count, 5, None, "t", 0, 0)
+                else:
+                    run = _kernel.parse_run(view, count, 0, count, 5, None, "t", 0, 0)
+                    # which is safe, if not right
+                    view[next_at] = next_before
+                    list(run)
             view[next_at] = next_before
             view[at] = before
         view[at] = chance.choice(EDGES)
@@ -180,7 +185,11 @@ class Fuzz:
             self._same("parse_records", *arguments)
         else:
             start = min(base + chance.choice((0, 1, 5)), INT64)
-            self._same("parse_messages", *arguments, chance.choice((None, 7)), "t", 1, start)
+            rest = chance.choice((None, 7)), "t", 1, start
+            messages = self._same("parse_messages", *arguments, *rest)
+            run = outcome(lambda: list(_kernel.parse_run(*arguments, *rest)))
+            if run != messages:
+                raise AssertionError(f"parse_run{arguments + rest}: {run} is not {messages}")
 
     def _batch(self) -> None:
         view = exact(self._mutated(self.chance.choice(self.batches)))

@@ -17,3 +17,17 @@ from pyklient.protocol.records._kernel_py import make_messages as make_messages
 from pyklient.protocol.records._kernel_py import murmur2 as murmur2
 from pyklient.protocol.records._kernel_py import parse_messages as parse_messages
 from pyklient.protocol.records._kernel_py import parse_records as parse_records
+from pyklient.protocol.records.chunk import Run
+from pyklient.protocol.records.layout import Buffer
+
+def parse_run(
+    data: Buffer,
+    count: int,
+    base_offset: int,
+    last_delta: int,
+    base_timestamp: int,
+    append_time: int | None,
+    topic: str,
+    partition: int,
+    start_offset: int,
+) -> Run: ...

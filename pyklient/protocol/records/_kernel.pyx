@@ -77,6 +77,7 @@ __all__ = [
     "murmur2",
     "parse_messages",
     "parse_records",
+    "parse_run",
 ]
 
 cdef extern from *:
@@ -118,9 +119,10 @@ include "_encode.pxi"
 include "_memory.pxi"
 include "_append.pxi"
 include "_columns.pxi"
+include "_run.pxi"
 include "_columns_append.pxi"
 
-_LOOPS = reader.Loops(parse_records, parse_messages, make_messages)
+_LOOPS = reader.Loops(parse_records, parse_messages, make_messages, parse_run)
 decode = partial(reader.decode, _LOOPS)
 decode_columns = partial(columns.decode_columns, _LOOPS, ColumnFilling)
 control_type = partial(reader.control_type, _LOOPS)

@@ -3,12 +3,12 @@
 from collections.abc import Iterator
 from itertools import islice
 from operator import length_hint
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from pyklient.protocol.records.kernel import Message
 
-__all__ = ["Chunk"]
+__all__ = ["Chunk", "Run", "RunChunk"]
 
 
 class Chunk:
@@ -63,7 +63,10 @@ class Chunk:
         """
         if self._stopped_at is None:
             self._stopped_at = (self.handed, self.position, self.last_handed)
-            self._iterator.__setstate__(self._count)
+            self._end()
+
+    def _end(self) -> None:
+        self._iterator.__setstate__(self._count)
 
     # In each of these the iterator is asked first: what a stop has moved is then seen to be stopped.
 
@@ -93,3 +96,51 @@ class Chunk:
         if self._stopped_at is not None:
             return self._stopped_at[2]
         return self._messages[handed - 1].offset if handed else -1
+
+
+class Run(Protocol):
+    """An iterator over messages that are made as they are asked for, from bytes that are known to be good."""
+
+    def __length_hint__(self) -> int: ...
+    def __iter__(self) -> "Iterator[Message]": ...
+    def __next__(self) -> "Message": ...
+    def stop(self) -> None: ...
+    def rest(self) -> "list[Message]": ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def last_offset(self) -> int: ...
+
+
+class RunChunk(Chunk):
+    """A chunk of messages that are not made before they are handed out.
+
+    It holds on to the buffer that they are in, which must not change until they have been read.
+    """
+
+    __slots__ = ("_run",)
+
+    def __init__(self, topic: str, partition: int, run: Run, next_offset: int, nbytes: int) -> None:
+        super().__init__(topic, partition, [], next_offset, nbytes)
+        self._count = run.count
+        self._run = self._iterator = run
+
+    def left(self) -> "list[Message]":
+        return self._run.rest()
+
+    def _end(self) -> None:
+        self._run.stop()
+
+    @property
+    def position(self) -> int:
+        offset = self._run.next_offset
+        if self._stopped_at is not None:
+            return self._stopped_at[1]
+        return self.next_offset if offset < 0 else offset
+
+    @property
+    def last_handed(self) -> int:
+        offset = self._run.last_offset
+        return offset if self._stopped_at is None else self._stopped_at[2]

@@ -213,8 +213,7 @@ class _ColumnReader(Reader):
     def count(self) -> int:
         return self.columns.count
 
-    @property
-    def wants_more(self) -> bool:
+    def wants(self, batch: memoryview) -> bool:
         return self.columns.count < self.enough and self.nbytes < ENOUGH_BYTES
 
     def take_batch(

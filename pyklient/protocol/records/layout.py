@@ -59,6 +59,7 @@ BATCH_AFTER_CRC: Final = Struct(">hiqqqhii")
 MAGIC_AT: Final = 16
 """The same in every format."""
 ATTRIBUTES_AT: Final = 21
+COUNT_AT: Final = 57
 CRC_AT: Final = 17
 LEADER_EPOCH_AT: Final = 12
 MAX_TIMESTAMP_AT: Final = 35

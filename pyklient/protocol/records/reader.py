@@ -14,7 +14,7 @@ from crc32c import crc32c
 
 from pyklient.errors import CorruptRecordError
 from pyklient.protocol.records.aborted import AbortedTransactions
-from pyklient.protocol.records.chunk import Chunk
+from pyklient.protocol.records.chunk import Chunk, Run, RunChunk
 from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED, compression_of, decompress
 from pyklient.protocol.records.layout import (
     ABORT,
@@ -22,6 +22,7 @@ from pyklient.protocol.records.layout import (
     BATCH,
     BATCH_SIZE,
     CONTROL_BIT,
+    COUNT_AT,
     CREATE_TIME,
     INT64_MAX,
     LOG_APPEND_TIME,
@@ -45,11 +46,13 @@ ENOUGH_BYTES: Final = 4 << 20
 
 
 class Loops(NamedTuple):
-    """What a kernel does for each record: three functions of it."""
+    """What a kernel does for each record."""
 
     parse_records: Callable[[Buffer, int, int, int, int], Columns]
     parse_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], "list[Message]"]
     make_messages: Callable[[str, int, int, Columns], "list[Message]"]
+    parse_run: Callable[[Buffer, int, int, int, int, int | None, str, int, int], Run] | None = None
+    """``parse_messages``, but for a batch of so many that they are better made one at a time."""
 
 
 def decode(
@@ -68,7 +71,8 @@ def decode(
 ) -> Chunk:
     """The next messages of a fetched *buffer*, from byte *position* on, at *start_offset* and above.
 
-    Whole batches are decoded until the chunk has enough of them; go on at ``position + chunk.nbytes`` with
+    Whole batches are decoded until the chunk has enough of them, and *buffer* must not change until the
+    chunk's messages have been handed out; go on at ``position + chunk.nbytes`` with
     ``chunk.next_offset`` and the same *aborted*. A chunk without messages and with ``nbytes`` 0 is the end:
     what is left of the buffer is an incomplete batch. Control batches, and those that *aborted* covers,
     are passed over; without *aborted* everything is read (``read_uncommitted``).
@@ -82,6 +86,8 @@ def decode(
     reader.key_decoder = key_decoder
     reader.value_decoder = value_decoder
     nbytes = reader.read(buffer, position)
+    if reader.run is not None:
+        return RunChunk(topic, partition, reader.run, reader.next_offset, nbytes)
     return Chunk(topic, partition, reader.messages, reader.next_offset, nbytes)
 
 
@@ -109,10 +115,9 @@ class Reader(ABC):
     def count(self) -> int:
         """Records taken in so far."""
 
-    @property
     @abstractmethod
-    def wants_more(self) -> bool:
-        """Whether to go on to another batch."""
+    def wants(self, batch: memoryview) -> bool:
+        """Whether to go on to *batch*."""
 
     @abstractmethod
     def take_batch(
@@ -139,8 +144,8 @@ class Reader(ABC):
         view = memoryview(buffer)
         start = position
         try:
-            while (end := batch_end(view, position)) and self.wants_more:
-                self._read(view[position:end])
+            while (end := batch_end(view, position)) and self.wants(batch := view[position:end]):
+                self._read(batch)
                 position = end
         except Exception:
             if not self.count:
@@ -222,14 +227,20 @@ class _MessageReader(Reader):
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
         self.messages: list[Message] = []
+        self.run: Run | None = None
+        """All there is, in place of ``messages``."""
+        self._alone = False
 
     @property
     def count(self) -> int:
-        return len(self.messages)
+        return len(self.messages) if self.run is None else self.run.count
 
-    @property
-    def wants_more(self) -> bool:
-        return len(self.messages) < _ENOUGH_MESSAGES and self.nbytes < ENOUGH_BYTES
+    def wants(self, batch: memoryview) -> bool:
+        count = self.count
+        if count >= _ENOUGH_MESSAGES or self.nbytes >= ENOUGH_BYTES:
+            return False
+        # a batch that is enough by itself has a chunk to itself
+        return not (count and (self._alone or _is_enough(batch)))
 
     def take_batch(
         self,
@@ -240,18 +251,16 @@ class _MessageReader(Reader):
         base_timestamp: int,
         append_time: int | None,
     ) -> None:
+        self._alone = count >= _ENOUGH_MESSAGES
         if self.key_decoder is None and self.value_decoder is None:
-            self.messages += self.loops.parse_messages(
-                data,
-                count,
-                base_offset,
-                last_delta,
-                base_timestamp,
-                append_time,
-                self.topic,
-                self.partition,
-                self.next_offset,
-            )
+            section = data, count, base_offset, last_delta, base_timestamp, append_time
+            place = self.topic, self.partition, self.next_offset
+            if self._alone and self.loops.parse_run is not None:
+                run = self.loops.parse_run(*section, *place)
+                # without a message it must not end the chunk
+                self.run = run if run.count else None
+            else:
+                self.messages += self.loops.parse_messages(*section, *place)
             return
         columns = self.loops.parse_records(data, count, base_offset, last_delta, base_timestamp)
         if append_time is not None:
@@ -275,6 +284,10 @@ class _MessageReader(Reader):
                 f"while decoding the {what} of {self.topic}-{self.partition} at offset {offsets[whole]}"
             )
             raise failure
+
+
+def _is_enough(batch: memoryview) -> bool:
+    return batch[MAGIC_AT] == 2 and int.from_bytes(batch[COUNT_AT:BATCH_SIZE]) >= _ENOUGH_MESSAGES
 
 
 def _decoded(

@@ -132,6 +132,16 @@ class TestPlaces:
         assert (rest.remaining, rest.next_offset) == (600, 1800)
         assert chunk.nbytes + rest.nbytes == len(data)
 
+    def test_a_batch_that_is_enough_has_a_chunk_to_itself(self, kernel: Any) -> None:
+        data = batch(0, 5) + batch(5, 2000) + batch(2005, 5)
+        for start, expected in ((0, [5, 2000, 5]), (6, [1999, 5]), (2003, [2, 5]), (2006, [4])):
+            sizes, position, at = [], 0, start
+            while (chunk := kernel.decode(data, "t", 0, at, position=position)).nbytes:
+                sizes.append(chunk.remaining)
+                assert offsets(list(chunk)) == list(range(at, chunk.next_offset))
+                position, at = position + chunk.nbytes, chunk.next_offset
+            assert sizes == expected
+
     def test_a_chunk_of_batches_that_compress_well_stays_small(self, kernel: Any) -> None:
         large = encode_batch([NewRecord(1, None, bytes(3 << 20))], compression=Compression.ZSTD)
         data = b"".join(large[:7] + bytes((index,)) + large[8:] for index in range(20))

@@ -1,18 +1,22 @@
 """Message and Chunk: what a reader holds."""
 
 import copy
+import gc
 import pickle
 import sys
 from collections import deque
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, count
 from threading import Thread
 from types import MemberDescriptorType
 from typing import Any
 
 import pytest
 
-from pyklient.protocol.records import NewRecord, encode_batch
+from pyklient.errors import CorruptRecordError
+from pyklient.protocol.records import NewRecord, encode_batch, reader
 from pyklient.protocol.records.kernel import Chunk, Message
+from tests.protocol.records.kernels import COMPILED
 
 FIELDS: dict[str, Any] = {
     "topic": "clicks",
@@ -101,6 +105,14 @@ class TestMessage:
         assert not hasattr(kernel.Message(**FIELDS), "__dict__")
 
 
+@pytest.fixture(params=["at once", "one at a time"])
+def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The ways in which messages are made, which differ in the compiled kernel only."""
+    if request.param == "one at a time":
+        monkeypatch.setattr(reader, "_ENOUGH_MESSAGES", 1)
+
+
+@pytest.mark.usefixtures("made")
 class TestChunk:
     def test_iterating_hands_out_each_message_once_over_any_number_of_iterators(self, kernel: Any) -> None:
         chunk = chunk_of(kernel, 5)
@@ -166,7 +178,7 @@ class TestChunk:
 
     def test_a_stop_from_another_thread_never_counts_what_was_not_handed_out(self, kernel: Any) -> None:
         for _ in range(50):
-            chunk = chunk_of(kernel, 3000)
+            chunk = chunk_of(kernel, 900)
             seen: list[Message] = []
             reader = Thread(target=seen.extend, args=(iter(one for one in chunk),), daemon=True)
             reader.start()
@@ -177,3 +189,69 @@ class TestChunk:
             assert position <= len(seen)
             assert [message.offset for message in seen] == list(range(len(seen)))
             assert (chunk.position, chunk.remaining) == (position, 0)
+
+    def test_what_is_left_is_not_handed_out_by_asking_for_it(self, kernel: Any) -> None:
+        chunk = chunk_of(kernel, 5, base_offset=10)
+        chunk.take(2)
+        for _ in range(2):
+            assert [message.offset for message in chunk.left()] == [12, 13, 14]
+        assert (chunk.handed, chunk.remaining) == (2, 3)
+        left = chunk.left()
+        assert left == list(chunk)
+        assert chunk.left() == []
+
+    def test_nothing_is_left_once_stopped(self, kernel: Any) -> None:
+        chunk = chunk_of(kernel, 5)
+        chunk.take(2)
+        chunk.stop()
+        assert chunk.left() == []
+
+    def test_a_stop_while_a_message_is_being_made_loses_none(self, kernel: Any) -> None:
+        # tuples of so many are none of those that Python keeps at hand, so that making one collects garbage
+        data = encode_batch([NewRecord(1, None, None, (("name", b"value"),) * 25)] * 50)
+        for collections in range(10):
+            chunk = kernel.decode(data, "t", 0, 0)
+            seen: list[Message] = []
+            calls = count()
+
+            def stop(*_: Any, chunk: Chunk = chunk, calls: Any = calls, last: int = collections) -> None:
+                if next(calls) == last:
+                    chunk.stop()
+
+            before = gc.get_threshold()
+            gc.callbacks.append(stop)
+            gc.set_threshold(1)
+            try:
+                seen += chunk
+            finally:
+                gc.callbacks.remove(stop)
+                gc.set_threshold(*before)
+            assert [message.offset for message in seen] == list(range(len(seen)))
+            assert chunk.handed == chunk.position
+            assert chunk.handed <= len(seen) <= chunk.handed + 1
+            assert list(chunk) == []
+
+
+def test_messages_of_a_large_batch_are_made_as_they_are_asked_for() -> None:
+    count = 2000
+    data = bytearray(encode_batch([NewRecord(1, None, b"x", (("n", b""),))] * count))
+    chunk = COMPILED.decode(data, "t", 0, 0)
+    assert len(chunk.take(count - 1)) == count - 1
+    with pytest.raises(BufferError):
+        data.clear()
+    assert chunk.take(2)[0].offset == count - 1
+    # held no longer than it is needed
+    data.clear()
+
+
+def test_bytes_that_change_while_messages_are_made_of_them_do_no_harm() -> None:
+    data = bytearray(encode_batch([NewRecord(1, None, b"x", (("n", b""),))] * 2000))
+    for byte in (0, 1, 2, 0x7F, 0x80, 0xFF):
+        changed = bytearray(data)
+        chunk = COMPILED.decode(changed, "t", 0, 0)
+        chunk.take(5)
+        changed[61:] = bytes((byte,)) * (len(changed) - 61)
+        for read in (chunk.left, chunk._run.rest, lambda chunk=chunk: chunk.position, chunk._run.__next__):
+            with suppress(CorruptRecordError):
+                read()
+        assert chunk.handed in (5, 6)

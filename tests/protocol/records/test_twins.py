@@ -51,9 +51,11 @@ def same(name: str, *arguments: Any, **options: Any) -> Any:
 
 def same_messages(*arguments: Any) -> None:
     """As ``same``, for lists of messages."""
-    results = [outcome_of(kernel.parse_messages, *arguments) for kernel in KERNELS]
+    calls = [kernel.parse_messages for kernel in KERNELS]
+    calls.append(lambda *arguments: list(COMPILED.parse_run(*arguments)))
+    results = [outcome_of(call, *arguments) for call in calls]
     lists = [[plain(one) for one in result] if isinstance(result, list) else result for result in results]
-    assert lists[0] == lists[1]
+    assert lists[0] == lists[1] == lists[2]
 
 
 def read(kernel: Any, data: bytes, **options: Any) -> tuple[list[Any], Any]:

@@ -1,0 +1,183 @@
+# The messages of one large batch, made as they are asked for. Part of _kernel.pyx.
+#
+# Messages that are made all at once are gone from the processor's cache before they are read, and the memory
+# of 30,000 is mapped for each batch anew. One at a time they take the place of those read before.
+
+cdef Fault _pass_records(
+    _Section section, int64_t count, int64_t start_offset, Cursor* first, int64_t* below
+) noexcept nogil:
+    """Read all records without keeping them; *first* is where those at *start_offset* and above begin,
+    after so many *below*."""
+    cdef Cursor cursor = section.cursor
+    cdef Parsed record
+    cdef HeaderSizes sizes
+    cdef int64_t base_timestamp = section.base_timestamp
+    cdef int64_t base_offset = section.base_offset
+    cdef int64_t previous = section.previous
+    cdef bint rising = True
+    cdef bint in_time = True
+    cdef int64_t index
+    cdef bint reached = False
+    cdef Fault fault = NO_FAULT
+    below[0] = count
+    first[0] = cursor
+    for index in range(count):
+        if not reached:
+            first[0] = cursor
+        fault = _next(&cursor, &record, base_timestamp)
+        if fault != NO_FAULT:
+            break
+        if cursor.at[0] == 0:
+            cursor.at += 1
+        else:
+            fault = _pass_headers(&cursor, &sizes)
+            if fault != NO_FAULT:
+                break
+        if cursor.at != record.stop:
+            section.record = record
+            fault = WRONG_LENGTH
+            break
+        # unsigned, so that it cannot overflow before it is checked
+        if not reached and <int64_t>(<uint64_t>base_offset + <uint64_t>record.delta) >= start_offset:
+            reached = True
+            below[0] = index
+        rising &= record.delta > previous
+        previous = record.delta
+        in_time &= not record.too_late
+    section.cursor = cursor
+    section.previous = previous
+    section.rising = rising
+    section.in_time = in_time
+    return fault
+
+
+@cython.final
+cdef class Run:
+    """An iterator over the messages of one batch, which knows its place.
+
+    Its bytes are checked when it is made, and held until the last message has been handed out: they must not
+    change meanwhile. Any thread may ask for the place, or stop it. ``count`` is how many there were in the
+    beginning.
+    """
+
+    cdef _Section section
+    cdef Cursor cursor
+    cdef int64_t base_offset
+    cdef int64_t base_timestamp
+    cdef object topic
+    cdef int32_t partition
+    cdef bint stamped
+    cdef int64_t stamp
+    cdef readonly Py_ssize_t count
+    cdef Py_ssize_t more
+    cdef int64_t last
+
+    def __init__(self):
+        raise TypeError("made by parse_run only")
+
+    def __length_hint__(self):
+        return self.more
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        cdef Cursor cursor = self.cursor
+        cdef Py_ssize_t more = self.more
+        cdef _Section section
+        cdef Parsed record
+        cdef Message message
+        if not more:
+            raise StopIteration
+        cdef Fault fault = _next(&cursor, &record, self.base_timestamp)
+        if fault != NO_FAULT:
+            _raise(fault)
+        message = Message.__new__(Message)
+        message.topic = self.topic
+        message.partition = self.partition
+        message.offset = <int64_t>(<uint64_t>self.base_offset + <uint64_t>record.delta)
+        message.timestamp_ms = self.stamp if self.stamped else record.timestamp
+        message.timestamp_type = self.stamped
+        message.key = _object(record.key, record.key_size)
+        message.value = _object(record.value, record.value_size)
+        if cursor.at[0] == 0:
+            cursor.at += 1
+            message.headers = ()
+        else:
+            # this may collect garbage, and so let others run
+            section = self.section
+            message.headers = _headers(&cursor)
+            if self.more != more:
+                # Stopped meanwhile. This one is not counted, and so not lost.
+                return message
+        self.cursor = cursor
+        self.last = message.offset
+        self.more = more - 1
+        if more == 1:
+            self.section = None
+        return message
+
+    def stop(self):
+        """Hand out nothing more."""
+        self.more = 0
+
+    def rest(self):
+        """The messages that are still to be handed out, which this does not do."""
+        cdef Run run = Run.__new__(Run)
+        run.section = self.section
+        run.cursor = self.cursor
+        run.base_offset = self.base_offset
+        run.base_timestamp = self.base_timestamp
+        run.topic = self.topic
+        run.partition = self.partition
+        run.stamped = self.stamped
+        run.stamp = self.stamp
+        run.more = self.more
+        return list(run)
+
+    @property
+    def next_offset(self):
+        """The offset of the next message; -1 where there is none."""
+        cdef Cursor cursor = self.cursor
+        cdef Parsed record
+        if not self.more or _next(&cursor, &record, self.base_timestamp) != NO_FAULT:
+            return -1
+        return <int64_t>(<uint64_t>self.base_offset + <uint64_t>record.delta)
+
+    @property
+    def last_offset(self):
+        """The offset of the message handed out last; -1 before the first."""
+        return self.last
+
+
+def parse_run(
+    data,
+    int64_t count,
+    int64_t base_offset,
+    int64_t last_delta,
+    int64_t base_timestamp,
+    append_time,
+    topic,
+    int32_t partition,
+    int64_t start_offset,
+):
+    """What :func:`parse_messages` returns, and raises, but made as it is asked for."""
+    cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
+    cdef Run run = Run.__new__(Run)
+    cdef int64_t below = 0
+    cdef Fault fault = _pass_records(section, count, start_offset, &run.cursor, &below)
+    if fault == WRONG_LENGTH:
+        section._raise_length()
+    if fault != NO_FAULT:
+        _raise(fault)
+    section.finish(count)
+    run.section = section
+    run.base_offset = base_offset
+    run.base_timestamp = base_timestamp
+    run.topic = topic
+    run.partition = partition
+    run.stamped = append_time is not None
+    run.stamp = append_time if run.stamped else 0
+    run.count = run.more = count - below
+    run.last = -1
+    return run
