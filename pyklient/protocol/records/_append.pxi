@@ -12,6 +12,8 @@ cdef class _Topic:
     cdef public Py_ssize_t count
     cdef public Py_ssize_t sticky
     cdef public list batches
+    # as it was called when it was looked up last
+    cdef object name
 
     def __init__(self, Py_ssize_t batch_size):
         self.batch_size = batch_size
@@ -186,6 +188,7 @@ cdef class _Appending:
     cdef public int64_t _freed
     cdef public dict _known
     cdef public dict _topics
+    cdef public _Topic _latest
     cdef object _decline
     cdef object _clock_ns
 
@@ -201,20 +204,31 @@ cdef class _Appending:
         self, topic, value, key=None, partition=None, timestamp_ms=None, headers=None, on_delivery=None
     ):
         """See Producer.send."""
-        cdef PyObject* found = PyDict_GetItemWithError(self._topics, topic)
+        cdef _Topic known = self._latest
+        if known is None or known.name is not topic:
+            known = self._find(topic)
         if (
-            found is not NULL
-            and type(<object>found) is _Topic
+            known is not None
             and (on_delivery is None or callable(on_delivery))
             and (value is None or type(value) is bytes)
             and (key is None or type(key) is bytes)
         ):
-            delivery = self._send(
-                <_Topic>found, value, key, partition, timestamp_ms, headers, on_delivery
-            )
+            delivery = self._send(known, value, key, partition, timestamp_ms, headers, on_delivery)
             if delivery is not None:
                 return delivery
         return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+
+    cdef _Topic _find(self, topic):
+        """The topic of this name, or None; it is found sooner when the same object asks for it next."""
+        cdef PyObject* found = PyDict_GetItemWithError(self._topics, topic)
+        if found is NULL or type(<object>found) is not _Topic:
+            return None
+        cdef _Topic known = <_Topic>found
+        # a subclass may compare as it likes, and run code in which the topic is forgotten
+        if type(topic) is str:
+            known.name = topic
+            self._latest = known
+        return known
 
     cdef Delivery _send(self, _Topic known, value, key, partition, timestamp_ms, headers, on_delivery):
         cdef int64_t number

@@ -37,6 +37,8 @@ class Register:
     _freed: int
     _known: dict[str, Any]
     _topics: dict[str, Any]
+    _latest: Any
+    """The topic that was looked up last, where the kernel's half remembers it."""
 
     def __init__(
         self,
@@ -70,6 +72,7 @@ class Register:
         """*topic* is gone; its batches under construction take no more records."""
         with self._lock:
             known = self._known.pop(topic, None)
+            self._latest = None
             if known is not None:
                 _close(known.batches, 0)
 
@@ -153,6 +156,7 @@ class Register:
     def shut(self) -> None:
         """Decline every ``send`` from now on. Takes no lock: it must work in the child of a fork."""
         self._topics = {}
+        self._latest = None
 
 
 def _close(batches: "list[Batch | None]", first: int) -> None:

@@ -16,7 +16,7 @@ from pyklient.producer.delivery import DeliveryTracker
 from pyklient.protocol.records import batch_header, iter_batches
 from pyklient.protocol.records import kernel as in_use
 from pyklient.protocol.records.kernel import Batch, Delivery
-from tests.protocol.records.kernels import COMPILED, PYTHON
+from tests.protocol.records.kernels import COMPILED, PYTHON, outcome_of
 
 PLENTY = 1 << 30
 
@@ -174,6 +174,26 @@ def test_everything_is_declined_where_encoders_are_needed_and_after_the_end(kern
     bench.open()
     bench.appender.shut()
     assert bench.appender.send("clicks", b"x") is bench.nowhere
+
+
+def test_a_topic_is_found_by_what_it_is_called_now(kernel: Any) -> None:
+    bench = Bench(kernel)
+    names = ["".join(("cli", "cks")) for _ in range(2)]
+    first = bench.open()
+    second = bench.open(topic="views")
+    for topic in (*names, "views", names[0], "views"):
+        assert bench.appender.send(topic, b"x").topic == topic
+    assert (first.count, second.count) == (3, 2)
+    bench.appender.forget("views")
+    assert bench.appender.send("views", b"x") is bench.nowhere
+    again = bench.open(topic="views")
+    assert bench.appender.send("views", b"x").place == (again, 0)
+    for odd in (None, 7, b"views"):
+        assert bench.appender.send(odd, b"x") is bench.nowhere
+    assert outcome_of(bench.appender.send, [], b"x")[0] is TypeError
+    bench.appender.send(names[0], b"x")
+    bench.appender.shut()
+    assert bench.appender.send(names[0], b"x") is bench.nowhere
 
 
 def test_keys_choose_partitions_as_javas_client_does(kernel: Any) -> None:
