@@ -23,6 +23,7 @@ __all__ = [
     "names",
     "partition",
     "partitions",
+    "patience",
     "positions",
     "seconds",
     "several",
@@ -90,6 +91,13 @@ def seconds(value: Any, name: str) -> float:
             f"{name}={value} is out of range: {INT32_MAX // 1000:,} seconds are the most"
         )
     return max(0.0, float(value))
+
+
+def patience(value: Any, name: str) -> float | None:
+    """*value* as a time to wait, however long; None is for ever."""
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise _wrong(name, "a number of seconds, or None", value)
+    return None if value is None else float(value)
 
 
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:

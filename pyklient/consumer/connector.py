@@ -33,6 +33,8 @@ log = logging.getLogger("pyklient.consumer")
 
 _CLOSE_TIMEOUT = 15.0
 _EXIT_TIMEOUT = 5.0
+_MOST_STREAMS = 10_000
+"""Of one topic. Each is for a thread, and those beyond the topic's partitions get nothing."""
 
 
 class ConsumerConnector:
@@ -121,13 +123,13 @@ class ConsumerConnector:
     ) -> dict[str, list[KafkaStream]]:
         """As many streams for each topic as asked for, e.g. ``{"clicks": 2}``. → topic → streams.
 
-        Joins the group first. A topic's partitions are dealt evenly to its streams; those without any just
-        wait. A topic that does not exist is read as soon as it does. Once per connector: a second call, of
-        :meth:`stream` too, raises MessageStreamsExistError.
+        Joins the group first. A topic's partitions are dealt evenly to its streams, 10,000 at most; those
+        without any just wait. A topic that does not exist is read as soon as it does. Once per connector: a
+        second call, of :meth:`stream` too, raises MessageStreamsExistError.
         """
         for topic, count in arguments.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
             _named(topic, "a topic in topic_streams")
-            arguments.whole(count, f"topic_streams[{topic!r}]", low=1)
+            arguments.whole(count, f"topic_streams[{topic!r}]", low=1, high=_MOST_STREAMS)
         decoding = self._decoding(key_decoder, value_decoder)
         self._claim_creation()
         streams = {

@@ -30,11 +30,21 @@ class _Hold:
 
 
 class Ownership:
-    """The loop under way over one stream, under its *lock*; *left* is called, with that, when it ends."""
+    """The loop under way over one stream, under its *lock*; *left* is called, with that, when it ends.
 
-    def __init__(self, lock: threading.RLock, left: Callable[[], None], name: Callable[[], str]) -> None:
+    *cut* is called in a child of the process, without any lock: nothing more is to be handed out there.
+    """
+
+    def __init__(
+        self,
+        lock: threading.RLock,
+        left: Callable[[], None],
+        cut: Callable[[], None],
+        name: Callable[[], str],
+    ) -> None:
         self._lock = lock
         self._left = left
+        self._cut = cut
         self._name = name
         self._hold: _Hold | None = None
         self._stepping: threading.Thread | None = None
@@ -52,8 +62,13 @@ class Ownership:
         if self.forked:
             raise ForkError(
                 "this stream was made before a fork and is read in the parent process; make a new "
-                "ConsumerConnector in the child"
+                "ConsumerConnector, or call read() again, in the child"
             )
+
+    def disown(self) -> None:
+        """In a child of the process, whose locks nobody may ever release: the stream is the parent's."""
+        self.forked = True
+        self._cut()
 
     def take(self, hold: _Hold) -> None:
         """The loop of *hold* steps in this thread. Raises StreamInUseError, having changed nothing."""
@@ -153,7 +168,7 @@ _ownerships: "weakref.WeakSet[Ownership]" = weakref.WeakSet()
 
 def _mark_forked() -> None:
     for ownership in list(_ownerships):
-        ownership.forked = True
+        ownership.disown()
 
 
 os.register_at_fork(after_in_child=_mark_forked)

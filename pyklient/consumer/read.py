@@ -13,7 +13,7 @@ from pyklient.consumer.engine import Engine
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.stream import KafkaStream, StreamControl
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import ConfigurationError, broker_error
+from pyklient.errors import ClosedError, ConfigurationError, broker_error
 from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import Conversation, Pause, Refresh, list_offsets
@@ -57,6 +57,9 @@ def read(
     now: the high watermark, under ``read_committed`` the last stable offset. An *end* beyond that is cut to
     it. Bounds are settled before this returns.
 
+    A read is gone through once: a loop that was left may be followed by another, which goes on where it
+    stopped; after the end each raises ClosedError.
+
     Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError where *start*
     is an offset that the log does not have any more, and ConsumerTimeout when nothing comes for
     ``consumer_timeout_ms``, ``default_api_timeout_ms`` by default. Options: see ``ConsumerConfig``.
@@ -83,7 +86,7 @@ def read(
 
 class BoundedRead:
     """The messages of a :func:`read`: iterate, or take :meth:`batches` or :meth:`arrow_batches`, which share
-    one cursor.
+    one cursor. Once that has come to the end, or this was closed, a new loop raises ClosedError.
 
     Closes itself when it has come to its end, when it is dropped, and at the end of a ``with`` block.
     """
@@ -121,20 +124,25 @@ class BoundedRead:
         ]
         self._stream.end_with(self._claims)
         self._started = False
+        self._ended = False
         self._closed = False
 
     def __iter__(self) -> Iterator[Message]:
+        self._refuse_closed()
         return chain.from_iterable(self._to_the_end(self._stream.chunks()))
 
     def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
         """Lists of up to *max_records* messages, as they come; none is empty."""
         most = arguments.whole(max_records, "max_records", low=1)
-        return filter(None, self._to_the_end(self._stream.batches(most)))
+        self._refuse_closed()
+        return filter(None, self._to_the_end(self._stream.batches(most, None)))
 
     def arrow_batches(self, max_records: int = 100_000, headers: bool = False) -> "Iterator[RecordBatch]":
         """``pyarrow.RecordBatch`` of up to *max_records* records of one partition, as they come; none is
         empty. Columns and errors as of ``KafkaStream.arrow_batches``."""
-        return self._to_the_end(self._stream.arrow_batches(max_records, None, headers))
+        batches = self._stream.arrow_batches(max_records, None, headers)
+        self._refuse_closed()
+        return self._to_the_end(batches)
 
     def to_arrow(self, headers: bool = False) -> "Table":
         """All that is still to be read, as one ``pyarrow.Table`` in memory."""
@@ -163,6 +171,11 @@ class BoundedRead:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a read cannot be pickled; call read() where it is used, with its bounds")
 
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            state = "has come to its end" if self._ended else "has been closed"
+            raise ClosedError(f"this read {state}; call read() again")
+
     def _to_the_end(self, parts: Iterator[_T]) -> Iterator[_T]:
         """*parts*, keeping this object alive as long as somebody iterates, and closing it at the end."""
         if not self._started:
@@ -170,11 +183,14 @@ class BoundedRead:
             self._engine.start()
             self._engine.read(self._claims)
         yield from parts
+        self._ended = not self._closed
         self.close()
 
     def _close(self, timeout: float) -> None:
         if not self._closed:
             self._closed = True
+            if self._stream.forked:
+                return  # the threads are the parent's, and the locks as they happened to be
             self._stream.end()
             self._engine.close(0)
             self._client.close()

@@ -37,6 +37,7 @@ class Share:
     ) -> None:
         self._streams = streams
         self._all = list(dict.fromkeys(stream for each in streams.values() for stream in each))
+        self._index = {stream: index for index, stream in enumerate(self._all)}
         self._engine = engine
         self._commits = commits
         self._listener = listener
@@ -92,7 +93,7 @@ class Share:
                 log.warning("partitions of %s were assigned, which nobody here reads", topic)
                 continue
             for stream, run in zip(streams, deal(sorted(partitions), len(streams)), strict=True):
-                name = f"{assignment.member_id}-{self._all.index(stream)}"
+                name = f"{assignment.member_id}-{self._index[stream]}"
                 for partition in run:
                     dealt.setdefault(topic, {})[partition] = name
                     claims.append(self._claim(TopicPartition(topic, partition), assignment, stream))

@@ -102,7 +102,7 @@ class KafkaStream:
         self._waiting = False
         # Not the condition: Ctrl-C at the wrong moment of its wait leaves the lock to nobody.
         self._bell = threading.Lock()
-        self._ownership = Ownership(self._lock, self._condition.notify_all, self._name)
+        self._ownership = Ownership(self._lock, self._condition.notify_all, self._cut, self._name)
         self._ended = False
         self._error: Exception | None = None
         self._asks = 0
@@ -121,14 +121,15 @@ class KafkaStream:
     def __iter__(self) -> Iterator[Message]:
         return chain.from_iterable(self.chunks())
 
-    def batches(self, max_records: int = 10_000, timeout: float = 1.0) -> Loop[list[Message]]:
+    def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
         """Lists of up to *max_records* messages: as many as are there, waiting for the first one.
 
-        After *timeout* seconds without a message the list is empty. A whole list is in hand until the next
-        one is asked for, which any thread may do that has this iterator to itself.
+        After *timeout* seconds without a message the list is empty; without a *timeout* it is as in a ``for``
+        loop, which may raise ConsumerTimeout. A whole list is in hand until the next one is asked for, which
+        any thread may do that has this iterator to itself.
         """
         most = arguments.whole(max_records, "max_records", low=1)
-        patience = arguments.seconds(timeout, "timeout")
+        patience = None if timeout is None else arguments.seconds(timeout, "timeout")
         step = partial(self._batch, most, patience)
         return Loop(self._ownership, step, moves=True, take_back=self._take_back)
 
@@ -174,10 +175,12 @@ class KafkaStream:
         """What iteration hands out from, decoded chunk by decoded chunk."""
         return Loop(self._ownership, partial(self._next, self._timeout, self._decoding))
 
-    def _batch(self, max_records: int, timeout: float) -> list[Message] | None:
+    def _batch(self, max_records: int, timeout: float | None) -> list[Message] | None:
         try:
-            chunk = self._next(timeout, self._decoding)
+            chunk = self._next(self._timeout if timeout is None else timeout, self._decoding)
         except ConsumerTimeout:
+            if timeout is None:
+                raise
             return []
         return None if chunk is None else self._gather(chunk, max_records)
 
@@ -387,6 +390,16 @@ class KafkaStream:
             self._revoked = True
             if self._chunk is not None:
                 self._chunk.stop()
+
+    def _cut(self) -> None:
+        """In a child of the process, where no lock can be had: what a loop holds is the parent's."""
+        if (chunk := self._chunk) is not None:
+            chunk.stop()
+
+    @property
+    def forked(self) -> bool:
+        """Whether this is a child of the process that the stream was made in."""
+        return self._ownership.forked
 
     def end(self) -> None:
         """End the iteration for good, once what is in hand is done with."""

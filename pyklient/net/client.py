@@ -181,7 +181,7 @@ class NetworkClient:
     def _fetch_metadata(
         self, topics: frozenset[str] | None, allow_auto_create: bool, deadline: float, timeout: float
     ) -> Metadata:
-        failures = 0
+        failures, began = 0, time.monotonic()
         while True:
             remaining = deadline - time.monotonic()
             try:
@@ -193,11 +193,12 @@ class NetworkClient:
                 pause = self._retry.pause(failures)
                 if not error.retriable:
                     raise
-                if time.monotonic() + pause >= deadline:
+                if (now := time.monotonic()) + pause >= deadline:
                     if isinstance(error, UnsupportedVersionError):
                         raise
                     raise KafkaTimeoutError(
-                        f"no broker has answered within {timeout:.3g} s; the last failure: {error}"
+                        f"no broker has answered for {now - began:.2g} s, and {timeout:.3g} s leave no time "
+                        f"for another try; the last failure: {error}"
                     ) from error
             self._pool.pause(pause)
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, repeat
 from typing import Any, Final
 
+from pyklient import arguments
 from pyklient.errors import DeliveryError, KafkaError, KafkaTimeoutError
 from pyklient.model import TopicPartition
 from pyklient.protocol.records.kernel import Appender, Batch, Delivery
@@ -61,7 +62,8 @@ class BulkDelivery:
     def exception(self, timeout: float | None = None) -> DeliveryError | None:
         """A DeliveryError for the records that have failed, once all outcomes are known; None if all were
         delivered. Times out as ``result`` does."""
-        deadline = None if timeout is None else time.monotonic() + timeout
+        patience = arguments.patience(timeout, "timeout")
+        deadline = None if patience is None else time.monotonic() + patience
         for batch, first, stop in self._runs:
             left = None if deadline is None else deadline - time.monotonic()
             if not batch.wait(first, stop, left):

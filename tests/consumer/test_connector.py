@@ -57,6 +57,17 @@ def test_more_streams_than_partitions_leave_some_waiting(feed: Feed) -> None:
         assert until_raised(second) == []
 
 
+def test_streams_by_the_thousand_are_dealt_at_a_price_that_rises_with_their_number(feed: Feed) -> None:
+    topic = feed.topic(1, "a")
+    with connect(feed, feed.name()) as connector:
+        streams = connector.create_message_streams({topic: 10_000})[topic]
+        share: Any = connector._share
+        began = time.thread_time()
+        share.take(connector._membership.assignment)
+        assert time.thread_time() - began < 0.2, "a search through all of them for each takes ten times that"
+        assert len(streams) == 10_000
+
+
 def test_one_stream_reads_several_topics(feed: Feed) -> None:
     clicks, views = feed.topic(2, "click"), feed.topic(1, "view")
     with connect(feed, feed.name()) as connector:
@@ -89,7 +100,7 @@ def test_no_topics_at_all_is_allowed_and_owns_nothing(feed: Feed) -> None:
         assert connector.create_message_streams({}) == {}
 
 
-@pytest.mark.parametrize("topics", [{"t": 0}, {"": 1}])
+@pytest.mark.parametrize("topics", [{"t": 0}, {"": 1}, {"t": 10_001}])
 def test_nonsense_is_refused_before_anything_happens(feed: Feed, topics: dict[str, int]) -> None:
     with connect(feed, feed.name()) as connector:
         with pytest.raises(ConfigurationError):
@@ -285,6 +296,29 @@ def test_a_commit_from_one_thread_leaves_out_what_another_has_in_hand(feed: Feed
 def test_a_connector_cannot_be_pickled(feed: Feed) -> None:
     with connect(feed) as connector, pytest.raises(TypeError, match="Make it where it is used"):
         pickle.dumps(connector)
+
+
+def test_a_loop_under_way_is_the_parents_after_a_fork(feed: Feed) -> None:
+    topic = feed.topic(1, *"abc")
+    with connect(feed, feed.name()) as connector:
+        loop = iter(connector.stream(topic))
+        assert next(loop).value == b"a"
+        pipe, theirs = multiprocessing.Pipe()
+        child = multiprocessing.get_context("fork").Process(target=_go_on, args=(loop, theirs))
+        child.start()
+        child.join(10)
+        assert pipe.poll(5)
+        assert pipe.recv() == "ForkError"
+        pipe.close()
+        theirs.close()
+        assert values(until_raised(loop)) == ["b", "c"]
+
+
+def _go_on(loop: Iterator[Any], pipe: Any) -> None:
+    try:
+        pipe.send(next(loop).value)
+    except ForkError as error:
+        pipe.send(type(error).__name__)
 
 
 def test_a_forked_child_gets_an_error_and_the_parent_goes_on(feed: Feed) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.consumer.stream import KafkaStream
-from pyklient.errors import BrokerError, ClosedError, CommitError
+from pyklient.errors import BrokerError, ClosedError, CommitError, KafkaTimeoutError
 from pyklient.model import TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.pieces import until_raised, values
@@ -342,6 +342,22 @@ def test_a_member_whose_coordinator_forgot_it_joins_again(feed: Feed) -> None:
         membership._member.member_id = "nobody"
         wait_for(lambda: membership.assignment.generation > 1, "the new generation")
         assert values(until_raised(stream)) == ["a"]
+
+
+def test_joining_in_vain_is_given_up_in_time_and_leaves_no_thread(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a"), feed.name()
+    with connect(feed, group, session_timeout_ms=30_000) as holder:
+        in_hand = iter(holder.stream(topic))
+        next(in_hand)
+        before = set(threading.enumerate())
+        late = connect(
+            feed, group, session_timeout_ms=6_000, default_api_timeout_ms=300, rebalance_timeout_ms=300
+        )
+        began = time.monotonic()
+        with pytest.raises(KafkaTimeoutError, match="not joined within"):
+            late.stream(topic)
+        assert time.monotonic() - began < 5
+        assert not [each.name for each in set(threading.enumerate()) - before if "-group-" in each.name]
 
 
 def test_closing_while_others_are_waited_for_does_not_take_long(feed: Feed) -> None:

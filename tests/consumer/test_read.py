@@ -1,6 +1,8 @@
 import gc
+import os
 import pickle
 import threading
+import warnings
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -8,7 +10,14 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.read import read
-from pyklient.errors import BrokerError, ConfigurationError, ConsumerTimeout, OffsetOutOfRangeError
+from pyklient.errors import (
+    BrokerError,
+    ClosedError,
+    ConfigurationError,
+    ConsumerTimeout,
+    ForkError,
+    OffsetOutOfRangeError,
+)
 from pyklient.model import TopicPartition
 from pyklient.serialization import decode_text
 from tests.consumer.feed import Feed
@@ -109,7 +118,19 @@ def test_loops_and_batches_share_one_cursor_and_may_stop_and_go_on(feed: Feed) -
         batches = reading.batches(max_records=3)
         assert values(next(batches)) == ["c", "d", "e"]
         assert values(list(reading)) == ["f"]
-        assert list(reading) == []
+
+
+def test_a_read_is_gone_through_once_and_says_so_afterwards(feed: Feed) -> None:
+    topic = feed.topic(1, "a", "b")
+    reading, left = read(feed.bootstrap_servers, topic), read(feed.bootstrap_servers, topic)
+    loop = iter(reading)
+    assert values(list(loop)) == ["a", "b"]
+    assert list(loop) == []
+    left.close()
+    for used, said in ((reading, "has come to its end"), (left, "has been closed")):
+        for again in (used.__iter__, used.batches, used.arrow_batches, used.to_arrow):
+            with pytest.raises(ClosedError, match=f"this read {said}; call read\\(\\) again"):
+                again()
 
 
 def test_a_large_topic_comes_whole_within_a_small_budget(feed: Feed) -> None:
@@ -138,6 +159,30 @@ def test_a_read_that_is_dropped_ends_its_threads(feed: Feed) -> None:
         if thread.name.startswith("pyklient-f"):
             thread.join(5)
     assert threading.active_count() <= before
+
+
+@pytest.mark.parametrize("loop", ["iter", "batches", "arrow_batches"])
+def test_a_loop_under_way_hands_out_nothing_in_the_child_of_a_fork(feed: Feed, loop: str) -> None:
+    topic = feed.topic(1, *"abc")
+    with read(feed.bootstrap_servers, topic) as reading:
+        under_way: Any = iter(reading) if loop == "iter" else getattr(reading, loop)(max_records=1)
+        next(under_way)
+        assert reading._stream._lock.acquire(), "as a fetcher's thread might have"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            child = os.fork()
+        if child == 0:
+            try:
+                next(under_way)
+                os._exit(1)
+            except ForkError:
+                closing = threading.Thread(target=reading.close)  # to which the lock is another's
+                closing.start()
+                closing.join(5)
+                os._exit(2 if closing.is_alive() else 0)
+        reading._stream._lock.release()
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        assert len(list(under_way)) == 2
 
 
 def test_a_read_cannot_be_pickled(feed: Feed) -> None:

@@ -71,6 +71,17 @@ def test_a_batch_of_nothing_is_refused_at_once() -> None:
         Bench().stream.batches(max_records=0)
 
 
+def test_batches_without_a_timeout_wait_as_a_loop_does() -> None:
+    bench = Bench(timeout=0.01)
+    bench.put(batch("a"), then=1)
+    batches = bench.stream.batches(5, None)
+    assert values(next(batches)) == ["a"]
+    with pytest.raises(ConsumerTimeout):
+        next(batches)
+    with pytest.raises(TypeError, match="timeout takes a number of seconds, not '5'"):
+        bench.stream.batches(5, "5")  # type: ignore[arg-type]  # the mistake itself
+
+
 def test_iteration_ends_for_good_when_the_stream_ends() -> None:
     bench = Bench(timeout=None)
     bench.put(batch("a", "b"), then=2)

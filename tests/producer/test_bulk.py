@@ -127,6 +127,9 @@ def test_waiting_has_an_end(broker: ProduceBroker) -> None:
     with producing(broker) as producer:
         bulk = producer.send_many(TOPIC, [b"x"] * 5)
         assert not bulk.done()
+        for wait in (bulk.result, bulk.exception, producer.send(TOPIC, b"x").result):
+            with pytest.raises(TypeError, match="timeout takes a number of seconds, or None, not '5'"):
+                wait("5")  # type: ignore[arg-type]  # the mistake itself
         with pytest.raises(KafkaTimeoutError, match="not all of 5 records"):
             bulk.result(0.05)
 
