@@ -61,8 +61,10 @@ cdef class Run:
     """
 
     cdef _Section section
-    cdef Cursor cursor
+    # Not a Cursor, which is copied as a whole: the processor would wait for the half that has just been written.
+    cdef const uint8_t* at
     cdef int64_t base_offset
+    cdef const uint8_t* end
     cdef int64_t base_timestamp
     cdef object topic
     cdef int32_t partition
@@ -81,8 +83,14 @@ cdef class Run:
     def __iter__(self):
         return self
 
+    cdef inline Cursor cursor(self) noexcept:
+        cdef Cursor cursor
+        cursor.at = self.at
+        cursor.end = self.end
+        return cursor
+
     def __next__(self):
-        cdef Cursor cursor = self.cursor
+        cdef Cursor cursor = self.cursor()
         cdef Py_ssize_t more = self.more
         cdef _Section section
         cdef Parsed record
@@ -110,7 +118,7 @@ cdef class Run:
             if self.more != more:
                 # Stopped meanwhile. This one is not counted, and so not lost.
                 return message
-        self.cursor = cursor
+        self.at = cursor.at
         self.last = message.offset
         self.more = more - 1
         if more == 1:
@@ -125,7 +133,8 @@ cdef class Run:
         """The messages that are still to be handed out, which this does not do."""
         cdef Run run = Run.__new__(Run)
         run.section = self.section
-        run.cursor = self.cursor
+        run.at = self.at
+        run.end = self.end
         run.base_offset = self.base_offset
         run.base_timestamp = self.base_timestamp
         run.topic = self.topic
@@ -138,7 +147,7 @@ cdef class Run:
     @property
     def next_offset(self):
         """The offset of the next message; -1 where there is none."""
-        cdef Cursor cursor = self.cursor
+        cdef Cursor cursor = self.cursor()
         cdef Parsed record
         if not self.more or _next(&cursor, &record, self.base_timestamp) != NO_FAULT:
             return -1
@@ -164,14 +173,17 @@ def parse_run(
     """What :func:`parse_messages` returns, and raises, but made as it is asked for."""
     cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
     cdef Run run = Run.__new__(Run)
+    cdef Cursor first
     cdef int64_t below = 0
-    cdef Fault fault = _pass_records(section, count, start_offset, &run.cursor, &below)
+    cdef Fault fault = _pass_records(section, count, start_offset, &first, &below)
     if fault == WRONG_LENGTH:
         section._raise_length()
     if fault != NO_FAULT:
         _raise(fault)
     section.finish(count)
     run.section = section
+    run.at = first.at
+    run.end = first.end
     run.base_offset = base_offset
     run.base_timestamp = base_timestamp
     run.topic = topic
