@@ -21,9 +21,9 @@ from pyklient.admin import Admin
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.consumer.group import ConsumerRebalanceListener
+from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.read import read
 from pyklient.consumer.simple import Fetched, SimpleConsumer
-from pyklient.consumer.stream import KafkaStream
 from pyklient.errors import (
     AuthenticationError,
     BrokerConnectionError,

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from pyklient.consumer.group import Assignment, Membership
-from pyklient.consumer.stream import Handed, KafkaStream
+from pyklient.consumer.stream import Handed, StreamCore
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError, broker_error, error_facts
 from pyklient.model import OffsetAndMetadata, TopicPartition
@@ -34,7 +34,7 @@ class Commits:
     def __init__(
         self,
         membership: Membership,
-        streams: Sequence[KafkaStream],
+        streams: Sequence[StreamCore],
         timeout: float,
         partition_count: Callable[[str], int],
     ) -> None:
@@ -65,7 +65,7 @@ class Commits:
             partition: start.offset for partition, start in assignment.starts.items() if start is not None
         }
 
-    def commit(self, streams: Sequence[KafkaStream]) -> None:
+    def commit(self, streams: Sequence[StreamCore]) -> None:
         """Commit what *streams* have handed out, but for what a loop in another thread has in hand.
 
         Raises CommitError naming the partitions not committed, after committing the rest.
@@ -114,7 +114,7 @@ class Commits:
             log.warning("automatic commit failed, messages will be delivered again: %s", error)
 
     def _handed(
-        self, streams: Sequence[KafkaStream], *, in_hand: bool
+        self, streams: Sequence[StreamCore], *, in_hand: bool
     ) -> dict[TopicPartition, tuple[OffsetAndMetadata, int]]:
         """How far each partition has come, where that is not committed yet.
 

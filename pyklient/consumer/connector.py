@@ -8,6 +8,7 @@ import time
 import warnings
 import weakref
 from collections.abc import Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import NoReturn, Self, Unpack
 
@@ -19,8 +20,9 @@ from pyklient.consumer.engine import Engine
 from pyklient.consumer.group import ConsumerRebalanceListener, Membership
 from pyklient.consumer.group.kafka import KafkaMembership
 from pyklient.consumer.group.standalone import Standalone
+from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.share import Share
-from pyklient.consumer.stream import KafkaStream, StreamControl
+from pyklient.consumer.stream import StreamCore
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
@@ -68,7 +70,7 @@ class ConsumerConnector:
             else KafkaMembership(self._client, self._config, self._engine.watch)
         )
         self._listener: ConsumerRebalanceListener | None = None
-        self._streams: list[KafkaStream] = []
+        self._streams: list[StreamCore] = []
         self._share: Share | None = None
         client = self._client
         self._commits = Commits(
@@ -94,6 +96,15 @@ class ConsumerConnector:
             "a ConsumerConnector cannot be pickled: it holds connections and threads. Make it where it is "
             "used, from the same options"
         )
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._forked or self._share is None:
+            return
+        # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
+        let_go = partial(self._engine.abandon, self._client.close)
+        if not self._membership.abandon(let_go):
+            let_go()
+        warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
 
     def __enter__(self) -> Self:
         return self
@@ -137,7 +148,10 @@ class ConsumerConnector:
             for topic, count in topic_streams.items()
         }
         self._begin(streams)
-        return streams
+        return {
+            topic: [KafkaStream(core, self._commit_stream) for core in cores]
+            for topic, cores in streams.items()
+        }
 
     def stream(
         self,
@@ -154,7 +168,7 @@ class ConsumerConnector:
         self._claim_creation()
         stream = self._new_stream(topics, decoding)
         self._begin({topic: [stream] for topic in topics})
-        return stream
+        return KafkaStream(stream, self._commit_stream)
 
     def commit_offsets(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
         """Commit what the streams have handed out, or exactly *offsets* (the next to read).
@@ -197,14 +211,14 @@ class ConsumerConnector:
             )
         self._created = True
 
-    def _new_stream(self, topics: Sequence[str], decoding: Decoding) -> KafkaStream:
+    def _new_stream(self, topics: Sequence[str], decoding: Decoding) -> StreamCore:
         timeout_ms = self._config.consumer_timeout_ms
-        control = StreamControl(self._engine.restart, self._commit_stream)
-        stream = KafkaStream(topics, decoding, None if timeout_ms < 0 else timeout_ms / 1000, control)
+        timeout = None if timeout_ms < 0 else timeout_ms / 1000
+        stream = StreamCore(topics, decoding, timeout, self._engine.restart)
         self._streams.append(stream)
         return stream
 
-    def _begin(self, streams: Mapping[str, Sequence[KafkaStream]]) -> None:
+    def _begin(self, streams: Mapping[str, Sequence[StreamCore]]) -> None:
         """Read *streams*; return once the partitions are dealt. A failure closes the connector."""
         share = Share(self._config, streams, self._engine, self._commits, self._listener)
         self._share = share
@@ -215,7 +229,7 @@ class ConsumerConnector:
             self._close(count_in_hand=False)
             raise
 
-    def _commit_stream(self, stream: KafkaStream) -> None:
+    def _commit_stream(self, stream: StreamCore) -> None:
         self._refuse()
         if self._config.group_id is None:
             raise ConfigurationError("offsets are committed for a group; set group_id")

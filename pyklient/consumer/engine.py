@@ -1,7 +1,7 @@
 """Everything between the brokers and the streams, as one thing to start and stop."""
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.claim import Claim
@@ -40,6 +40,10 @@ class Engine:
     def watch(self, topics: Collection[str]) -> None:
         """Keep the client's metadata of *topics* fresh."""
         self._finder.watch(topics)
+
+    def abandon(self, then: Callable[[], None]) -> None:
+        """Stop fetching, and call *then* on the thread that finds leaders. Takes no lock."""
+        self._finder.abandon(then)
 
     def close(self, timeout: float) -> None:
         """Stop fetching. Returns within *timeout* seconds."""

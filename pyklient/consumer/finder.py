@@ -8,7 +8,7 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.claim import Claim, Failure
@@ -47,6 +47,7 @@ class Finder:
         self._failures = 0
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._closing = False
+        self._then: Callable[[], None] | None = None
         self.thread = threading.Thread(target=self._run, name="pyklient-finder", daemon=True)
 
     def read(self, claims: Sequence[Claim]) -> None:
@@ -73,6 +74,12 @@ class Finder:
         for fetcher in list(self._fetchers.values()):
             fetcher.close()
 
+    def abandon(self, then: Callable[[], None]) -> None:
+        """End this thread and the fetchers, by a message alone; this thread calls *then* last."""
+        self._then = then
+        self._closing = True
+        self._inbox.put(None)
+
     def join(self, deadline: float) -> None:
         """Wait for the threads to end."""
         for thread in [self.thread, *(fetcher.thread for fetcher in self._fetchers.values())]:
@@ -96,6 +103,9 @@ class Finder:
             log.exception("looking for leaders has stopped")
             for claim in self._room.claims:
                 claim.stream.fail(error)
+        if self._then is not None:
+            self.close()
+            self._then()
 
     def _collect(self) -> None:
         """Wait for something to do: a claim, the next look at the topics, the next try."""

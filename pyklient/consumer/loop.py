@@ -131,6 +131,8 @@ class Loop(Iterator[_T]):
         self._take_back = take_back
         self._hold = _Hold(moves=moves)
         self._closed = False
+        self.keeps: object = None
+        """What must not go as long as the loop is there."""
 
     def __next__(self) -> _T:
         if self._closed:

@@ -11,7 +11,7 @@ from pyklient.consumer.claim import Claim
 from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.engine import Engine
 from pyklient.consumer.group import Assignment
-from pyklient.consumer.stream import KafkaStream, StreamControl
+from pyklient.consumer.stream import StreamCore
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ClosedError, ConfigurationError, broker_error
 from pyklient.model import TopicPartition
@@ -107,8 +107,7 @@ class BoundedRead:
         self._engine = Engine(client, config)
         timeout_ms = config.consumer_timeout_ms
         timeout = (config.default_api_timeout_ms if timeout_ms < 0 else timeout_ms) / 1000
-        control = StreamControl(self._engine.restart, _no_commit)
-        self._stream = KafkaStream(topics, decoding, timeout, control)
+        self._stream = StreamCore(topics, decoding, timeout, self._engine.restart)
         assignment = Assignment({})
         self._claims = [
             Claim(
@@ -290,7 +289,3 @@ def _partitions(topics: Sequence[str]) -> Conversation[list[TopicPartition]]:
         for topic in topics
         for partition in metadata.topics[topic].partitions
     ]
-
-
-def _no_commit(stream: KafkaStream) -> None:
-    raise ConfigurationError("a read commits nothing")

@@ -11,7 +11,7 @@ from pyklient.consumer.commits import Commits
 from pyklient.consumer.engine import Engine
 from pyklient.consumer.group import Assignment, ConsumerRebalanceListener
 from pyklient.consumer.group.assign import deal
-from pyklient.consumer.stream import KafkaStream
+from pyklient.consumer.stream import StreamCore
 from pyklient.model import TopicPartition
 
 __all__ = ["Share"]
@@ -30,7 +30,7 @@ class Share:
     def __init__(
         self,
         config: ConsumerConfig,
-        streams: Mapping[str, Sequence[KafkaStream]],
+        streams: Mapping[str, Sequence[StreamCore]],
         engine: Engine,
         commits: Commits,
         listener: ConsumerRebalanceListener | None,
@@ -48,7 +48,7 @@ class Share:
         )
         self._commit_timeout = min(config.default_api_timeout_ms, config.session_timeout_ms) / 1000
         self._longest_stall = config.max_poll_interval_ms / 1000
-        self._stalled: list[KafkaStream] = []
+        self._stalled: list[StreamCore] = []
         self._assignment: Assignment | None = None
         self._count_in_hand = False
 
@@ -137,7 +137,7 @@ class Share:
             stream.revoke()
             stream.fail(error)
 
-    def _claim(self, partition: TopicPartition, assignment: Assignment, stream: KafkaStream) -> Claim:
+    def _claim(self, partition: TopicPartition, assignment: Assignment, stream: StreamCore) -> Claim:
         start = assignment.starts[partition]
         return Claim(
             partition,

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 
 from pyklient import arguments
 from pyklient.consumer.claim import Claim, Failure, Item, Piece
@@ -45,11 +45,12 @@ if TYPE_CHECKING:
 
     from pyklient.consumer.arrow import Assembly
 
-__all__ = ["Handed", "KafkaStream", "StreamControl"]
+__all__ = ["Handed", "StreamCore"]
 
 _TICK = 1.0
 _NOTHING = memoryview(b"")
 _C = TypeVar("_C", Chunk, ColumnChunk)
+Restart: TypeAlias = Callable[[Claim, int | None], None]
 
 
 class Handed(NamedTuple):
@@ -59,36 +60,19 @@ class Handed(NamedTuple):
     generation: int
 
 
-class StreamControl(NamedTuple):
-    """What a stream asks of those who made it."""
+class StreamCore:
+    """What the user's KafkaStream reads with, and fetchers and the group thread know it by.
 
-    restart: Callable[[Claim, int | None], None]
-    """Read a claim's partition again from an offset, in place of what is queued."""
-    commit: Callable[["KafkaStream"], None]
-    """Commit what this stream has handed out."""
-
-
-class KafkaStream:
-    """An endless iterable of Messages from some partitions of some topics. Made by a ConsumerConnector.
-
-    ``for``, :meth:`batches` and :meth:`arrow_batches` share one cursor, and a new ``iter()`` goes on where
-    the last one stopped. Iteration ends when the connector is closed, and raises
-
-    - StreamInUseError while a loop of another thread is under way: a stream belongs to one at a time;
-    - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
-    - CorruptRecordError where record bytes are damaged; a new ``iter()`` fetches them again;
-    - what a decoder raises, with topic, partition and offset in a note; a new ``iter()`` goes on behind it;
-    - OffsetOutOfRangeError where there is no position to read from and ``auto_offset_reset`` is ``none``;
-    - the error that ended the connector's membership of its group.
+    *restart* reads a claim's partition again from an offset, in place of what is queued.
     """
 
     def __init__(
-        self, topics: Sequence[str], decoding: Decoding, timeout: float | None, control: StreamControl
+        self, topics: Sequence[str], decoding: Decoding, timeout: float | None, restart: Restart
     ) -> None:
         self.topics = tuple(topics)
         self._decoding = decoding
         self._timeout = timeout
-        self._control = control
+        self._restart = restart
         self._lock = threading.RLock()
         self._condition = threading.Condition(self._lock)
         self._items: deque[Item] = deque()
@@ -112,22 +96,18 @@ class KafkaStream:
     def __repr__(self) -> str:
         return f"<{self._name()}{', ended' if self._ended else ''}>"
 
+    def refuse_fork(self) -> None:
+        """Raises ForkError in a child of the process that the stream was made in."""
+        self._ownership.refuse_fork()
+
     def _name(self) -> str:
         return f"KafkaStream of {', '.join(self.topics)}"
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a KafkaStream cannot be pickled; make a ConsumerConnector where it is used")
 
     def __iter__(self) -> Iterator[Message]:
         return chain.from_iterable(self.chunks())
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
-        """Lists of up to *max_records* messages: as many as are there, waiting for the first one.
-
-        After *timeout* seconds without a message the list is empty; without a *timeout* it is as in a ``for``
-        loop, which may raise ConsumerTimeout. A whole list is in hand until the next one is asked for, which
-        any thread may do that has this iterator to itself.
-        """
+        """See KafkaStream.batches."""
         most = arguments.whole(max_records, "max_records", low=1)
         patience = None if timeout is None else arguments.seconds(timeout, "timeout")
         step = partial(self._batch, most, patience)
@@ -136,19 +116,7 @@ class KafkaStream:
     def arrow_batches(
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
     ) -> "Loop[RecordBatch]":
-        """``pyarrow.RecordBatch`` after ``pyarrow.RecordBatch``, each of up to *max_records* records of one
-        partition: as many as are there, waiting for the first one.
-
-        Columns: key, value, topic, partition, offset, timestamp (microseconds, UTC), timestampType, and
-        headers, a list of key and value, if asked for. Bytes are copied once, and no object is made per
-        record.
-
-        After *timeout* seconds without a record the batch has none; without a *timeout* it is as in a ``for``
-        loop, which may raise ConsumerTimeout. A whole batch is in hand until the next one is asked for.
-
-        Raises ImportError where pyarrow is not installed, and ConfigurationError where keys or values have
-        decoders, which these batches do not pass through.
-        """
+        """See KafkaStream.arrow_batches."""
         from pyklient.consumer.arrow import Assembly
 
         most = arguments.whole(max_records, "max_records", low=1)
@@ -162,14 +130,6 @@ class KafkaStream:
         form = ColumnDecoding(most, self._decoding.check_crcs)
         step = partial(self._record_batch, form, most, wait, assembly)
         return Loop(self._ownership, step, moves=True, take_back=self._take_back)
-
-    def commit_offsets(self) -> None:
-        """Commit what this stream has handed out, the message in hand included.
-
-        Raises CommitError naming the partitions that are not ours any more, after committing the rest.
-        """
-        self._ownership.refuse_fork()
-        self._control.commit(self)
 
     def chunks(self) -> Loop[Chunk]:
         """What iteration hands out from, decoded chunk by decoded chunk."""
@@ -217,7 +177,7 @@ class KafkaStream:
             if item is None:
                 return None
             if isinstance(item, Failure):
-                self._control.restart(item.claim, item.position)
+                self._restart(item.claim, item.position)
                 self.drop(item.claim)
                 raise item.error
             try:
@@ -325,7 +285,7 @@ class KafkaStream:
         """*piece* cannot be decoded from where it stands: make sure that a new ``iter()`` can go on."""
         if isinstance(error, CorruptRecordError | UnsupportedCodecError | MessageTooLargeError):
             self._source = None
-            self._control.restart(piece.claim, piece.start)
+            self._restart(piece.claim, piece.start)
             return type(error)(f"{piece.claim.partition} at offset {piece.start}: {error}")
         piece.start = self._decoding.next_offset(piece) + 1
         return error
@@ -365,7 +325,7 @@ class KafkaStream:
                     self._unfinished.add(claim.partition)
                 if self._source is not None and self._source.claim is claim:
                     self._chunk = self._source = None
-                self._control.restart(claim, offset)
+                self._restart(claim, offset)
 
     # What follows is for the connector and the threads behind it.
 

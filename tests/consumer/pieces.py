@@ -8,7 +8,7 @@ import pytest
 from pyklient.consumer.claim import Claim, Piece
 from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.group import Assignment
-from pyklient.consumer.stream import KafkaStream, StreamControl
+from pyklient.consumer.stream import StreamCore
 from pyklient.errors import ConsumerTimeout
 from pyklient.model import TopicPartition
 from pyklient.protocol.records import AbortedTransactions, NewRecord, encode_batch
@@ -56,11 +56,11 @@ class Bench:
 
     def __init__(self, *, timeout: float | None = 0.2, **decoding: Any) -> None:
         self.restarted: list[tuple[TopicPartition, int | None]] = []
-        self.stream = KafkaStream(
+        self.stream = StreamCore(
             ["t"],
             Decoding(**decoding),
             timeout,
-            StreamControl(self._restart, lambda _stream: None),
+            self._restart,
         )
         self.reads_again = False
         """Whether what is restarted is queued again, from all that has been."""

@@ -1,9 +1,11 @@
 """The end of a connector: loops, commits and threads, whoever closes it."""
 
+import gc
 import subprocess
 import sys
 import threading
 import time
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -135,3 +137,39 @@ print(next(iter(connector.stream({topic!r}))).value)
     assert "ResourceWarning" in done.stderr
     assert time.monotonic() - began < 10
     assert feed.committed(group, topic) == [0], "the message was in hand"
+
+
+@pytest.mark.parametrize("grouped", [True, False])
+def test_a_connector_that_nobody_holds_closes_with_a_warning(feed: Feed, grouped: bool) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name() if grouped else None
+    before = set(threading.enumerate())
+
+    def look() -> bool:
+        return any(message.value == b"b" for message in connect(feed, group).stream(topic))
+
+    with pytest.warns(ResourceWarning, match="ConsumerConnector of group .* was never closed"):
+        assert look()
+    _until(lambda: not set(threading.enumerate()) - before)
+    if group is not None:
+        assert feed.committed(group, topic) == [1], "the last message was in hand"
+        with connect(feed, group) as next_one:
+            assert next(iter(next_one.stream(topic))).value == b"b"
+
+
+@pytest.mark.parametrize("held", ["stream", "loop", "batches", "connector"])
+def test_a_connector_stays_open_for_whatever_the_user_holds_of_it(feed: Feed, held: str) -> None:
+    topic = feed.topic(1, "a", "b")
+    connector = connect(feed, feed.name())
+    cores, stream = connector._streams, connector.stream(topic)
+    uses: dict[str, Any] = {"stream": stream, "loop": iter(stream), "batches": stream.batches(1)}
+    user: list[Any] = [{"connector": connector, **uses}[held]]
+    del connector, stream, uses
+    gc.collect()
+    if held != "connector":
+        assert len(list(islice(user[0], 2))) == 2
+    if held == "stream":
+        user[0].commit_offsets()
+    assert "ended" not in repr(cores)
+    with pytest.warns(ResourceWarning, match="was never closed"):
+        user.clear()
+    _until(lambda: not [each for each in threading.enumerate() if each.name.startswith("pyklient-finder")])

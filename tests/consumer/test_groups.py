@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.connector import ConsumerConnector
-from pyklient.consumer.stream import KafkaStream
+from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.errors import BrokerError, ClosedError, CommitError, KafkaTimeoutError
 from pyklient.model import TopicPartition
 from tests.consumer.feed import Feed, wait_for

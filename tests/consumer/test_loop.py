@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.connector import ConsumerConnector
-from pyklient.consumer.stream import KafkaStream
+from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.errors import KafkaError, StreamInUseError
 from tests.consumer.feed import Feed
 from tests.consumer.pieces import Bench, batch, values

@@ -7,6 +7,7 @@ from itertools import islice
 import pytest
 
 from pyklient.consumer.claim import Failure
+from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.errors import ConsumerTimeout, CorruptRecordError, KafkaError, OffsetOutOfRangeError
 from pyklient.model import TopicPartition
 from pyklient.serialization import decode_json
@@ -393,4 +394,4 @@ def test_a_piece_read_to_its_end_stays_read_when_its_bytes_are_moved_meanwhile()
 
 def test_a_stream_cannot_be_pickled_and_says_what_to_do() -> None:
     with pytest.raises(TypeError, match="make a ConsumerConnector where it is used"):
-        pickle.dumps(Bench().stream)
+        pickle.dumps(KafkaStream(Bench().stream, lambda _core: None))

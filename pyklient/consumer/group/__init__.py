@@ -5,7 +5,7 @@ what it is given and lets go of it when told.
 """
 
 import threading
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from typing import Protocol
 
@@ -119,6 +119,10 @@ class Membership(Protocol):
         self, assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> "Future[dict[TopicPartition, int]] | None":
         """The same without waiting; None when it cannot be sent right now."""
+
+    def abandon(self, then: Callable[[], None]) -> bool:
+        """Leave, as nobody holds the connector any more, and call *then* last, on this thread. Takes no lock
+        and waits for nothing. → False where the thread has ended and may not call it."""
 
     def leave(self, timeout: float) -> None:
         """Release everything and end. Returns within about *timeout* seconds."""

@@ -70,6 +70,8 @@ class KafkaMembership:
         self._taken: Future[None] = Future()
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._closing = False
+        self._over = False
+        self._then: Callable[[], None] | None = None
         self._stalled = False
         self._lost = False
         self._cause = "the member is new"
@@ -151,6 +153,13 @@ class KafkaMembership:
                 with suppress(KafkaError):
                     self._client.connection(node_id, Purpose.GROUP, _TICK).close()
 
+    def abandon(self, then: Callable[[], None]) -> bool:
+        """See Membership.abandon."""
+        self._then = then
+        self._closing = True
+        self._bell.put(None)
+        return not self._over
+
     def _run(self) -> None:
         steps = {
             State.OUTSIDE: self._stay_outside,
@@ -176,6 +185,9 @@ class KafkaMembership:
             self._taken.set_exception(
                 ClosedError("this ConsumerConnector was closed before it had joined its group")
             )
+        self._over = True
+        if self._then is not None:
+            self._then()
 
     def _stay_outside(self) -> None:
         if self._closing:

@@ -33,6 +33,7 @@ class Standalone:
         self._assignment: Assignment | None = None
         self._known: set[TopicPartition] = set()
         self._closing = threading.Event()
+        self._then: Callable[[], None] | None = None
         self.thread = threading.Thread(target=self._run, name="pyklient-topics", daemon=True)
 
     @property
@@ -74,8 +75,17 @@ class Standalone:
             self.thread.join(timeout)
         self._owner.release(lost=False)
 
+    def abandon(self, then: Callable[[], None]) -> bool:
+        """See Membership.abandon. Noticed at the next look: to set an Event takes a lock."""
+        self._then = then
+        return self.thread.is_alive()
+
     def _run(self) -> None:
         while not self._closing.wait(_TICK):
+            if self._then is not None:
+                self._owner.release(lost=False)
+                self._then()
+                return
             grown = sorted(self._partitions(self._client.metadata) - self._known)
             if grown:
                 log.info("reading new partitions: %s", ", ".join(map(str, grown)))

@@ -1,0 +1,89 @@
+"""KafkaStream: the part of a stream that is the user's.
+
+Threads know the StreamCore behind it and never this, nor the connector. So both go when the user holds
+neither them nor a loop any more, which is how a connector that nobody closed can be told from one in use.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import TYPE_CHECKING, NoReturn, TypeVar
+
+from pyklient.consumer.loop import Loop
+from pyklient.consumer.stream import StreamCore
+from pyklient.protocol.records.kernel import Message
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+__all__ = ["KafkaStream"]
+
+_T = TypeVar("_T")
+
+
+class KafkaStream:
+    """An endless iterable of Messages from some partitions of some topics. Made by a ConsumerConnector.
+
+    ``for``, :meth:`batches` and :meth:`arrow_batches` share one cursor, and a new ``iter()`` goes on where
+    the last one stopped. Iteration ends when the connector is closed, and raises
+
+    - StreamInUseError while a loop of another thread is under way: a stream belongs to one at a time;
+    - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
+    - CorruptRecordError where record bytes are damaged; a new ``iter()`` fetches them again;
+    - what a decoder raises, with topic, partition and offset in a note; a new ``iter()`` goes on behind it;
+    - OffsetOutOfRangeError where there is no position to read from and ``auto_offset_reset`` is ``none``;
+    - the error that ended the connector's membership of its group.
+    """
+
+    def __init__(self, core: StreamCore, commit: Callable[[StreamCore], None]) -> None:
+        self.topics = core.topics
+        self._core = core
+        self._commit = commit  # the connector's own, which keeps that open as long as this is there
+
+    def __repr__(self) -> str:
+        return repr(self._core)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a KafkaStream cannot be pickled; make a ConsumerConnector where it is used")
+
+    def __iter__(self) -> Iterator[Message]:
+        chunks = self._kept_by(self._core.chunks())
+        return chain.from_iterable(chunks)
+
+    def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
+        """Lists of up to *max_records* messages: as many as are there, waiting for the first one.
+
+        After *timeout* seconds without a message the list is empty; without a *timeout* it is as in a ``for``
+        loop, which may raise ConsumerTimeout. A whole list is in hand until the next one is asked for, which
+        any thread may do that has this iterator to itself.
+        """
+        return self._kept_by(self._core.batches(max_records, timeout))
+
+    def arrow_batches(
+        self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
+    ) -> "Loop[RecordBatch]":
+        """``pyarrow.RecordBatch`` after ``pyarrow.RecordBatch``, each of up to *max_records* records of one
+        partition: as many as are there, waiting for the first one.
+
+        Columns: key, value, topic, partition, offset, timestamp (microseconds, UTC), timestampType, and
+        headers, a list of key and value, if asked for. Bytes are copied once, and no object is made per
+        record.
+
+        After *timeout* seconds without a record the batch has none; without a *timeout* it is as in a ``for``
+        loop, which may raise ConsumerTimeout. A whole batch is in hand until the next one is asked for.
+
+        Raises ImportError where pyarrow is not installed, and ConfigurationError where keys or values have
+        decoders, which these batches do not pass through.
+        """
+        return self._kept_by(self._core.arrow_batches(max_records, timeout, headers))
+
+    def commit_offsets(self) -> None:
+        """Commit what this stream has handed out, the message in hand included.
+
+        Raises CommitError naming the partitions that are not ours any more, after committing the rest.
+        """
+        self._core.refuse_fork()
+        self._commit(self._core)
+
+    def _kept_by(self, loop: Loop[_T]) -> Loop[_T]:
+        loop.keeps = self
+        return loop
