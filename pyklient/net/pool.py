@@ -195,7 +195,8 @@ class Pool:
         if wait > left - min(self._setup_timeout, left * _FAIR_SHARE):
             error = self.last_failure(endpoint.node_id)
             if error is not None:
-                raise BrokerConnectionError(f"{error} (tried again in {wait:.2g} s)") from error
+                kind = type(error) if isinstance(error, BrokerConnectionError) else BrokerConnectionError
+                raise kind(f"{error} (tried again in {wait:.2g} s)") from error
         self.pause(wait)
 
     def _failed(self, endpoint: Endpoint, error: KafkaError) -> None:
