@@ -13,7 +13,8 @@ def main() -> int:
         if error.name is None or error.name.partition(".")[0] not in ("click", "rich"):
             raise
         print(
-            f"pyklient: the command line needs {error.name}, of the extra 'cli': pip install 'pyklient[cli]'",
+            f"pyklient: the command line needs {error.name}, which is not installed; "
+            "install the extra `cli`: pip install '.[cli]' in the clone",
             file=sys.stderr,
         )
         return 2

@@ -7,6 +7,7 @@ Python's; True and False are no numbers.
 
 import math
 import operator
+import re
 import reprlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -29,6 +30,7 @@ __all__ = [
     "several",
     "settings",
     "text",
+    "topic_name",
     "whole",
 ]
 
@@ -36,6 +38,8 @@ INT16_MAX: Final = 2**15 - 1
 INT32_MAX: Final = 2**31 - 1
 INT64_MAX: Final = 2**63 - 1
 _PARTITION: Final = "TopicPartition('clicks', 0)"
+_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
+_LONGEST_TOPIC: Final = 249
 
 
 def text(value: Any, name: str) -> str:
@@ -60,6 +64,24 @@ def names(values: Any, name: str) -> tuple[str, ...]:
     if not all(found):
         raise ConfigurationError(f"{name}={values!r}: a name is empty")
     return found
+
+
+def topic_name(value: str) -> str:
+    """*value*, if Kafka allows a topic to have that name; a ConfigurationError says why it does not."""
+    if not value:
+        raise ConfigurationError("the name is empty")
+    if len(value) > _LONGEST_TOPIC:
+        raise ConfigurationError(
+            f"no topic is called {reprlib.repr(value)}: that has {len(value):,} characters, and "
+            f"{_LONGEST_TOPIC} are the most"
+        )
+    if not _TOPIC.fullmatch(value):
+        raise ConfigurationError(
+            f"no topic is called {value!a}: names are of a-z, A-Z, 0-9, '.', '_' and '-'"
+        )
+    if value in (".", ".."):
+        raise ConfigurationError(f"no topic is called {value!a}: dots alone are no name")
+    return value
 
 
 def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:

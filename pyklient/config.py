@@ -173,6 +173,7 @@ class ClientConfig:
             values[name] = _checked(known[name], value)
         config = cls(**values)
         config.validate()
+        _refuse_idle_sasl(config.security_protocol, values)
         return config
 
     @property
@@ -380,6 +381,18 @@ class ConsumerConfig(ClientConfig):
             raise ConfigurationError("group_id is empty; name the group")
 
 
+def _refuse_idle_sasl(security_protocol: str, given: Mapping[str, Any]) -> None:
+    # By what was given: the default of sasl_mechanism is no None.
+    if security_protocol.startswith("SASL"):
+        return
+    for name in ("sasl_username", "sasl_password", "sasl_mechanism"):
+        if given.get(name) is not None:
+            raise ConfigurationError(
+                f"{name} is set, but security_protocol={security_protocol} does not use SASL; "
+                "choose SASL_PLAINTEXT or SASL_SSL"
+            )
+
+
 def _unknown(cls: type[ClientConfig], name: str, known: Mapping[str, Any]) -> str:
     beginning = f"unknown option {name!r} of {cls.client}"
     if not isinstance(name, str):
@@ -393,7 +406,13 @@ def _unknown(cls: type[ClientConfig], name: str, known: Mapping[str, Any]) -> st
         if plain in {item.name for item in fields(other)}:
             return f"{beginning}; it is one of {other.client}"
     near = difflib.get_close_matches(plain, known, n=1)
-    return f"{beginning}; did you mean {near[0]!r}?" if near else beginning
+    if near:
+        return f"{beginning}; did you mean {near[0]!r}?"
+    for other in (ProducerConfig, ConsumerConfig):
+        near = difflib.get_close_matches(plain, [item.name for item in fields(other)], n=1)
+        if near:
+            return f"{beginning}; did you mean {near[0]!r} of {other.client}?"
+    return beginning
 
 
 def _checked(item: "dataclasses.Field[Any]", value: Any) -> Any:

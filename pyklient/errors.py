@@ -48,7 +48,7 @@ class KafkaError(Exception):
 
 
 class ConfigurationError(KafkaError, ValueError):
-    """An option is unknown, out of range, or contradicts another."""
+    """An option is unknown, out of range, or contradicts another; or an argument is out of range."""
 
 
 class ProtocolError(KafkaError):
@@ -102,7 +102,8 @@ class ForkError(KafkaError):
 class DeliveryError(KafkaError):
     """Records were not delivered, and no callback, ``result`` or ``exception`` had seen it.
 
-    ``count`` says how many, ``errors`` maps each topic concerned to the first error there.
+    ``count`` says how many, ``errors`` maps each topic concerned to the first error there. The first of
+    these is the ``__cause__``.
     """
 
     def __init__(self, message: str, count: int = 0, errors: dict[str, KafkaError] | None = None) -> None:

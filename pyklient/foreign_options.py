@@ -47,6 +47,7 @@ _NONE_HERE: Final = {
     "queue": "memory is bounded in bytes, by buffer_memory of Producer, prefetch_max_bytes of the consumers",
     "queue_buffering_max_messages": "memory is bounded in bytes: buffer_memory",
     "queued_min_messages": "memory is bounded in bytes: prefetch_max_bytes",
+    "sasl_jaas_config": "its user and password are the options sasl_username and sasl_password",
     "topic": "send(), stream() and read() take it",
     "topics": "stream(), create_message_streams() and read() take them",
     "transactional_id": "transactions are not supported yet",

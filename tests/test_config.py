@@ -107,6 +107,24 @@ def test_an_unknown_option_says_whose_it_is_not_and_what_to_do(
         config.from_options({name: "x"})
 
 
+@pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])
+@pytest.mark.parametrize(
+    "given", [{"sasl_username": "app"}, {"sasl_password": "hunter2"}, {"sasl_mechanism": "PLAIN"}], ids=str
+)
+def test_sasl_without_a_protocol_that_has_it_is_a_contradiction(protocol: str, given: dict[str, str]) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        ClientConfig.from_options({"security_protocol": protocol, **given})
+    [name] = given
+    assert str(caught.value) == (
+        f"{name} is set, but security_protocol={protocol} does not use SASL; "
+        "choose SASL_PLAINTEXT or SASL_SSL"
+    )
+
+
+def test_sasl_options_that_are_none_are_not_set() -> None:
+    ClientConfig.from_options({"sasl_username": None, "sasl_password": None})
+
+
 @pytest.mark.parametrize(
     ("options", "cause"),
     [

@@ -1,15 +1,14 @@
 """What several commands take on their command lines, checked before anything is done."""
 
 import os
-import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
 import click
 
-__all__ = ["checked", "separator", "text", "topic_name"]
+from pyklient import arguments
 
-_TOPIC: Final = re.compile(r"[a-zA-Z0-9._-]+")
+__all__ = ["checked", "separator", "text", "topic_name"]
 
 
 def checked(check: Callable[[Any], object]) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -39,12 +38,8 @@ def text(given: str) -> str:
 
 
 def topic_name(given: str) -> str:
-    """*given*, if a topic can have that name. How long it may be is the broker's to say."""
-    if not given:
-        raise ValueError("the name is empty")
-    if given in (".", "..") or not _TOPIC.fullmatch(given):
-        raise ValueError(f"no topic is called {given!a}: names are of a-z, A-Z, 0-9, '.', '_' and '-'")
-    return given
+    """*given*, if a topic can have that name. Raises ConfigurationError, a ValueError."""
+    return arguments.topic_name(given)
 
 
 def separator(given: str) -> bytes:

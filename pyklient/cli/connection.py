@@ -17,7 +17,7 @@ import click
 from pyklient.cli.arguments import checked, text
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 
-__all__ = ["Settings", "connection_options"]
+__all__ = ["Settings", "connection_options", "connection_options_or"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -71,13 +71,10 @@ class Settings:
         known = {item.name: item for item in fields(config)}
         others = {item.name for each in _EVERY_CONFIG for item in fields(each)}
         texts: dict[str, str] = {}
-        for item in known.values():
-            secret = os.environ.get(f"PYKLIENT_{item.name.upper()}") if item.metadata["secret"] else None
-            if secret is not None:
-                texts[item.name] = secret
         for given in (self.from_file, self.from_line):
             texts |= {name: text for name, text in given.items() if name in known or name not in others}
         texts["bootstrap_servers"] = self.servers
+        texts = _secrets(known.values(), texts.get("security_protocol", "")) | texts
         typed = {name: _typed(known[name], text) if name in known else text for name, text in texts.items()}
         return {name: value for name, value in _FASTER.items() if name in known} | typed | own
 
@@ -92,13 +89,23 @@ class Settings:
 
 def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
     """Add the shared options to a command, which receives them as ``settings``."""
+    return connection_options_or(f"{_SERVERS_VARIABLE}; else localhost:9092")(command)
 
+
+def connection_options_or(
+    otherwise: str,
+) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
+    """``connection_options`` whose help says what the cluster is *otherwise*, if no option names one."""
+    return functools.partial(_with_connection, otherwise)
+
+
+def _with_connection(otherwise: str, command: Callable[..., _Result]) -> Callable[..., _Result]:
     @click.option(
         "-b",
         "--bootstrap-servers",
         metavar="HOST:PORT,…",
         callback=checked(text),
-        help=f"Some brokers of the cluster.  [{_SERVERS_VARIABLE}; else localhost:9092]",
+        help=f"Some brokers of the cluster.  [{otherwise}]",
     )
     @click.option(
         "--config",
@@ -135,6 +142,19 @@ def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result
             raise
 
     return with_settings
+
+
+def _secrets(known: Iterable["Field[Any]"], security_protocol: str) -> dict[str, str]:
+    """The passwords in the environment. That of SASL is there for whatever uses it: what does not, passes
+    it over."""
+    found = {
+        item.name: os.environ.get(f"PYKLIENT_{item.name.upper()}")
+        for item in known
+        if item.metadata["secret"]
+    }
+    if not security_protocol.startswith("SASL"):
+        found.pop("sasl_password", None)
+    return {name: secret for name, secret in found.items() if secret is not None}
 
 
 def _first(named: Mapping[str, str | None]) -> str | None:

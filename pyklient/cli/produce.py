@@ -53,7 +53,7 @@ Examples:
     metavar="NAME=VALUE",
     multiple=True,
     callback=checked(header_of),
-    help="On every message; repeatable.",
+    help="On every message; repeatable. NAME= is an empty value; a null one needs --json.",
 )
 @click.option("-p", "--partition", type=click.IntRange(0), help="Send there, whatever the key.")
 @click.option("-z", "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]))

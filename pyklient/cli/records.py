@@ -73,20 +73,23 @@ def from_json_line(line: bytes) -> NewRecord:
     )
 
 
-def header_of(given: str) -> tuple[str, bytes | None]:
-    """A header given as ``name=value``, or ``name`` alone for a null value; its bytes are the line's.
+def header_of(given: str) -> tuple[str, bytes]:
+    """A header given as ``name=value``; its bytes are the line's.
 
-    Raises ValueError for a name that is not UTF-8.
+    Raises ValueError for one without ``=``, or a name that is not UTF-8.
     """
     name, equals, value = given.partition("=")
-    return text(name), os.fsencode(value) if equals else None
+    if not equals:
+        raise ValueError(f"{given!a} is not NAME=VALUE; a header without a value is for --json lines")
+    return text(name), os.fsencode(value)
 
 
 def _loaded(line: bytes) -> Any:
     try:
         return json.loads(line, parse_constant=_refuse, parse_float=_finite)
     except json.JSONDecodeError as error:
-        raise NotJSONError(f"{error.msg} at character {error.pos + 1}") from None
+        # Some of Python's sentences end with "at" already.
+        raise NotJSONError(f"{error.msg.removesuffix(' at')} at character {error.pos + 1}") from None
     except UnicodeDecodeError as error:
         raise NotJSONError(f"byte {error.start + 1} is not UTF-8") from None
     except RecursionError:

@@ -7,14 +7,13 @@ UTC) and timestampType; headers on request.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from pyklient.extras import without_pyarrow
 from pyklient.protocol.records.columns import ByteColumn, ColumnChunk, HeaderColumn
 
 try:
     import pyarrow
 except ImportError as error:
-    raise ImportError(
-        "Arrow batches need pyarrow, which is not installed: pip install 'pyklient[arrow]'", name="pyarrow"
-    ) from error
+    raise without_pyarrow() from error
 
 __all__ = ["Assembly", "schema", "table"]
 

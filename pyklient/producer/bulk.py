@@ -6,7 +6,7 @@ from itertools import islice, repeat
 from typing import Any, Final
 
 from pyklient import arguments
-from pyklient.errors import DeliveryError, KafkaError, KafkaTimeoutError
+from pyklient.errors import ConfigurationError, DeliveryError, KafkaError, KafkaTimeoutError
 from pyklient.model import TopicPartition
 from pyklient.protocol.records.kernel import Appender, Batch, Delivery
 
@@ -90,6 +90,11 @@ class BulkDelivery:
         error.__cause__ = failed
         return error
 
+    def note_on(self, error: BaseException, call: str) -> None:
+        """Note on *error*, which ends *call* early, how many records went before."""
+        sent = f"{self.count:,} record{' was' if self.count == 1 else 's were'}"
+        error.add_note(f"{sent} sent by this {call} before the error")
+
     def add(self, batch: Batch, first: int, stop: int) -> None:
         """More records, in the order in which they were sent."""
         self.count += stop - first
@@ -124,7 +129,7 @@ def send_many(
                 batch, index = send(topic, value, key, partition, timestamp_ms, pairs).place
                 bulk.add(batch, index, index + 1)
     except BaseException as error:
-        error.add_note(f"{bulk.count:,} records of this send_many were sent before")
+        bulk.note_on(error, "send_many")
         raise
     return bulk
 
@@ -163,7 +168,8 @@ def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _rows(values: Iterable[Any], *others: Iterable[Any] | None) -> Iterator[tuple[Any, ...]]:
-    """*values* side by side with the others, None where there are none; ValueError for unequal lengths."""
+    """*values* side by side with the others, None where there are none; a ConfigurationError where they
+    are not as many."""
     iterators = [repeat(None) if other is None else iter(other) for other in others]
     given = [iterator for iterator, other in zip(iterators, others, strict=True) if other is not None]
     for value in values:
@@ -174,4 +180,4 @@ def _rows(values: Iterable[Any], *others: Iterable[Any] | None) -> Iterator[tupl
     else:
         if all(next(iterator, _END) is _END for iterator in given):
             return
-    raise ValueError("keys, headers and timestamps_ms must each have as many items as values")
+    raise ConfigurationError("keys, headers and timestamps_ms must each have as many items as values")

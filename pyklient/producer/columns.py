@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
+from pyklient.extras import without_pyarrow
 from pyklient.producer.bulk import BulkDelivery
 from pyklient.protocol.records.column_layout import Cells, HeaderLists, Numbers
 from pyklient.protocol.records.kernel import Appender, ArrowRows, Delivery, append_rows
@@ -38,7 +39,7 @@ def send_arrow(
             for begin in range(0, batch.num_rows, _AT_ONCE):
                 _send_rows(bulk, appender, send, topic, reader.rows(batch.slice(begin, _AT_ONCE)))
     except BaseException as error:
-        error.add_note(f"{bulk.count:,} records of this send_arrow were sent before")
+        bulk.note_on(error, "send_arrow")
         raise
     return bulk
 
@@ -61,10 +62,8 @@ def _send_rows(
 def _pyarrow() -> Any:
     try:
         return importlib.import_module("pyarrow")
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "send_arrow needs pyarrow: pip install 'pyklient[arrow]'", name="pyarrow"
-        ) from error
+    except ImportError as error:
+        raise without_pyarrow() from error
 
 
 def _opened(pyarrow: Any, data: Any) -> tuple[Any, Iterable[Any]]:
@@ -118,7 +117,7 @@ class _Reader:
                 raise TypeError(f"partition must be a whole number, not {partition!r}") from None
 
     def rows(self, batch: Any) -> ArrowRows:
-        """The rows of a record batch that has some. Raises ValueError for what does not fit a record."""
+        """The rows of a record batch that has some. Raises ConfigurationError for a number out of range."""
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         key, numbers, times = columns.get("key"), columns.get("partition"), columns.get("timestamp")
         lists = columns.get("headers")
@@ -193,7 +192,7 @@ class _Reader:
             else:
                 array = array.cast(pyarrow.int64())
         except pyarrow.ArrowInvalid as error:
-            raise ValueError(f"column {name!r}: {error}") from error
+            raise ConfigurationError(f"column {name!r}: {error}") from error
         return Numbers(len(array), array.offset, _validity(array), array.buffers()[1] or b"")
 
     def _lists(self, array: Any) -> HeaderLists:

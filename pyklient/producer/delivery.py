@@ -91,6 +91,8 @@ class DeliveryTracker:
         reasons = "; ".join(
             f"{topic}: {failed[topic]:,}, the first because {error}" for topic, error in first.items()
         )
-        return DeliveryError(
+        error = DeliveryError(
             f"{total:,} record{'s were' if total != 1 else ' was'} not delivered ({reasons})", total, first
         )
+        error.__cause__ = next(iter(first.values()))
+        return error

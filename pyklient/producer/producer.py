@@ -103,8 +103,9 @@ class Producer:
         Waits up to ``max_block_ms`` where ``buffer_memory`` is full, then raises BufferFullError, and for
         the first record of a topic until its leader is found, then raises what is missing: BrokerError (no
         such topic, no leader, not allowed), BrokerConnectionError or KafkaTimeoutError (nobody can be
-        reached). Raises TypeError and ValueError for what no record can be made of, MessageTooLargeError
-        above ``max_request_size``, ClosedError after ``close``, ForkError in the child of a fork.
+        reached). Raises TypeError and ConfigurationError for what no record can be made of,
+        MessageTooLargeError above ``max_request_size``, ClosedError after ``close``, ForkError in the child
+        of a fork.
         """
         return self._accumulator.appender.send(
             topic, value, key, partition, timestamp_ms, headers, on_delivery
@@ -132,7 +133,7 @@ class Producer:
 
     def send_arrow(self, topic: str, data: Any, *, partition: int | None = None) -> BulkDelivery:
         """Send a record for each row of Arrow *data*, as ``send_many`` would, at a fraction of its price: no
-        Python object is made of a row. Needs pyarrow (``pip install 'pyklient[arrow]'``).
+        Python object is made of a row. Needs pyarrow (the extra ``arrow``; ModuleNotFoundError without it).
 
         *data* is a pyarrow Table, RecordBatch or RecordBatchReader, or anything with ``__arrow_c_stream__``
         or ``__arrow_c_array__``, such as a data frame. Its columns go by name: ``value`` (binary or string),

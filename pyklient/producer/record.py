@@ -2,15 +2,14 @@
 
 import operator
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
+from pyklient import arguments
 from pyklient.errors import ConfigurationError
 from pyklient.protocol.records.kernel import encode_record
 from pyklient.protocol.records.layout import BATCH_SIZE, INT64_MAX, Headers, HeaderTuple
 
 __all__ = ["RecordEncoder", "ProducerRecord"]
-
-_LONGEST_TOPIC: Final = 249
 
 
 class ProducerRecord(NamedTuple):
@@ -35,6 +34,7 @@ class RecordEncoder:
         self._key_encoder = key_encoder
         self._value_encoder = value_encoder
         self._clock_ms = clock_ms
+        self._sound_topic = ""
 
     @property
     def plain(self) -> bool:
@@ -42,12 +42,12 @@ class RecordEncoder:
         return self._key_encoder is None and self._value_encoder is None
 
     def encode(self, topic: str, value: Any, key: Any, timestamp_ms: Any, headers: Any) -> ProducerRecord:
-        """The record. Raises TypeError and ValueError that name the argument, ConfigurationError for an
-        encoder that returns no bytes, and what an encoder raises."""
+        """The record. Raises TypeError and ConfigurationError that name the argument, ConfigurationError for
+        an encoder that returns no bytes, and what an encoder raises."""
         if not isinstance(topic, str) or not topic:
             raise TypeError(f"topic must be a string that is not empty, not {topic!r}")
-        if len(topic) > _LONGEST_TOPIC or not topic.isprintable():
-            raise ValueError(f"topic {topic[:_LONGEST_TOPIC]!r} is no name that a topic can have")
+        if topic != self._sound_topic:
+            self._sound_topic = arguments.topic_name(topic)
         key_bytes = _encoded("key", key, self._key_encoder)
         value_bytes = _encoded("value", value, self._value_encoder)
         pairs = _checked_headers(headers) if headers else ()
@@ -87,7 +87,7 @@ def _checked_timestamp(timestamp_ms: Any) -> int:
             f"timestamp_ms must be a whole number of milliseconds since 1970, not {timestamp_ms!r}"
         ) from None
     if not 0 <= number <= INT64_MAX:
-        raise ValueError(f"timestamp_ms={number} is out of range; it counts milliseconds since 1970")
+        raise ConfigurationError(f"timestamp_ms={number} is out of range; it counts milliseconds since 1970")
     return number
 
 

@@ -216,10 +216,13 @@ class ProduceResponses:
             return
         error: KafkaError = broker_error(code, _context(queue, one))
         if action is Action.TOO_LARGE and batch.count == 1:
+            refusal = error
             error = MessageTooLargeError(
                 f"{queue.at}: the broker refused a record of {batch.size:,} bytes; raise "
-                f"max.message.bytes of the topic, or message.max.bytes of the broker ({error})"
+                "max.message.bytes of the topic, or message.max.bytes of the broker "
+                f"({error_facts(code).name}, {code})"
             )
+            error.__cause__ = refusal
         if error_facts(code).refresh_metadata:
             self._want_metadata()
         in_doubt = not is_certainly_not_stored(code)

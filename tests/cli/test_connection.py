@@ -162,7 +162,24 @@ def test_a_password_comes_from_the_environment_or_the_file(
         == "a=b"
     )
     monkeypatch.setenv("PYKLIENT_SASL_PASSWORD", "hunter2")
-    assert _settings().options(AdminConfig)["sasl_password"] == "hunter2"
+    sasl = _settings("-X", "security.protocol=SASL_SSL")
+    assert sasl.options(AdminConfig)["sasl_password"] == "hunter2"
+
+
+def test_a_password_in_the_environment_is_for_the_clusters_that_ask_for_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYKLIENT_SASL_PASSWORD", "hunter2")
+    options = _settings().options(AdminConfig)
+    assert "sasl_password" not in options
+    AdminConfig.from_options(options)
+
+
+def test_the_jaas_line_of_a_java_client_is_answered_with_our_options(tmp_path: Path) -> None:
+    file = _file(tmp_path, "sasl.jaas.config=PlainLoginModule required password=hunter2;")
+    with pytest.raises(ConfigurationError, match="sasl_username and sasl_password") as caught:
+        AdminConfig.from_options(_settings("--config", file).options(AdminConfig))
+    assert "hunter2" not in str(caught.value)
 
 
 def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:

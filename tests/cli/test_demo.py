@@ -147,3 +147,11 @@ def test_the_demo_brings_its_own_broker_and_speaks_json(
     assert len(result["by_reader"]) == 3
     assert all(result["by_reader"]), "the third came in time to read something"
     assert sum(carrier["produced"] for carrier in result["carriers"].values()) == 5000
+
+
+def test_the_demos_help_says_whose_broker_it_takes(pyklient: Pyklient) -> None:
+    text = " ".join(pyklient("demo", "--help").text.split())
+    assert "[a broker of its own]" in text
+    assert "[PYKLIENT_BOOTSTRAP_SERVERS; else localhost:9092]" not in text
+    others = " ".join(pyklient("topics", "list", "--help").text.split())
+    assert "[PYKLIENT_BOOTSTRAP_SERVERS; else localhost:9092]" in others

@@ -136,7 +136,7 @@ def test_without_its_extra_the_command_says_how_to_get_it(tmp_path: Path) -> Non
         check=False,
     )
     assert done.returncode == 2
-    assert "pip install 'pyklient[cli]'" in done.stderr
+    assert "pip install '.[cli]' in the clone" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

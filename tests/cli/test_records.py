@@ -65,6 +65,7 @@ def test_headers_may_be_an_object() -> None:
         (b'{"headers": {"\\ud800": null}}', "alone is half a character"),
         (b'{"value": %s}' % (b"9" * 5_000), "a number has too many digits"),
         (b"[" * 100_000, "nested too deeply"),
+        (b'{"value": "', "Unterminated string starting at character 11"),
         (b"[1]", "a record is an object"),
         (b'{"valeu": 1}', "unknown field 'valeu'"),
         (b'{"partition": "1"}', "partition is a whole number"),
@@ -81,10 +82,11 @@ def test_a_line_that_is_no_record_says_why(line: bytes, complaint: str) -> None:
         from_json_line(line)
 
 
-def test_a_header_on_the_line_is_name_and_value_or_a_name_with_null() -> None:
+def test_a_header_on_the_line_is_name_and_value() -> None:
     assert header_of("trace=1=2") == ("trace", b"1=2")
     assert header_of("trace=") == ("trace", b"")
-    assert header_of("trace") == ("trace", None)
     assert header_of("trace=\udcff") == ("trace", b"\xff")
+    with pytest.raises(ValueError, match="'trace' is not NAME=VALUE"):
+        header_of("trace")
     with pytest.raises(ValueError, match="is not UTF-8"):
         header_of("\udcff=1")

@@ -21,6 +21,8 @@ from tests.cli.conftest import Pyklient
         (["produce", "t", "-X", "nothing"], "-X: every option is name=value"),
         (["produce", "t", "-k", ""], "the separator is empty"),
         (["produce", "t", "-H", "\udcff=1"], "is not UTF-8"),
+        (["produce", "t", "-H", "bad"], "'bad' is not NAME=VALUE"),
+        (["topics", "list", "-X", "linger=3"], "did you mean 'linger_ms' of Producer?"),
         (["produce", "t", "-X", "client.idd=1"], "did you mean 'client_id'"),
         (["topics", "create", "t", "--set", "nothing"], "a setting is name=value"),
         (["topics", "list", "-X", "sasl.password=hunter2"], "does not belong on a command line"),

@@ -1,5 +1,6 @@
 """Batches in the format and the size that the broker takes."""
 
+import re
 from typing import Any
 
 import pytest
@@ -38,8 +39,13 @@ def test_a_single_record_too_large_for_the_broker_fails_alone(broker: ProduceBro
         sent = [producer.send(TOPIC, bytes(2_000) if number == 7 else b"x") for number in range(20)]
         error = sent[7].exception(10)
         assert isinstance(error, MessageTooLargeError)
-        assert "max.message.bytes" in str(error)
-        assert TOPIC in str(error)
+        sentence = (
+            rf"{TOPIC}-0: the broker refused a record of [\d,]+ bytes; raise max.message.bytes of the topic"
+        )
+        assert re.match(sentence, str(error))
+        assert str(error).count("MESSAGE_TOO_LARGE") == 1
+        assert "larger than" not in str(error)
+        assert isinstance(error.__cause__, BrokerError)
         assert all(delivery.exception(10) is None for delivery in sent if delivery is not sent[7])
     assert broker.stored[0] == [b"x"] * 19
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyklient.errors import BrokerError, DeliveryError, KafkaTimeoutError
+from pyklient.errors import BrokerError, ConfigurationError, DeliveryError, KafkaTimeoutError
 from pyklient.model import TopicPartition
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing
@@ -57,11 +57,12 @@ def test_unequal_lengths_are_an_error_that_says_how_far_it_got(
     broker: ProduceBroker, keys: list[bytes]
 ) -> None:
     with producing(broker) as producer:
-        with pytest.raises(ValueError, match="as many items") as caught:
+        with pytest.raises(ConfigurationError, match="as many items") as caught:
             producer.send_many(TOPIC, [b"a", b"b"], keys=keys)
         producer.flush(10)
     sent = min(len(keys), 2)
-    assert caught.value.__notes__ == [f"{sent} records of this send_many were sent before"]
+    records = {1: "1 record was", 2: "2 records were"}[sent]
+    assert caught.value.__notes__ == [f"{records} sent by this send_many before the error"]
     assert len(broker.stored[0]) == sent
 
 
@@ -81,7 +82,7 @@ def test_what_an_iterable_gave_before_it_raised_stands(broker: ProduceBroker) ->
         with pytest.raises(ZeroDivisionError) as caught:
             producer.send_many(TOPIC, values())
         producer.flush(10)
-    assert caught.value.__notes__ == ["2,500 records of this send_many were sent before"]
+    assert caught.value.__notes__ == ["2,500 records were sent by this send_many before the error"]
     assert broker.stored[0] == [b"%d" % number for number in range(2_500)]
 
 
@@ -90,7 +91,7 @@ def test_a_wrong_value_in_the_middle_is_named_and_what_went_before_stands(broker
         with pytest.raises(TypeError, match="value_encoder") as caught:
             producer.send_many(TOPIC, [b"a", b"b", "text", b"c"])
         producer.flush(10)
-    assert caught.value.__notes__ == ["2 records of this send_many were sent before"]
+    assert caught.value.__notes__ == ["2 records were sent by this send_many before the error"]
     assert broker.stored[0] == [b"a", b"b"]
 
 

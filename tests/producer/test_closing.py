@@ -93,6 +93,7 @@ def test_a_failure_that_nobody_saw_is_raised_by_flush_once(broker: ProduceBroker
             producer.flush(10)
         assert caught.value.count == 3
         assert isinstance(caught.value.errors[TOPIC], BrokerError)
+        assert caught.value.__cause__ is caught.value.errors[TOPIC]
         assert "TOPIC_AUTHORIZATION_FAILED" in str(caught.value)
         producer.flush(10)
         producer.close()
