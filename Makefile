@@ -34,8 +34,8 @@ demo: $(VENV)/.demo ## 336,776 flights through producer, broker and a group of t
 	$(BIN)/pyklient demo $(if $(BOOTSTRAP),--bootstrap-servers $(BOOTSTRAP))
 
 lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
-	$(BIN)/ruff format --check pyklient tests examples
-	$(BIN)/ruff check pyklient tests examples
+	$(BIN)/ruff format --check pyklient tests examples pyspark_pyklient.py
+	$(BIN)/ruff check pyklient tests examples pyspark_pyklient.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(MODULES) | xargs wc -l | awk '$$2 != "total" && $$1 > 500 { print $$2 ": " $$1 " lines, 500 at most"; bad = 1 } END { exit bad }'

@@ -6,9 +6,8 @@ environment. Passwords only from the file or the environment: a command line is 
 
 import functools
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, replace
+from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
 
@@ -16,6 +15,7 @@ import click
 
 from pyklient.cli.arguments import checked, text
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.properties import typed
 
 __all__ = ["Settings", "connection_options", "connection_options_or"]
 
@@ -26,7 +26,6 @@ _SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
 _FASTER = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
 """A person waits: less patience than the library has, where nothing else is said."""
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
-_NUMBER = re.compile("-?[0-9]{1,20}")
 _BYTES_STAY = "keys and values are the bytes of the line"
 _OBJECTS = {
     "key_decoder": _BYTES_STAY,
@@ -75,8 +74,8 @@ class Settings:
             texts |= {name: text for name, text in given.items() if name in known or name not in others}
         texts["bootstrap_servers"] = self.servers
         texts = _secrets(known.values(), texts.get("security_protocol", "")) | texts
-        typed = {name: _typed(known[name], text) if name in known else text for name, text in texts.items()}
-        return {name: value for name, value in _FASTER.items() if name in known} | typed | own
+        options = {name: typed(known[name], text) if name in known else text for name, text in texts.items()}
+        return {name: value for name, value in _FASTER.items() if name in known} | options | own
 
     def _named(self) -> dict[str, str | None]:
         name = "bootstrap_servers"
@@ -198,15 +197,3 @@ def _refuse_objects(given: Iterable[str]) -> None:
     for name in given:
         if name in _OBJECTS:
             raise click.UsageError(f"{name} is made in Python and cannot be given as text; {_OBJECTS[name]}")
-
-
-def _typed(item: "Field[Any]", text: str) -> Any:
-    """*text* as the option's type; text that does not fit is left for the config to refuse by name."""
-    lowered = text.lower()
-    if "bool" in str(item.type) and lowered in ("true", "false"):
-        return lowered == "true"
-    if item.metadata["at_least"] is not None and _NUMBER.fullmatch(text):
-        return int(text)
-    if item.default is not MISSING and item.default is None and lowered == "none":
-        return None
-    return text

@@ -22,7 +22,7 @@ from pyklient.options import ReadOptions
 from pyklient.protocol.records.kernel import Message
 from pyklient.serialization import Decoder, as_decoder
 
-__all__ = ["NOT_READ", "BoundedRead", "read"]
+__all__ = ["NOT_READ", "BoundedRead", "read", "topic_partitions"]
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
@@ -238,7 +238,7 @@ def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Conversation[dict[TopicPartition, tuple[int, int]]]:
     """First and last offset (exclusive) of each partition."""
-    partitions = yield from _partitions(topics)
+    partitions = yield from topic_partitions(topics)
     for bound in (start, end):
         bound.refuse_strangers(partitions)
     ends = yield from list_offsets(dict.fromkeys(partitions, _LATEST), isolation_level)
@@ -270,7 +270,8 @@ def _resolve(
     return found
 
 
-def _partitions(topics: Sequence[str]) -> Conversation[list[TopicPartition]]:
+def topic_partitions(topics: Sequence[str]) -> Conversation[list[TopicPartition]]:
+    """All partitions of *topics*. Raises BrokerError for a topic that does not exist."""
     for _ in range(_UNKNOWN_TOPIC_PATIENCE):
         metadata: Metadata = yield Refresh(topics)
         missing = [topic for topic in topics if not metadata.partition_count(topic)]

@@ -1,0 +1,90 @@
+"""Options as text by Kafka's dotted names, as properties files and Spark's ``kafka.`` options have them."""
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields
+from typing import Any, Final
+
+from pyklient.config import ClientConfig
+from pyklient.errors import ConfigurationError
+
+__all__ = ["from_properties", "typed"]
+
+log = logging.getLogger("pyklient")
+
+_NUMBER: Final = re.compile("-?[0-9]{1,20}")
+_JAAS: Final = re.compile(
+    r"""\b(username|password)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)'|([^\s;]+))"""
+)
+_STORE_TYPES: Final = ("ssl.truststore.type", "ssl.keystore.type")
+_IDLE: Final = frozenset(
+    {
+        "auto.include.jmx.reporter",
+        "client.dns.lookup",
+        "enable.metrics.push",
+        "exclude.internal.topics",
+        "max.poll.records",
+        "metadata.recovery.strategy",
+        "metric.reporters",
+        "metrics.num.samples",
+        "metrics.recording.level",
+        "metrics.sample.window.ms",
+    }
+)
+"""Properties of Java's client that change nothing of what is read or written."""
+
+
+def typed(item: "Field[Any]", text: str) -> Any:
+    """*text* as a value of the option *item*; what does not fit is left for the config to refuse by name."""
+    lowered = text.lower()
+    if "bool" in str(item.type) and lowered in ("true", "false"):
+        return lowered == "true"
+    if item.metadata["at_least"] is not None and _NUMBER.fullmatch(text):
+        return int(text)
+    if item.default is not MISSING and item.default is None and lowered == "none":
+        return None
+    return text
+
+
+def from_properties(config: type[ClientConfig], properties: Mapping[str, str]) -> dict[str, Any]:
+    """*properties* of Java's client as the options that ``config.from_options`` takes.
+
+    User and password are taken out of ``sasl.jaas.config``; what only tunes Java's client is passed over with
+    a log message. A property that pyklient does not know stays in, for ``from_options`` to refuse. Raises
+    ConfigurationError for a key store that is no PEM file.
+    """
+    known = {item.name: item for item in fields(config)}
+    options: dict[str, Any] = {}
+    for name, text in properties.items():
+        plain = name.replace(".", "_")
+        if name == "sasl.jaas.config":
+            options |= _from_jaas(text)
+        elif name in _STORE_TYPES:
+            _refuse_java_store(name, text)
+        elif name in _IDLE:
+            log.info("%s is for Java's client and has no effect here", name)
+        else:
+            options[plain] = typed(known[plain], text) if plain in known else text
+    return options
+
+
+def _from_jaas(text: str) -> dict[str, str]:
+    found = {
+        name: re.sub(r"\\(.)", r"\1", double or single or bare)
+        for name, double, single, bare in _JAAS.findall(text)
+    }
+    if found.keys() != {"username", "password"}:
+        raise ConfigurationError(
+            'sasl.jaas.config names no user and password as in: …LoginModule required username="…" '
+            'password="…"; (its text is not shown). PLAIN and SCRAM are supported'
+        )
+    return {f"sasl_{name}": value for name, value in found.items()}
+
+
+def _refuse_java_store(name: str, text: str) -> None:
+    if text.upper() != "PEM":
+        raise ConfigurationError(
+            f"{name}={text}: pyklient reads PEM files. keytool -exportcert -rfc (for keys: openssl pkcs12) "
+            "makes one of a Java key store"
+        )

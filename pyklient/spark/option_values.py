@@ -1,0 +1,166 @@
+"""What Spark's options hold, from the text they come as: offsets, times, flags.
+
+Each function takes the text and returns the value, or raises ValueError with what the option takes instead.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from pyklient.model import TopicPartition
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "ends",
+    "flag",
+    "json_text",
+    "milliseconds",
+    "offsets",
+    "partitions",
+    "positive",
+    "text",
+    "times",
+    "topics",
+    "whole",
+]
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+_INT64_MAX: Final = 2**63 - 1
+_UNITS: Final = {
+    "us": 0.001,
+    "ms": 1,
+    "": 1,
+    "s": 1000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+}
+_TIME: Final = re.compile(r"([0-9]{1,18})\s*([a-z]*)")
+
+
+def text(given: str) -> str:
+    """Text with something in it."""
+    if not given.strip():
+        raise ValueError("text")
+    return given
+
+
+def flag(given: str) -> bool:
+    """``true`` or ``false``."""
+    if (lowered := given.strip().lower()) not in ("true", "false"):
+        raise ValueError("true or false")
+    return lowered == "true"
+
+
+def whole(given: str) -> int:
+    """A whole number, not negative."""
+    number = given.strip()
+    if not number.isascii() or not number.isdigit() or len(number) > 19 or int(number) > _INT64_MAX:
+        raise ValueError("a whole number of 0 or more")
+    return int(number)
+
+
+def positive(given: str) -> int:
+    """A whole number above 0."""
+    try:
+        number = whole(given)
+    except ValueError:
+        number = 0
+    if not number:
+        raise ValueError("a whole number above 0")
+    return number
+
+
+def milliseconds(given: str) -> int:
+    """A time such as ``15m``, ``90s``, ``500ms``; a bare number is in milliseconds."""
+    found = _TIME.fullmatch(given.strip().lower())
+    if found is None or found[2] not in _UNITS:
+        raise ValueError("a time such as 15m, 90s or 500ms")
+    return int(int(found[1]) * _UNITS[found[2]])
+
+
+def topics(given: str) -> tuple[str, ...]:
+    """Names between commas."""
+    found = tuple(dict.fromkeys(name for each in given.split(",") if (name := each.strip())))
+    if not found:
+        raise ValueError("the name of a topic, or several with commas between them")
+    return found
+
+
+def partitions(given: str) -> tuple[TopicPartition, ...]:
+    """``{"clicks": [0, 1], "views": [2]}``."""
+    example = '{"clicks": [0, 1], "views": [2]}'
+    found = []
+    for topic, numbers in _topics_of(given, example).items():
+        if not isinstance(numbers, list) or not all(map(_is_partition, numbers)):
+            raise ValueError(f"JSON such as {example}")
+        found += [TopicPartition(topic, number) for number in numbers]
+    if not found:
+        raise ValueError(f"at least one partition, as in {example}")
+    return tuple(sorted(set(found)))
+
+
+def ends(given: str) -> int | dict[TopicPartition, int]:
+    """``earliest``, ``latest``, or offsets as JSON."""
+    word = given.strip().lower()
+    if word in ("earliest", "latest"):
+        return EARLIEST if word == "earliest" else LATEST
+    try:
+        return offsets(given)
+    except ValueError as error:
+        raise ValueError(f"earliest, latest, or {error}") from None
+
+
+def offsets(given: str) -> dict[TopicPartition, int]:
+    """``{"clicks": {"0": 23, "1": -1, "2": -2}}``; -2 is the earliest, -1 the latest."""
+    example = '{"clicks": {"0": 23, "1": -1}, "views": {"0": -2}}'
+    return _by_partition(given, f"JSON such as {example} (-2: earliest, -1: latest)", example, EARLIEST)
+
+
+def times(given: str) -> dict[TopicPartition, int]:
+    """``{"clicks": {"0": 1700000000000}}``, in milliseconds since 1970."""
+    example = '{"clicks": {"0": 1700000000000}}'
+    return _by_partition(given, f"JSON such as {example}, in milliseconds", example, 0)
+
+
+def json_text(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
+    """*offsets* as Spark's checkpoints have them, ready for JSON: sorted, the partitions' numbers as text."""
+    found: dict[str, dict[str, int]] = {}
+    for (topic, partition), offset in sorted(offsets.items()):
+        found.setdefault(topic, {})[str(partition)] = offset
+    return found
+
+
+def _by_partition(given: str, wanted: str, example: str, least: int) -> dict[TopicPartition, int]:
+    found = {}
+    for topic, values in _topics_of(given, example).items():
+        if not isinstance(values, dict):
+            raise ValueError(wanted)
+        for key, value in values.items():
+            number = int(key) if key.isascii() and key.isdigit() and len(key) < 11 else -1
+            if not _is_partition(number) or not _is_whole(value) or not least <= value <= _INT64_MAX:
+                raise ValueError(wanted)
+            found[TopicPartition(topic, number)] = value
+    return found
+
+
+def _topics_of(given: str, example: str) -> dict[str, Any]:
+    try:
+        found = json.loads(given)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        raise ValueError(f"JSON such as {example}")
+    return found
+
+
+def _is_partition(value: Any) -> bool:
+    return _is_whole(value) and 0 <= value < 2**31
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
