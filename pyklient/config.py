@@ -235,7 +235,13 @@ class ProducerConfig(ClientConfig):
     max_block_ms: int = option(
         60_000, "longest block of send(), for memory or metadata", at_least=0, at_most=2**62
     )
-    max_request_size: int = option(1_048_576, "largest record or request", at_least=1, at_most=_INT32_MAX)
+    max_request_size: int = option(1_048_576, "largest record or batch", at_least=1, at_most=_INT32_MAX)
+    produce_max_bytes: int = option(
+        4 * _MIB,
+        "largest request; it takes batches of as many partitions as fit, one at least (ours)",
+        at_least=1,
+        at_most=_INT32_MAX,
+    )
     compression_type: str | None = option(
         "none", "codec of the batches", choices=("none", None, "gzip", "snappy", "lz4", "zstd")
     )

@@ -110,7 +110,10 @@ class ProducerOptions(ClientOptions, total=False):
     """longest block of send(), for memory or metadata"""
 
     max_request_size: int
-    """largest record or request"""
+    """largest record or batch"""
+
+    produce_max_bytes: int
+    """largest request; it takes batches of as many partitions as fit, one at least (ours)"""
 
     compression_type: Literal["none", None, "gzip", "snappy", "lz4", "zstd"]
     """codec of the batches"""

@@ -41,7 +41,8 @@ class RequestOptions(NamedTuple):
     acks: int
     timeout: float
     max_in_flight: int
-    max_request_size: int
+    max_bytes: int
+    """Of a request, unless one batch alone is larger."""
 
 
 class InFlightRequest(NamedTuple):
@@ -161,7 +162,7 @@ class BrokerQueue:
                 self._leave(queue)
                 continue
             size += queue.peek_size()
-            if batches and size > self._options.max_request_size:
+            if batches and size > self._options.max_bytes:
                 break
             loaded = self._take(queue, version)
             if loaded is not None:

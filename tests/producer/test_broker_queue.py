@@ -39,7 +39,7 @@ class Bench:
     def __init__(self) -> None:
         self.responses = Responses()
         calls = SenderCalls(lambda call: call(), lambda _: 1, lambda _: None, lambda _: None, lambda: None)
-        options = RequestOptions(acks=1, timeout=1.0, max_in_flight=2, max_request_size=1)
+        options = RequestOptions(acks=1, timeout=1.0, max_in_flight=2, max_bytes=1)
         nobody: Any = None
         responses: Any = self.responses
         self.queue = BrokerQueue(1, nobody, options, Backoff(BACKOFF, BACKOFF), responses, calls)
@@ -111,6 +111,27 @@ def test_a_broker_that_asks_for_fewer_requests_gets_them(broker: ProduceBroker) 
         producer.send(TOPIC, b"x").result(10)
         producer.send(TOPIC, b"y").result(10)
     assert times[1] - times[0] >= 0.15
+
+
+@pytest.mark.parametrize(("limit", "together"), [(1, 1), (3_500, 3), (1 << 20, 4)])
+def test_a_request_takes_batches_of_as_many_partitions_as_fit(limit: int, together: int) -> None:
+    sizes: list[int] = []
+    with ProduceBroker(4) as broker:
+        whole = broker._produce
+
+        def produce(request: ProduceRequest) -> ApiMessage:
+            sizes.append(sum(len(topic.partition_data) for topic in request.topic_data))
+            answer: ApiMessage = whole(request)
+            return answer
+
+        broker.on(ProduceRequest, produce)
+        options: dict[str, Any] = {"linger_ms": 60_000, "max_in_flight_requests_per_connection": 1}
+        with producing(broker, produce_max_bytes=limit, **options) as producer:
+            for partition in range(4):
+                producer.send(TOPIC, bytes(1_000), partition=partition)
+            producer.flush(10)
+    assert max(sizes) == together
+    assert sum(sizes) == 4
 
 
 def test_no_more_requests_are_in_flight_than_allowed(broker: ProduceBroker) -> None:

@@ -8,56 +8,70 @@ cdef struct Block:
     void* at
     Py_ssize_t size
 
+
 DEF _BLOCKS = 24
 
-cdef Block _idle[_BLOCKS]
-cdef Py_ssize_t _idle_count = 0
-cdef Py_ssize_t _idle_bytes = 0
-cdef Py_ssize_t _MOST_IDLE = 32 << 20
+cdef struct Shelf:
+    # Idle blocks, the latest last. Those of columns have one of their own: there are so many of them that they
+    # would push out what holds whole responses.
+    Block blocks[_BLOCKS]
+    Py_ssize_t count
+    Py_ssize_t bytes
+    Py_ssize_t most
+
+cdef Shelf _small
+cdef Shelf _large
+_small.most = 8 << 20
+_large.most = 32 << 20
 cdef Py_ssize_t _WORTH_KEEPING = 16 << 10
+cdef Py_ssize_t _LARGE = 2 << 20
+
+
+cdef inline Shelf* _shelf_for(Py_ssize_t size) noexcept:
+    return &_large if size >= _LARGE else &_small
 
 
 cdef Block _take_block(Py_ssize_t size) noexcept:
     """At least *size* bytes, at NULL where there are none; an idle block if one is not much larger."""
-    global _idle_count, _idle_bytes
     cdef Block block
+    cdef Shelf* shelf
     cdef Py_ssize_t step
     cdef Py_ssize_t index
     if size >= _WORTH_KEEPING:
-        for index in range(_idle_count - 1, -1, -1):
-            block = _idle[index]
-            if size <= block.size <= 2 * size:
-                _forget_block(index)
-                return block
         # of few sizes, so that the next one that is about as large fits
         step = _WORTH_KEEPING >> 3
         while step << 3 < size:
             step <<= 1
         size = (size + step - 1) // step * step
+        shelf = _shelf_for(size)
+        for index in range(shelf.count - 1, -1, -1):
+            block = shelf.blocks[index]
+            if size <= block.size <= 2 * size:
+                _forget_block(shelf, index)
+                return block
     block.at = malloc(size)
     block.size = size
     return block
 
 
-cdef void _forget_block(Py_ssize_t index) noexcept:
-    global _idle_count, _idle_bytes
-    _idle_count -= 1
-    _idle_bytes -= _idle[index].size
-    memmove(&_idle[index], &_idle[index + 1], sizeof(Block) * (_idle_count - index))
+cdef void _forget_block(Shelf* shelf, Py_ssize_t index) noexcept:
+    shelf.count -= 1
+    shelf.bytes -= shelf.blocks[index].size
+    memmove(&shelf.blocks[index], &shelf.blocks[index + 1], sizeof(Block) * (shelf.count - index))
 
 
 cdef void _give_block(Block block) noexcept:
     """Done with: kept, with the latest others, or freed."""
-    global _idle_count, _idle_bytes
-    if block.size < _WORTH_KEEPING or block.size > _MOST_IDLE:
+    cdef Shelf* shelf = _shelf_for(block.size)
+    if block.size < _WORTH_KEEPING or block.size > shelf.most:
         free(block.at)
         return
-    while _idle_count == _BLOCKS or _idle_bytes + block.size > _MOST_IDLE:
-        free(_idle[0].at)
-        _forget_block(0)
-    _idle[_idle_count] = block
-    _idle_count += 1
-    _idle_bytes += block.size
+    while shelf.count == _BLOCKS or shelf.bytes + block.size > shelf.most:
+        free(shelf.blocks[0].at)
+        _forget_block(shelf, 0)
+    shelf.blocks[shelf.count] = block
+    shelf.count += 1
+    shelf.bytes += block.size
 
 
 @cython.final
