@@ -30,6 +30,7 @@ __all__ = [
     "StreamInUseError",
     "MessageStreamsExistError",
     "OffsetOutOfRangeError",
+    "DataLossError",
     "BrokerError",
     "ErrorFacts",
     "broker_error",
@@ -140,6 +141,10 @@ class MessageStreamsExistError(KafkaError):
 
 class OffsetOutOfRangeError(KafkaError):
     """The position is not in the log any more (or not yet), and ``auto_offset_reset`` is ``none``."""
+
+
+class DataLossError(KafkaError):
+    """Records were gone before a Spark query had read them, and its option ``failOnDataLoss`` is true."""
 
 
 class BrokerError(KafkaError):

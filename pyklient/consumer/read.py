@@ -22,7 +22,7 @@ from pyklient.options import ReadOptions
 from pyklient.protocol.records.kernel import Message
 from pyklient.serialization import Decoder, as_decoder
 
-__all__ = ["NOT_READ", "BoundedRead", "read", "topic_partitions"]
+__all__ = ["NOT_READ", "BoundedRead", "read"]
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
@@ -88,7 +88,8 @@ class BoundedRead:
     """The messages of a :func:`read`: iterate, or take :meth:`batches` or :meth:`arrow_batches`, which share
     one cursor. Once that has come to the end, or this was closed, a new loop raises ClosedError.
 
-    Closes itself when it has come to its end, when it is dropped, and at the end of a ``with`` block.
+    Closes itself when it has come to its end, when it is dropped, and at the end of a ``with`` block; the
+    connections of *client* too, unless it *keeps_client* for the next.
     """
 
     def __init__(
@@ -100,10 +101,12 @@ class BoundedRead:
         bounds: Mapping[TopicPartition, tuple[int, int]],
         *,
         exact: Callable[[TopicPartition], bool],
+        keeps_client: bool = False,
     ) -> None:
         self.bounds = dict(bounds)
         """The first offset of each partition, and the one after its last."""
         self._client = client
+        self._keeps_client = keeps_client
         self._engine = Engine(client, config)
         timeout_ms = config.consumer_timeout_ms
         timeout = (config.default_api_timeout_ms if timeout_ms < 0 else timeout_ms) / 1000
@@ -192,7 +195,8 @@ class BoundedRead:
                 return  # the threads are the parent's, and the locks as they happened to be
             self._stream.end()
             self._engine.close(0)
-            self._client.close()
+            if not self._keeps_client:
+                self._client.close()
             self._engine.close(timeout)
 
 
@@ -238,7 +242,7 @@ def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Conversation[dict[TopicPartition, tuple[int, int]]]:
     """First and last offset (exclusive) of each partition."""
-    partitions = yield from topic_partitions(topics)
+    partitions = yield from _partitions(topics)
     for bound in (start, end):
         bound.refuse_strangers(partitions)
     ends = yield from list_offsets(dict.fromkeys(partitions, _LATEST), isolation_level)
@@ -270,8 +274,7 @@ def _resolve(
     return found
 
 
-def topic_partitions(topics: Sequence[str]) -> Conversation[list[TopicPartition]]:
-    """All partitions of *topics*. Raises BrokerError for a topic that does not exist."""
+def _partitions(topics: Sequence[str]) -> Conversation[list[TopicPartition]]:
     for _ in range(_UNKNOWN_TOPIC_PATIENCE):
         metadata: Metadata = yield Refresh(topics)
         missing = [topic for topic in topics if not metadata.partition_count(topic)]

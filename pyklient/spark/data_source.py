@@ -14,11 +14,12 @@ from pyspark.sql.types import (
     TimestampType,
 )
 
+from pyklient.errors import ConfigurationError
 from pyklient.spark.batch_reader import BatchReader
 from pyklient.spark.options import Use
 from pyklient.spark.source_options import SourceOptions
 
-__all__ = ["SCHEMA", "PyklientDataSource"]
+__all__ = ["HEADERS", "SCHEMA", "PyklientDataSource"]
 
 SCHEMA: Final = StructType(
     [
@@ -37,6 +38,7 @@ HEADERS: Final = StructField(
     "headers",
     ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 )
+"""The column that ``includeHeaders`` adds."""
 
 
 class PyklientDataSource(DataSource):
@@ -52,8 +54,23 @@ class PyklientDataSource(DataSource):
 
     def schema(self) -> StructType:
         """The schema of what is read; with ``includeHeaders`` a column of headers too."""
-        return SCHEMA
+        return _schema(SourceOptions.parse(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads a batch."""
-        return BatchReader(SourceOptions.parse(self.options, Use.BATCH), headers=False)
+        """Reads a batch. *schema* is that of :meth:`schema`: no other can be asked for."""
+        options = SourceOptions.parse(self.options, Use.BATCH)
+        _refuse_other(schema, options)
+        return BatchReader(options)
+
+
+def _schema(options: SourceOptions) -> StructType:
+    return StructType([*SCHEMA.fields, HEADERS]) if options.headers else SCHEMA
+
+
+def _refuse_other(schema: StructType, options: SourceOptions) -> None:
+    """Raises ConfigurationError for a schema that the query has set itself."""
+    if schema != _schema(options):
+        raise ConfigurationError(
+            "the rows of format('pyklient') have a fixed schema, drop .schema(…): select and cast columns "
+            f"of {_schema(options).simpleString()}"
+        )

@@ -19,7 +19,9 @@ __all__ = [
     "milliseconds",
     "offsets",
     "partitions",
+    "pattern",
     "positive",
+    "strategy",
     "text",
     "times",
     "topics",
@@ -89,6 +91,22 @@ def topics(given: str) -> tuple[str, ...]:
     if not found:
         raise ValueError("the name of a topic, or several with commas between them")
     return found
+
+
+def pattern(given: str) -> str:
+    """A regular expression, in Python's syntax, which is Java's but for details."""
+    try:
+        re.compile(text(given).strip())
+    except re.error as error:
+        raise ValueError(f"a regular expression ({error})") from None
+    return given.strip()
+
+
+def strategy(given: str) -> str:
+    """``error`` or ``latest``."""
+    if (lowered := given.strip().lower()) not in ("error", "latest"):
+        raise ValueError("error or latest")
+    return lowered
 
 
 def partitions(given: str) -> tuple[TopicPartition, ...]:

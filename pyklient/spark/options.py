@@ -40,16 +40,150 @@ class SparkOption:
 
 _BATCH: Final = frozenset({Use.BATCH})
 _STREAM: Final = frozenset({Use.STREAM})
+_SINK: Final = frozenset({Use.SINK})
 _SOURCE: Final = _BATCH | _STREAM
 
 OPTIONS: Final = (
     SparkOption("subscribe", _SOURCE, "", values.topics, "topics to read, with commas between them"),
-    SparkOption("startingOffsets", _SOURCE, "batch: earliest; stream: latest", values.ends, "where to begin"),
-    SparkOption("endingOffsets", _BATCH, "latest", values.ends, "where to end"),
+    SparkOption(
+        "subscribePattern",
+        _SOURCE,
+        "",
+        values.pattern,
+        "a regular expression: topics whose whole name it matches, new ones too as they come; internal "
+        "topics are left out",
+    ),
+    SparkOption(
+        "assign",
+        _SOURCE,
+        "",
+        values.partitions,
+        'these partitions and no others, as `{"clicks": [0, 1]}`. Exactly one of the three is given',
+    ),
+    SparkOption(
+        "startingOffsets",
+        _SOURCE,
+        "`earliest`; of a stream `latest`",
+        values.ends,
+        "where a new query begins: `earliest`, `latest` (streams only), or an offset for each partition, as "
+        '`{"clicks": {"0": 23, "1": -2}}` (-2 earliest, -1 latest). A query that has a checkpoint goes on '
+        "where that says, and partitions that are new to it begin at their earliest offset",
+    ),
+    SparkOption(
+        "startingTimestamp",
+        _SOURCE,
+        "",
+        values.whole,
+        "begin at the first record of this time (milliseconds since 1970) or later; wins over the two others",
+    ),
+    SparkOption(
+        "startingOffsetsByTimestamp",
+        _SOURCE,
+        "",
+        values.times,
+        'the same for each partition, as `{"clicks": {"0": 1700000000000}}`; wins over `startingOffsets`',
+    ),
+    SparkOption(
+        "startingOffsetsByTimestampStrategy",
+        _SOURCE,
+        "`error`",
+        values.strategy,
+        "where no record is that late: `error`, or begin at the `latest` offset",
+    ),
+    SparkOption(
+        "endingOffsets",
+        _BATCH,
+        "`latest`",
+        values.ends,
+        "where a batch ends, this offset left out: `latest` or an offset for each partition (-1 latest)",
+    ),
+    SparkOption(
+        "endingTimestamp",
+        _BATCH,
+        "",
+        values.whole,
+        "end before the first record of this time or later; wins over the two others",
+    ),
+    SparkOption(
+        "endingOffsetsByTimestamp",
+        _BATCH,
+        "",
+        values.times,
+        "the same for each partition; wins over `endingOffsets`",
+    ),
+    SparkOption(
+        "failOnDataLoss",
+        _SOURCE,
+        "`true`",
+        values.flag,
+        "fail where records are gone before they were read; `false` warns in the log and goes on with what "
+        "is still there",
+    ),
+    SparkOption(
+        "minPartitions",
+        _SOURCE,
+        "",
+        values.positive,
+        "tasks to read with, at least, if there are so many offsets: the largest ranges are cut. Without it, "
+        "one task for each partition that has something to read",
+    ),
+    SparkOption(
+        "maxRecordsPerPartition", _SOURCE, "", values.positive, "offsets that one task reads, at most"
+    ),
+    SparkOption(
+        "maxOffsetsPerTrigger",
+        _STREAM,
+        "",
+        values.positive,
+        "offsets in one micro-batch, shared out by what waits in each partition, at least one of each. Needs "
+        "PySpark 4.2",
+    ),
+    SparkOption(
+        "minOffsetsPerTrigger",
+        _STREAM,
+        "",
+        values.positive,
+        "a micro-batch waits until so many offsets are there, or for `maxTriggerDelay`. Needs PySpark 4.2",
+    ),
+    SparkOption(
+        "maxTriggerDelay", _STREAM, "`15m`", values.milliseconds, "longest wait for `minOffsetsPerTrigger`"
+    ),
+    SparkOption("includeHeaders", _SOURCE, "`false`", values.flag, "a column of headers too"),
+    SparkOption(
+        "kafkaConsumer.pollTimeoutMs",
+        _SOURCE,
+        "`60000`",
+        values.positive,
+        "a task fails when nothing comes for this long, in milliseconds",
+    ),
+    SparkOption(
+        "groupIdPrefix",
+        _SOURCE,
+        "",
+        values.text,
+        "changes nothing: reading needs no group here. Nor does `kafka.group.id`",
+    ),
+    SparkOption(
+        "fetchOffset.numRetries",
+        _SOURCE,
+        "",
+        values.whole,
+        "changes nothing: brokers are asked again for `kafka.default.api.timeout.ms`",
+    ),
+    SparkOption(
+        "fetchOffset.retryIntervalMs",
+        _SOURCE,
+        "",
+        values.whole,
+        "changes nothing: see `kafka.retry.backoff.ms`",
+    ),
 )
 """Every option but those of ``kafka.``"""
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
+_NO_OPTION: Final = {
+    "path": "load() and save() take no path: topics are named by option subscribe, or topic of a sink",
+}
 
 
 @dataclass(frozen=True)
@@ -60,9 +194,13 @@ class Given:
     kafka: Mapping[str, str]
 
 
-def given_options(options: Mapping[str, str], use: Use) -> Given:
-    """*options* of a query, checked one by one. Raises ConfigurationError for one that is unknown, with the
-    nearest name, or that does not hold what it takes; one of another *use* is passed over with a warning."""
+def given_options(options: Mapping[str, str], use: Use | None = None) -> Given:
+    """*options* of a query, checked one by one.
+
+    Raises ConfigurationError for one that is unknown, with the nearest name, for one that does not hold what
+    it takes, and for the end of a stream. What is of another *use* (None: not known yet) is passed over with
+    a warning.
+    """
     found: dict[str, Any] = {}
     kafka: dict[str, str] = {}
     for key, text in options.items():
@@ -72,22 +210,31 @@ def given_options(options: Mapping[str, str], use: Use) -> Given:
             continue
         option = _BY_NAME.get(name)
         if option is None:
-            raise ConfigurationError(_unknown(key))
-        if use not in option.uses:
+            raise ConfigurationError(_unknown(name))
+        if use is None or use in option.uses:
+            found[option.name] = _parsed(option, text)
+        elif use is Use.STREAM and name.startswith("ending"):
+            raise ConfigurationError(f"option {option.name} is for batch queries: a stream has no end")
+        else:
             log.warning(
-                "option %s is for %s; it changes nothing here", option.name, " and ".join(option.uses)
+                "option %s changes nothing here: it is for %s", option.name, " and ".join(sorted(option.uses))
             )
-            continue
-        try:
-            found[option.name] = option.parse(text)
-        except ValueError as error:
-            raise ConfigurationError(
-                f"option {option.name}={text!r} is not understood: it takes {error}"
-            ) from None
     return Given(found, kafka)
 
 
+def _parsed(option: SparkOption, text: str) -> Any:
+    try:
+        return option.parse(text)
+    except ValueError as error:
+        raise ConfigurationError(
+            f"option {option.name}={text!r} is not understood: it takes {error}"
+        ) from None
+
+
 def _unknown(name: str) -> str:
-    near = difflib.get_close_matches(name.lower(), [*_BY_NAME, *(f"kafka.{each}" for each in _BY_NAME)], n=1)
+    if name in _NO_OPTION:
+        return _NO_OPTION[name]
     beginning = f"option {name!r} is unknown to format('pyklient')"
-    return f"{beginning}; did you mean {_BY_NAME[near[0]].name!r}?" if near else beginning
+    if near := difflib.get_close_matches(name, _BY_NAME, n=1):
+        return f"{beginning}; did you mean {_BY_NAME[near[0]].name!r}?"
+    return f"{beginning}; if it is one of Kafka's own, write 'kafka.{name}'"

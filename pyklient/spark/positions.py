@@ -4,47 +4,159 @@ from collections.abc import Collection, Mapping
 from typing import Self, TypeVar
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.read import topic_partitions
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import ConfigurationError, KafkaError, broker_error
 from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import Conversation, list_offsets
-from pyklient.spark.option_values import LATEST
+from pyklient.net.conversation import Conversation, Pause, Refresh, list_offsets
+from pyklient.net.metadata import Metadata
+from pyklient.spark.option_values import EARLIEST, LATEST
+from pyklient.spark.ranges import LogEnds
+from pyklient.spark.source_options import Bound, Subscription
+
+__all__ = ["Brokers", "find_log_ends", "find_offsets", "find_partitions"]
 
 _T = TypeVar("_T")
+_PATIENCE = 4
+"""Answers for which a topic may be missing, or a log too short: news takes a moment to reach all brokers."""
 
-__all__ = ["Brokers", "resolve"]
+
+def find_partitions(
+    subscription: Subscription, *, missing_ok: bool = False
+) -> Conversation[list[TopicPartition]]:
+    """The partitions of *subscription*, sorted.
+
+    Raises BrokerError for a topic or partition that is named and does not exist, unless *missing_ok*: then
+    it is left out.
+    """
+    if subscription.pattern is not None:
+        metadata: Metadata = yield Refresh(None)
+        return sorted(
+            TopicPartition(name, number)
+            for name, topic in metadata.topics.items()
+            if subscription.wants(name) and not topic.internal
+            for number in topic.partitions
+        )
+    names = subscription.topics or {each.topic for each in subscription.partitions}
+    for attempt in range(1, _PATIENCE + 1):
+        metadata = yield Refresh(sorted(names))
+        there = {
+            TopicPartition(name, number)
+            for name in names
+            if name in metadata.topics
+            for number in metadata.topics[name].partitions
+        }
+        problem = _missing(subscription, metadata, there)
+        if problem is None:
+            break
+        if not problem.retriable or (attempt == _PATIENCE and not missing_ok):
+            raise problem
+        if attempt < _PATIENCE:
+            yield Pause(because=problem)
+    return sorted(there.intersection(subscription.partitions) if subscription.partitions else there)
 
 
-def resolve(
-    partitions: Collection[TopicPartition], bound: int | Mapping[TopicPartition, int], isolation_level: int
+def _missing(
+    subscription: Subscription, metadata: Metadata, there: Collection[TopicPartition]
+) -> KafkaError | None:
+    """The error of the first topic or partition that is named and not there."""
+    topics = {each.topic for each in there}
+    for name in subscription.topics:
+        if name not in topics:
+            info = metadata.topics.get(name)
+            code = (info.error if info is not None else 0) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return broker_error(code, f"reading topic {name}")
+    for each in subscription.partitions:
+        if each not in there:
+            return broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"reading {each}, which is assigned")
+    return None
+
+
+def find_offsets(
+    partitions: Collection[TopicPartition], bound: Bound, isolation_level: int
 ) -> Conversation[dict[TopicPartition, int]]:
-    """The offset of *bound* in each of *partitions*."""
-    wanted = bound if isinstance(bound, Mapping) else dict.fromkeys(partitions, bound)
-    ends = {each: at for each, at in wanted.items() if at < 0}
-    found = {each: at for each, at in wanted.items() if at >= 0}
-    if ends:
-        listed = yield from list_offsets(ends, isolation_level if LATEST in ends.values() else 0)
-        found.update((each, at.offset) for each, at in listed.items())
-    return found
+    """The offset of *bound* in each of *partitions*.
+
+    Raises ConfigurationError where it names other partitions, or a time that no record has reached and
+    must have.
+    """
+    wanted = bound.at if isinstance(bound.at, Mapping) else dict.fromkeys(partitions, bound.at)
+    if wanted.keys() != set(partitions):
+        raise ConfigurationError(_other_partitions(bound, wanted, partitions))
+    asked = wanted if bound.timed else {each: at for each, at in wanted.items() if at < 0}
+    found = {each: at for each, at in wanted.items() if each not in asked}
+    listed = yield from list_offsets(asked, isolation_level)
+    found.update((each, at.offset) for each, at in listed.items())
+    late = [each for each, at in found.items() if at < 0]
+    if late and bound.must_match:
+        raise ConfigurationError(
+            f"{bound.option}: no record of {late[0]} is of time {wanted[late[0]]} or later; set "
+            "startingOffsetsByTimestampStrategy to latest to begin at its end"
+        )
+    ends = yield from list_offsets(dict.fromkeys(late, LATEST), isolation_level)
+    return found | {each: at.offset for each, at in ends.items()}
+
+
+def _other_partitions(
+    bound: Bound, named: Collection[TopicPartition], partitions: Collection[TopicPartition]
+) -> str:
+    missing = ", ".join(map(str, sorted(set(partitions) - set(named))))
+    strange = ", ".join(map(str, sorted(set(named) - set(partitions))))
+    parts = [
+        f"it says nothing of {missing}" if missing else "",
+        f"{strange} is not read here" if strange else "",
+    ]
+    return (
+        f"{bound.option} names other partitions than are read: {'; '.join(filter(None, parts))}. "
+        "It must name each of them"
+    )
+
+
+def find_log_ends(known: Mapping[TopicPartition, int]) -> Conversation[dict[TopicPartition, LogEnds]]:
+    """What each partition in *known* holds, open transactions included. Where it ends before the offset that
+    is *known*, it is asked again for a while: a leader that is new may not know yet how far it has got."""
+    first = yield from list_offsets(dict.fromkeys(known, EARLIEST))
+    for attempt in range(1, _PATIENCE + 1):
+        ends = yield from list_offsets(dict.fromkeys(known, LATEST))
+        short = [each for each, offset in known.items() if ends[each].offset < offset]
+        if not short or attempt == _PATIENCE:
+            break
+        yield Pause()
+    return {each: LogEnds(first[each].offset, ends[each].offset) for each in known}
 
 
 class Brokers:
-    """Asks them, over connections that are kept until :meth:`close`."""
+    """Asks them, over connections that are kept until :meth:`close`.
+
+    Each call takes ``default_api_timeout_ms`` at most and raises KafkaTimeoutError after that.
+    """
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._config = config
+        self._level = int(config.isolation_level == "read_committed")
         self._client = NetworkClient(config)
 
-    def partitions(self, topics: Collection[str]) -> list[TopicPartition]:
-        """All partitions of *topics*. Raises BrokerError for a topic that does not exist."""
-        return self._play(topic_partitions(list(topics)))
+    def partitions(self, subscription: Subscription, *, missing_ok: bool = False) -> list[TopicPartition]:
+        """See :func:`find_partitions`."""
+        return self._play(find_partitions(subscription, missing_ok=missing_ok))
 
-    def offsets(
-        self, partitions: Collection[TopicPartition], bound: int | Mapping[TopicPartition, int]
-    ) -> dict[TopicPartition, int]:
-        """The offset of *bound* in each of *partitions*."""
-        level = int(self._config.isolation_level == "read_committed")
-        return self._play(resolve(partitions, bound, level))
+    def offsets(self, partitions: Collection[TopicPartition], bound: Bound) -> dict[TopicPartition, int]:
+        """See :func:`find_offsets`."""
+        return self._play(find_offsets(partitions, bound, self._level))
+
+    def earliest(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The first offset of each."""
+        listed = self._play(list_offsets(dict.fromkeys(partitions, EARLIEST)))
+        return {each: at.offset for each, at in listed.items()}
+
+    def latest(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
+        """The end of each: the high watermark, under ``read_committed`` the last stable offset."""
+        listed = self._play(list_offsets(dict.fromkeys(partitions, LATEST), self._level))
+        return {each: at.offset for each, at in listed.items()}
+
+    def log_ends(self, known: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogEnds]:
+        """See :func:`find_log_ends`."""
+        return self._play(find_log_ends(known))
 
     def close(self) -> None:
         """Close the connections."""

@@ -1,0 +1,36 @@
+"""From positions to tasks: what of the offsets between two positions is there to be read."""
+
+from dataclasses import dataclass
+
+from pyspark.sql.datasource import InputPartition
+
+from pyklient.spark.data_loss import DataLoss
+from pyklient.spark.positions import Brokers
+from pyklient.spark.ranges import OffsetRange, Offsets, split, within
+from pyklient.spark.source_options import SourceOptions
+
+__all__ = ["RangePartition", "plan"]
+
+
+@dataclass
+class RangePartition(InputPartition):
+    """What one task reads."""
+
+    wanted: OffsetRange
+
+
+def plan(brokers: Brokers, options: SourceOptions, start: Offsets, end: Offsets) -> list[RangePartition]:
+    """The tasks that read from *start* to *end*, which name the same partitions.
+
+    Raises DataLossError where records between them are gone, or warns: see ``failOnDataLoss``.
+    """
+    loss = DataLoss(options.fail_on_data_loss)
+    logs = brokers.log_ends({each: max(start[each], end[each]) for each in end})
+    ranges = []
+    for each, last in end.items():
+        kept, problem = within(OffsetRange(each, start[each], last), logs[each])
+        if problem is not None:
+            loss.report(problem)
+        ranges.append(kept)
+    pieces = split(ranges, at_least=options.min_partitions, most=options.max_records_per_partition)
+    return [RangePartition(piece) for piece in pieces]

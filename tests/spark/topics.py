@@ -1,0 +1,51 @@
+"""Topics for Spark's tests, filled by librdkafka or in transactions, so that what is read is not ours."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from confluent_kafka import Producer
+
+__all__ = ["fill", "number_records", "transaction"]
+
+_PATIENCE = 30.0
+
+
+def fill(bootstrap: str, topic: str, records: Iterable[dict[str, Any]], **options: Any) -> None:
+    """Send *records*, each the arguments of confluent-kafka's ``produce``; all are stored on return."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, **options})
+    failed: list[object] = []
+
+    def delivered(error: object, _: object) -> None:
+        if error is not None:
+            failed.append(error)
+
+    for record in records:
+        producer.produce(topic, on_delivery=delivered, **record)
+    assert producer.flush(_PATIENCE) == 0
+    assert not failed
+
+
+def number_records(numbers: Iterable[int], partitions: int = 1) -> list[dict[str, Any]]:
+    """Records with a number as the value, dealt over *partitions*; the number is the time in seconds too."""
+    return [
+        {"value": b"%d" % number, "partition": number % partitions, "timestamp": 1000 * (number + 1)}
+        for number in numbers
+    ]
+
+
+def transaction(
+    bootstrap: str,
+    topic: str,
+    values: Sequence[bytes],
+    end: Callable[[Producer], None],
+    *,
+    partition: int = 0,
+) -> None:
+    """Send *values* in one transaction, which *end* commits or aborts."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-tx"})
+    producer.init_transactions(_PATIENCE)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=partition)
+    producer.flush(_PATIENCE)
+    end(producer)
