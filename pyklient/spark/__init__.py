@@ -1,4 +1,5 @@
-"""Kafka in PySpark: ``spark.read.format("pyklient")``, batch and streaming. Needs the extra ``spark``."""
+"""Kafka in PySpark: ``spark.read.format("pyklient")``, batch and streaming, and ``PartitionSender`` for
+``foreachPartition`` and its like. Needs the extra ``spark``."""
 
 from pyklient.extras import without_pyspark
 
@@ -8,5 +9,7 @@ except ImportError as error:
     raise without_pyspark() from error
 
 from pyklient.spark.data_source import PyklientDataSource
+from pyklient.spark.rows import Record
+from pyklient.spark.sender import PartitionSender
 
-__all__ = ["PyklientDataSource"]
+__all__ = ["PartitionSender", "PyklientDataSource", "Record"]
