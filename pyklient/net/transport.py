@@ -203,6 +203,8 @@ class TcpTransport:
 
 def _unsent(parts: Sequence[Buffer], sent: int) -> Sequence[Buffer]:
     """What is left of *parts* after *sent* bytes of them, without copying any."""
+    if sent == sum(map(len, parts)):
+        return ()
     for index, part in enumerate(parts):
         if sent < len(part):
             return [memoryview(part)[sent:], *parts[index + 1 :]]

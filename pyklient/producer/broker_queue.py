@@ -1,7 +1,7 @@
 """What goes to one broker: partitions in line, requests on the way, and how the way is found.
 
 A BrokerQueue alone changes what it knows of its broker: the connection, the requests in flight, and until
-when to leave it alone. Everything here runs on the sender's thread, but for what its worker does: connecting
+when to leave it alone. Everything here runs in the sender's turn, but for what its worker does: connecting
 and writing.
 """
 
@@ -11,11 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
+from pyklient.net.connection import Connection
 from pyklient.producer.batch import ProducerBatch, format_for
 from pyklient.producer.metadata import MAX_PRODUCE_VERSION
 from pyklient.producer.partition_queue import PartitionQueue
@@ -58,7 +59,9 @@ class SenderCalls(NamedTuple):
     """What a BrokerQueue asks of the sender."""
 
     post: Callable[[Callable[[], None]], None]
-    """Have it called on the sender's thread; from any thread."""
+    """Have it called in the sender's turn; from any thread."""
+    hand_over: Callable[[Callable[[], None]], None]
+    """The same, by a thread that may take the turn itself."""
     leader_of: Callable[[PartitionQueue], int | None]
     look: Callable[[PartitionQueue], None]
     """Something about the partition has changed."""
@@ -121,10 +124,14 @@ class BrokerQueue:
             if request is None:
                 continue
             self._in_flight += 1
-            if self._is_idle() and self._is_small(request) and self._is_open():
+            if (
+                self._is_idle()
+                and self._is_small(request)
+                and (connection := self._client.live_connection(self.node_id, Purpose.PRODUCE))
+            ):
                 # These bytes fit into the socket's buffer: no thread need wait for them, and a single
                 # record gets there sooner.
-                self._send(request)
+                self._send(request, connection)
             else:
                 self.worker.run(partial(self._send, request))
 
@@ -147,9 +154,6 @@ class BrokerQueue:
 
     def _is_small(self, request: InFlightRequest) -> bool:
         return sum(batch.size for _, batch in request.batches.values()) <= _FITS_A_SOCKET
-
-    def _is_open(self) -> bool:
-        return self._client.live_connection(self.node_id, Purpose.PRODUCE) is not None
 
     def _load(self, version: int) -> InFlightRequest | None:
         """A request with the next batch of as many queues in line as fit."""
@@ -208,11 +212,12 @@ class BrokerQueue:
             failure = error
         self._sender.post(partial(self._connected, version, failure))
 
-    def _send(self, request: InFlightRequest) -> None:
+    def _send(self, request: InFlightRequest, connection: Connection | None = None) -> None:
         try:
             if self._broken is not None and self._broken[0] == request.connection_number:
                 raise self._broken[1]
-            connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._options.timeout)
+            if connection is None:
+                connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._options.timeout)
             version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
             if format_for(version) != format_for(request.version):
                 raise UnsupportedVersionError(f"broker {self.node_id} has changed its version")
@@ -228,12 +233,16 @@ class BrokerQueue:
             self._broken = (request.connection_number, failure)
             self._sender.post(partial(self._unsent, request, failure))
             return
-        answer.add_done_callback(partial(self._post_answer, request))
+        answer.add_done_callback(partial(self._pass_on, request))
 
-    def _post_answer(self, request: InFlightRequest, answer: "Future[ProduceResponse]") -> None:
-        self._sender.post(partial(self._answered, request, answer))
+    def _pass_on(self, request: InFlightRequest, answer: "Future[ProduceResponse | None]") -> None:
+        error = answer.exception()
+        if error is None:
+            self._sender.hand_over(partial(self._answered, request, answer.result()))
+        else:  # what ends a connection may be met with its locks held
+            self._sender.post(partial(self._unanswered, request, error))
 
-    # On the sender's again:
+    # In the sender's turn again:
 
     def _connected(self, version: int | None, failure: KafkaError | None) -> None:
         self._connecting = False
@@ -255,20 +264,22 @@ class BrokerQueue:
         self._unreachable(error)
         self._responses.unanswered(request.batches, error, in_doubt=False)
 
-    def _answered(self, request: InFlightRequest, answer: "Future[Any]") -> None:
-        """*request* has been answered, or will not be."""
+    def _answered(self, request: InFlightRequest, response: ProduceResponse | None) -> None:
+        """*request* has been answered, or wanted no answer."""
         self._ended()
-        error = answer.exception()
-        if error is not None:
-            failure = error if isinstance(error, KafkaError) else KafkaError(f"{error!r}")
-            self._lost_connection(request)
-            self._sender.want_metadata()
-            self._responses.unanswered(request.batches, failure, in_doubt=True)
-        elif (response := answer.result()) is None:
+        if response is None:
             self._responses.sent(request.batches)
         else:
             self._rest(response.throttle_time_ms / 1000)
             self._responses.apply(request.batches, response, self.node_id)
+
+    def _unanswered(self, request: InFlightRequest, error: BaseException) -> None:
+        """*request* may have reached the broker, and will not be answered."""
+        self._ended()
+        self._lost_connection(request)
+        self._sender.want_metadata()
+        failure = error if isinstance(error, KafkaError) else KafkaError(f"{error!r}")
+        self._responses.unanswered(request.batches, failure, in_doubt=True)
 
     def _ended(self) -> None:
         self._in_flight -= 1

@@ -15,7 +15,7 @@ __all__ = ["DeliveryTracker"]
 
 class DeliveryTracker:
     """The desk that batches report to (``outcomes.Desk``). Its lock is the kernel's too, and orders the
-    reports with the batches' own bookkeeping. *is_own_thread*: whether the caller is the sender's thread.
+    reports with the batches' own bookkeeping. *is_own_thread*: whether the caller runs in the sender's turn.
 
     A failure is entered when its batch is done, and struck out once a callback, ``result`` or ``exception``
     has shown it; what is left when the producer is flushed or closed is reported there, once. Entries are

@@ -74,12 +74,12 @@ class Sequences:
 
 
 class ProducerIdManager:
-    """Gets the producer's id, once a partition needs one. On the sender's thread, but for what *worker* does.
+    """Gets the producer's id, once a partition needs one. In the sender's turn, but for what *worker* does.
 
     ``enabled`` is whether ids are wanted, and to be had: where they are not *required*, and the broker has
     none or gives none, the producer goes on without. The outcome goes to *identified*: with an error if there
     is no id; whether there will be one later, the error's ``retriable`` says. *post* has it called on the
-    sender's thread. *timeout* is in seconds.
+    sender's turn. *timeout* is in seconds.
     """
 
     def __init__(

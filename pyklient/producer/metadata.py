@@ -123,10 +123,10 @@ class TopicMetadata:
 
 
 class MetadataRefresher:
-    """Keeps the metadata of the topics in use fresh. On the sender's thread, but for what *worker* does.
+    """Keeps the metadata of the topics in use fresh. In the sender's turn, but for what *worker* does.
 
     *topics* tells which those are. The outcome goes to *learned*, with the error if there is none; *post* has
-    it called on the sender's thread. *timeout* and *max_age* are in seconds.
+    it called in the sender's turn. *timeout* and *max_age* are in seconds.
     """
 
     def __init__(

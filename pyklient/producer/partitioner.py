@@ -66,6 +66,6 @@ class StickyPartitioner:
 
     def _draw(self, candidates: Sequence[int], current: int) -> int:
         """One of two candidates or more, but not *current*."""
-        while (number := self._dice.choice(candidates)) == current:
+        while (number := candidates[int(self._dice.random() * len(candidates))]) == current:
             pass
         return number

@@ -96,9 +96,9 @@ class Producer:
         ``partitioner``), else with others without a key. *timestamp_ms* counts from 1970; None is now.
         *headers* are (name, value) pairs; a value may be None.
 
-        ``on_delivery(delivery)`` is called on the sender's thread once the outcome is known. What it raises
-        is logged. A ``send`` from there does not wait: it may use the memory of the batch that it is told
-        of, and raises BufferFullError beyond that.
+        ``on_delivery(delivery)`` is called once the outcome is known, on a thread of the producer's, one at
+        a time. What it raises is logged. A ``send`` from there does not wait: it may use the memory of the
+        batch that it is told of, and raises BufferFullError beyond that.
 
         Waits up to ``max_block_ms`` where ``buffer_memory`` is full, then raises BufferFullError, and for
         the first record of a topic until its leader is found, then raises what is missing: BrokerError (no
@@ -300,7 +300,7 @@ def _closed() -> ClosedError:
 
 
 def _end(accumulator: RecordAccumulator, sender: Sender, deadline: float) -> None:
-    """On the sender's thread: the end of a producer that nobody holds any more."""
+    """In the sender's turn: the end of a producer that nobody holds any more."""
     accumulator.refuse(_closed())
     accumulator.mark()
     sender.close(deadline)

@@ -1,7 +1,8 @@
 """What becomes of records: what the broker's answer means for them, or that there is none in time.
 
 An error code stands for an action, and an action for what happens to the batch in its partition's queue:
-it is stored, goes again, goes again in halves, or has failed. Everything here runs on the sender's thread.
+it is stored, goes again, goes again in halves, or has failed. Everything here runs in the sender's turn
+(``threads``).
 """
 
 import logging

@@ -1,6 +1,6 @@
 """What is under way: which partition's records go to which broker, and what they wait for before that.
 
-Everything here runs on the sender's thread (``threads``), which calls it; see ``SenderCalls`` for what the
+Everything here runs in the sender's turn (``threads``); see ``SenderCalls`` for what the
 brokers' queues want of it.
 """
 
@@ -88,7 +88,7 @@ class Sender:
             accumulator, config, self._backoff, look=self._look, want_metadata=self.want_metadata
         )
         self._calls = SenderCalls(
-            thread.post, self._leader_of, self._look, self._to_fill.add, self.want_metadata
+            thread.post, thread.hand_over, self._leader_of, self._look, self._to_fill.add, self.want_metadata
         )
 
     # What the thread calls

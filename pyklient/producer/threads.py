@@ -1,9 +1,11 @@
 """The threads of a Producer: the sender's, and those that do the waiting for it.
 
-The sender's alone touches what is under way, which the Sender keeps. Others hand over to it by its inbox,
-with functions that it calls: answers come from the connections' readers, tasks (connecting, writing to a
-socket, asking for metadata) are run by blocking workers. Between two items it calls the timers that are
-due, lets the Sender send, and sleeps until the next timer.
+What is under way, which the Sender keeps, is touched by whoever has the turn, and by nobody else. Others hand
+over by the inbox, with functions: tasks (connecting, writing to a socket, asking for metadata) are run by
+blocking workers, answers come from the connections' readers. A turn is: call what is in the inbox and the
+timers that are due, and let the Sender send. The sender's thread takes one whenever there is a reason to, and
+sleeps until the next timer. A reader that brings an answer takes one itself if nobody has it: a record is
+confirmed sooner then, by the time that it takes to wake a thread.
 """
 
 import contextlib
@@ -13,6 +15,7 @@ import logging
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
@@ -52,16 +55,22 @@ class Work(Protocol):
 
 
 class SenderThread:
-    """The thread, its inbox and its timers. Times are ``time.monotonic`` seconds."""
+    """The thread, the turn, the inbox and the timers. Times are ``time.monotonic`` seconds."""
 
     def __init__(self, name: str) -> None:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._inbox: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._turn = threading.Lock()
+        self._holder: int | None = None
+        """Which thread has the turn."""
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._timers: list[_Timer] = []
         self._too_many_timers = _FEW_TIMERS
         self._serial = itertools.count()
         self._sleeps_until = -_NEVER
         self._work: Work | None = None
+        self._over = False
+        self._crash: BaseException | None = None
 
     @property
     def started(self) -> bool:
@@ -78,23 +87,38 @@ class SenderThread:
                 raise
 
     def join(self, timeout: float) -> bool:
-        """Wait for the thread's end; whether it has come. True at once on the thread itself."""
+        """Wait for the thread's end; whether it has come. True at once within a turn."""
         if not self.started or self.is_current():
             return True
         self._thread.join(min(max(timeout, 0.0), threading.TIMEOUT_MAX))
         return not self._thread.is_alive()
 
     def is_current(self) -> bool:
-        """Whether the caller runs on this thread."""
-        return threading.current_thread() is self._thread
+        """Whether the caller runs in a turn."""
+        return self._holder == threading.get_ident()
 
     def post(self, item: Callable[[], None]) -> None:
-        """Have *item* called on the thread; from any thread."""
-        self._inbox.put(item)
+        """Have *item* called in a turn; from any thread."""
+        self._inbox.append(item)
+        self.wake(-_NEVER)
+
+    def hand_over(self, item: Callable[[], None]) -> None:
+        """The same from a thread that has nothing better to do, and holds no lock: it takes the turn if that
+        is free."""
+        self._inbox.append(item)
+        if not self._turn.acquire(blocking=False):
+            self.wake(-_NEVER)
+            return
+        try:
+            self._take_turn()
+            due = -_NEVER if self._over else self._next_timer()
+        finally:
+            self._turn.release()
+        self.wake(due)
 
     def catch_up(self, timeout: float | None) -> bool:
-        """Wait until it has called everything posted so far, *timeout* seconds at most; whether it has. True
-        at once on the thread itself, and where it has ended."""
+        """Wait until everything posted so far has been called, *timeout* seconds at most; whether it has.
+        True at once within a turn, and where the thread has ended."""
         if not self.started or self.is_current():
             return True
         caught_up = threading.Lock()  # not an Event: see DeliveryTracker.wait
@@ -111,7 +135,7 @@ class SenderThread:
     def wake(self, due: float) -> None:
         """There is something to do at *due*; from any thread. Costs nothing while it is awake then anyway."""
         if due < self._sleeps_until:
-            self._inbox.put(None)
+            self._bell.put(None)
 
     def set_timer(self, target: _Target, when: float, call: Callable[[_Target], object]) -> None:
         """``call(target)`` at *when*, and not when it was to be before."""
@@ -125,37 +149,58 @@ class SenderThread:
                 self._drop_stale_timers()
 
     def _run(self) -> None:
-        crash: BaseException | None = None
         work = self._work
         assert work is not None
+        while True:
+            with self._turn:
+                self._take_turn()
+                if self._over:
+                    break
+                # With the turn: whoever takes the next one, and sets an earlier timer, wakes this thread.
+                self._sleeps_until = self._next_timer()
+            self._sleep(work)
+        # For good: nobody takes a turn any more.
+        self._turn.acquire()
+        self._holder = threading.get_ident()
         try:
-            while work.step():
-                self._sleep(work)
-                self._take_in()
-                self._call_timers()
+            work.end(self._crash)
+        finally:
+            self._holder = None
+
+    def _take_turn(self) -> None:
+        """With the turn: everything there is to do now."""
+        work = self._work
+        assert work is not None
+        if self._over:
+            return
+        self._holder = threading.get_ident()
+        try:
+            self._take_in()
+            self._call_timers()
+            self._over = not work.step()
         except BaseException as error:
-            crash = error
+            self._over, self._crash = True, error
             log.exception("the sender has failed in a way that nobody foresaw; nothing more is sent")
-        work.end(crash)
+        finally:
+            self._holder = None
+
+    def _next_timer(self) -> float:
+        return self._timers[0][0] if self._timers else _NEVER
 
     def _sleep(self, work: Work) -> None:
         """Until the next timer, an item, or a call of ``wake``."""
-        now = time.monotonic()
-        until = min(now + _LONGEST_SLEEP, self._timers[0][0] if self._timers else _NEVER)
-        self._sleeps_until = until
+        left = min(self._sleeps_until - time.monotonic(), _LONGEST_SLEEP)
         # In this order: news that come after the look find out that this thread sleeps.
-        if until > now and not work.has_news():
+        if left > 0 and not self._inbox and not work.has_news():
             with contextlib.suppress(queue.Empty):
-                item = self._inbox.get(timeout=until - now)
-                if item is not None:
-                    item()
+                self._bell.get(timeout=left)
         self._sleeps_until = -_NEVER
+        while not self._bell.empty():
+            self._bell.get_nowait()
 
     def _take_in(self) -> None:
-        for _ in range(self._inbox.qsize()):
-            item = self._inbox.get()
-            if item is not None:
-                item()
+        for _ in range(len(self._inbox)):
+            self._inbox.popleft()()
 
     def _drop_stale_timers(self) -> None:
         """Most are set anew long before they are due, and would stay until then: a time-out away."""

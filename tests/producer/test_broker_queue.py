@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -38,7 +37,14 @@ class Bench:
 
     def __init__(self) -> None:
         self.responses = Responses()
-        calls = SenderCalls(lambda call: call(), lambda _: 1, lambda _: None, lambda _: None, lambda: None)
+        calls = SenderCalls(
+            lambda call: call(),
+            lambda call: call(),
+            lambda _: 1,
+            lambda _: None,
+            lambda _: None,
+            lambda: None,
+        )
         options = RequestOptions(acks=1, timeout=1.0, max_in_flight=2, max_bytes=1)
         nobody: Any = None
         responses: Any = self.responses
@@ -48,9 +54,7 @@ class Bench:
 
     def throttled(self) -> None:
         """The broker has answered, and wants to be left alone."""
-        answer: Future[ProduceResponse] = Future()
-        answer.set_result(ProduceResponse(throttle_time_ms=int(THROTTLE * 1000)))
-        self.queue._answered(self.request, answer)
+        self.queue._answered(self.request, ProduceResponse(throttle_time_ms=int(THROTTLE * 1000)))
 
     def lost_connection(self) -> None:
         """The other request has not reached it."""

@@ -83,6 +83,73 @@ def test_items_are_called_in_order_on_the_thread(sender: SenderThread) -> None:
     assert not sender.is_current()
 
 
+def test_who_hands_over_takes_the_turn_where_it_is_free(sender: SenderThread, diary: Diary) -> None:
+    wait_until(lambda: sender._sleeps_until > 0)
+    before, called = diary.steps, []
+    sender.hand_over(lambda: called.append((threading.current_thread(), sender.is_current())))
+    assert called == [(threading.current_thread(), True)]
+    assert diary.steps == before + 1
+    assert not sender.is_current()
+
+
+def test_what_is_handed_over_in_the_middle_of_a_turn_is_called_in_the_next_one(sender: SenderThread) -> None:
+    called: list[int] = []
+    go_on = threading.Event()
+
+    def hold() -> None:
+        sender.hand_over(partial(called.append, 1))  # within the turn itself
+        assert go_on.wait(5)
+        called.append(0)
+
+    sender.post(hold)
+    wait_until(lambda: sender._holder is not None)
+    sender.hand_over(partial(called.append, 2))
+    sender.post(partial(called.append, 3))
+    assert called == []
+    go_on.set()
+    wait_until(lambda: len(called) == 4)
+    assert called == [0, 1, 2, 3]
+
+
+def test_an_earlier_timer_set_in_a_turn_of_others_is_kept(sender: SenderThread, diary: Diary) -> None:
+    on_thread(sender, lambda: sender.set_timer(Bell(), time.monotonic() + 3_600, diary.ring))
+    wait_until(lambda: sender._sleeps_until > 0)
+    sender.hand_over(lambda: sender.set_timer(Bell(), time.monotonic() + 0.02, diary.ring))
+    wait_until(lambda: len(diary.rung) == 1)
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_turn_of_others_may_be_the_last_one(diary: Diary, crash: bool) -> None:
+    def fail() -> None:
+        raise ZeroDivisionError
+
+    sender = SenderThread("pyklient-producer test")
+    sender.start(diary)
+    wait_until(lambda: sender._sleeps_until > 0)
+    sender.hand_over(fail if crash else diary.stop)
+    assert sender.join(5)
+    assert [type(each) for each in diary.crash] == [ZeroDivisionError if crash else type(None)]
+    sender.hand_over(pytest.fail)
+
+
+def test_nobody_is_slept_over_while_several_take_turns(sender: SenderThread) -> None:
+    total, rounds = [0], 2_000
+
+    def count() -> None:
+        total[0] += 1
+
+    def work() -> None:
+        for number in range(rounds):
+            (sender.hand_over if number % 3 else sender.post)(count)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    wait_until(lambda: total[0] == 4 * rounds)
+
+
 def test_timers_ring_when_they_are_due_and_only_as_last_set(sender: SenderThread, diary: Diary) -> None:
     early, moved, late = Bell(), Bell(), Bell()
     start = time.monotonic()

@@ -125,7 +125,7 @@ class Delivery:
         return self._batch.exception(self._index, timeout)
 
     def add_done_callback(self, callback: OnDelivery) -> None:
-        """Call ``callback(delivery)`` when the outcome is known: on the sender's thread, or here and now if
+        """Call ``callback(delivery)`` when the outcome is known: on a thread of the producer's, or here if
         it is known already. What it raises is logged, or raised here and now."""
         if not self._batch.listen(self, callback):
             self._batch.see(self._index, self._index + 1)
