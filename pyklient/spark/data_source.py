@@ -2,7 +2,12 @@
 
 from typing import Final
 
-from pyspark.sql.datasource import DataSource, DataSourceReader
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamWriter,
+    DataSourceWriter,
+)
 from pyspark.sql.types import (
     ArrayType,
     BinaryType,
@@ -17,6 +22,8 @@ from pyspark.sql.types import (
 from pyklient.errors import ConfigurationError
 from pyklient.spark.batch_reader import BatchReader
 from pyklient.spark.options import Use
+from pyklient.spark.sink import BatchSink, stream_sink
+from pyklient.spark.sink_options import SinkOptions
 from pyklient.spark.source_options import SourceOptions
 
 __all__ = ["HEADERS", "SCHEMA", "PyklientDataSource"]
@@ -61,6 +68,15 @@ class PyklientDataSource(DataSource):
         options = SourceOptions.parse(self.options, Use.BATCH)
         _refuse_other(schema, options)
         return BatchReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Writes a batch of rows of *schema*."""
+        return BatchSink(SinkOptions.parse(self.options), schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+        """Writes a stream of rows of *schema*; in output mode complete too, where *overwrite* is set: as with
+        Spark's own sink all rows are written again, for a topic cannot be emptied."""
+        return stream_sink(SinkOptions.parse(self.options), schema)
 
 
 def _schema(options: SourceOptions) -> StructType:

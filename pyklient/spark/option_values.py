@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from pyklient import arguments
+from pyklient.errors import ConfigurationError
 from pyklient.model import TopicPartition
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "strategy",
     "text",
     "times",
+    "topic",
     "topics",
     "whole",
 ]
@@ -49,6 +52,14 @@ def text(given: str) -> str:
     if not given.strip():
         raise ValueError("text")
     return given
+
+
+def topic(given: str) -> str:
+    """The name of a topic."""
+    try:
+        return arguments.topic_name(given.strip())
+    except ConfigurationError as error:
+        raise ValueError(f"the name of a topic; {error}") from None
 
 
 def flag(given: str) -> bool:

@@ -150,6 +150,28 @@ OPTIONS: Final = (
     ),
     SparkOption("includeHeaders", _SOURCE, "`false`", values.flag, "a column of headers too"),
     SparkOption(
+        "topic",
+        _SINK,
+        "",
+        values.topic,
+        "the topic to write to; wins over a column `topic`, and one of the two is needed",
+    ),
+    SparkOption(
+        "deduplicationHeaders",
+        _SINK,
+        "`false`",
+        values.flag,
+        "headers that say which row of which query or job a record is, so that readers can drop copies",
+    ),
+    SparkOption(
+        "deduplicationQuery",
+        _SINK,
+        "a streaming query's id; of a batch, one made up",
+        values.text,
+        "what these headers call the query or job. A job that is run again under the same name makes the "
+        "same headers",
+    ),
+    SparkOption(
         "kafkaConsumer.pollTimeoutMs",
         _SOURCE,
         "`60000`",
@@ -181,6 +203,15 @@ OPTIONS: Final = (
 """Every option but those of ``kafka.``"""
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
+_OF_SPARK: Final = frozenset(
+    {
+        "asyncprogresstrackingcheckpointintervalms",
+        "asyncprogresstrackingenabled",
+        "checkpointlocation",
+    }
+)
+"""Options of the query itself, which a stream's sink is shown too."""
+
 _NO_OPTION: Final = {
     "path": "load() and save() take no path: topics are named by option subscribe, or topic of a sink",
 }
@@ -207,6 +238,8 @@ def given_options(options: Mapping[str, str], use: Use | None = None) -> Given:
         name = key.lower()
         if name.startswith("kafka."):
             kafka[name.removeprefix("kafka.")] = text
+            continue
+        if name in _OF_SPARK:
             continue
         option = _BY_NAME.get(name)
         if option is None:

@@ -1,7 +1,7 @@
 """Spark's rows as records: which of their columns a record is made of, a thousand rows at a time."""
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import islice, repeat
 from operator import attrgetter
@@ -47,21 +47,23 @@ def send_rows(
     topic: str | None,
     to_record: Callable[[Any], Any] | None,
     origin: Origin | None,
+    columns: Collection[str] = Record._fields,
 ) -> int:
     """Send a record for each of *rows*, and return how many they were. They are not confirmed yet.
 
-    Raises DeliveryError as soon as some are seen to have failed; ConfigurationError and TypeError for rows
-    that no record can be made of.
+    Of the *columns* (and the topic) those count that a row has. Raises DeliveryError as soon as some are seen
+    to have failed; ConfigurationError and TypeError for rows that no record can be made of.
     """
+    wanted = frozenset(columns) | {"topic"}
     iterator = iter(rows) if to_record is None else map(to_record, rows)
     unconfirmed = Unconfirmed()
     count = 0
     while chunk := list(islice(iterator, _AT_ONCE)):
-        columns = _columns(chunk)
+        found = _columns(chunk, wanted)
         if origin is not None:
             own = origin.headers(count, len(chunk))
-            columns["headers"] = own if "headers" not in columns else _joined(columns["headers"], own)
-        unconfirmed.add(_send(producer, topic, columns))
+            found["headers"] = own if "headers" not in found else _joined(found["headers"], own)
+        unconfirmed.add(_send(producer, topic, found))
         count += len(chunk)
     return count
 
@@ -95,14 +97,14 @@ def _topics(topic: str | None, columns: _Columns) -> Iterable[str]:
     return column
 
 
-def _columns(chunk: list[Any]) -> _Columns:
-    """The columns that records have, as ``send`` takes them; ``value`` is one of them."""
+def _columns(chunk: list[Any], wanted: Container[str]) -> _Columns:
+    """The *wanted* columns, as ``send`` takes them; ``value`` is one of them."""
     names, rows = _same_fields(chunk)
     found = {
         # Rows are tuples: the name of a column is looked up once, and Row's own __getitem__ is passed by.
         name: list(map(tuple.__getitem__, rows, repeat(index)))
         for index, name in enumerate(names)
-        if name in _FIELDS
+        if name in wanted
     }
     if "value" not in found:
         raise ConfigurationError(
