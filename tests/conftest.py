@@ -9,7 +9,7 @@ import pytest
 from pyklient.protocol.records import kernel
 from tests.servers.pool import OWN_SERVERS, SERVERS
 
-pytest_plugins = ["tests.servers.fixtures"]
+pytest_plugins = ["tests.servers.fixtures", "tests.spark.session"]
 
 _BROKERS = ("reference", "kafka-4.3.1", "kafka-2.8.2")
 
@@ -70,8 +70,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
-        own = OWN_SERVERS.keys() & set(getattr(item, "fixturenames", ()))
-        if own - {"reference_broker"}:
+        fixtures = set(getattr(item, "fixturenames", ()))
+        own = OWN_SERVERS.keys() & fixtures
+        if own - {"reference_broker"} or "spark" in fixtures:
             item.add_marker("java")
         unfit = (elsewhere and own) or (external and item.get_closest_marker("restarts"))
         (dropped if unfit else kept).append(item)

@@ -2,9 +2,11 @@
 
 from typing import Final
 
+import pyspark
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
+    DataSourceStreamReader,
     DataSourceStreamWriter,
     DataSourceWriter,
 )
@@ -25,6 +27,15 @@ from pyklient.spark.options import Use
 from pyklient.spark.sink import BatchSink, stream_sink
 from pyklient.spark.sink_options import SinkOptions
 from pyklient.spark.source_options import SourceOptions
+from pyklient.spark.stream_reader import StreamReader
+
+try:
+    from pyklient.spark.limited_reader import LimitedReader
+except ImportError:
+    _STREAM_READER: type[StreamReader] = StreamReader
+    _HAS_LIMITS = False
+else:
+    _STREAM_READER, _HAS_LIMITS = LimitedReader, True
 
 __all__ = ["HEADERS", "SCHEMA", "PyklientDataSource"]
 
@@ -69,11 +80,19 @@ class PyklientDataSource(DataSource):
         _refuse_other(schema, options)
         return BatchReader(options)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Reads a stream."""
+        options = SourceOptions.parse(self.options, Use.STREAM)
+        _refuse_other(schema, options)
+        if not _HAS_LIMITS:
+            _refuse_limits(options)
+        return _STREAM_READER(options)
+
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes a batch of rows of *schema*."""
         return BatchSink(SinkOptions.parse(self.options), schema, overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Writes a stream of rows of *schema*; in output mode complete too, where *overwrite* is set: as with
         Spark's own sink all rows are written again, for a topic cannot be emptied."""
         return stream_sink(SinkOptions.parse(self.options), schema)
@@ -90,3 +109,17 @@ def _refuse_other(schema: StructType, options: SourceOptions) -> None:
             "the rows of format('pyklient') have a fixed schema, drop .schema(…): select and cast columns "
             f"of {_schema(options).simpleString()}"
         )
+
+
+def _refuse_limits(options: SourceOptions) -> None:
+    """Raises ConfigurationError for a limit that this version of PySpark has no way to keep."""
+    limits = {
+        "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
+        "minOffsetsPerTrigger": options.min_offsets_per_trigger,
+    }
+    for name, limit in limits.items():
+        if limit is not None:
+            raise ConfigurationError(
+                f"option {name} needs PySpark 4.2 or later, and this is {pyspark.__version__}: "
+                "before that a data source is not told where a micro-batch begins"
+            )

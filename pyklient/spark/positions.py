@@ -10,11 +10,12 @@ from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import Conversation, Pause, Refresh, list_offsets
 from pyklient.net.metadata import Metadata
+from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.spark.option_values import EARLIEST, LATEST
 from pyklient.spark.ranges import LogEnds
 from pyklient.spark.source_options import Bound, Subscription
 
-__all__ = ["Brokers", "find_log_ends", "find_offsets", "find_partitions"]
+__all__ = ["Brokers", "find_latest", "find_log_ends", "find_offsets", "find_partitions"]
 
 _T = TypeVar("_T")
 _PATIENCE = 4
@@ -112,6 +113,22 @@ def _other_partitions(
     )
 
 
+def find_latest(
+    partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int], isolation_level: int
+) -> Conversation[dict[TopicPartition, int]]:
+    """The end of each of *partitions*: the high watermark, with *isolation_level* 1 the last stable offset.
+
+    Never before the offset that is *known*, unless the log does not reach that.
+    """
+    listed = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
+    found = {each: at.offset for each, at in listed.items()}
+    short = {each: known[each] for each, offset in found.items() if offset < known.get(each, 0)}
+    if short:
+        logs = yield from find_log_ends(short)
+        found |= {each: min(offset, logs[each].next) for each, offset in short.items()}
+    return found
+
+
 def find_log_ends(known: Mapping[TopicPartition, int]) -> Conversation[dict[TopicPartition, LogEnds]]:
     """What each partition in *known* holds, open transactions included. Where it ends before the offset that
     is *known*, it is asked again for a while: a leader that is new may not know yet how far it has got."""
@@ -149,10 +166,23 @@ class Brokers:
         listed = self._play(list_offsets(dict.fromkeys(partitions, EARLIEST)))
         return {each: at.offset for each, at in listed.items()}
 
-    def latest(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end of each: the high watermark, under ``read_committed`` the last stable offset."""
-        listed = self._play(list_offsets(dict.fromkeys(partitions, LATEST), self._level))
-        return {each: at.offset for each, at in listed.items()}
+    def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
+        """The ids of *topics*, as the last call has found them: another id is another topic. Those of brokers
+        that have none are left out."""
+        known = self._client.metadata.topics
+        return {name: known[name].id for name in topics if name in known and known[name].id != ZERO_UUID}
+
+    def existing(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+        """Those of *partitions* that are there."""
+        if not partitions:
+            return set()
+        return set(self.partitions(Subscription(partitions=tuple(sorted(partitions))), missing_ok=True))
+
+    def latest(
+        self, partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int]
+    ) -> dict[TopicPartition, int]:
+        """See :func:`find_latest`."""
+        return self._play(find_latest(partitions, known, self._level))
 
     def log_ends(self, known: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogEnds]:
         """See :func:`find_log_ends`."""

@@ -17,6 +17,7 @@ import pytest
 from pyklient.broker import Broker
 from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
 
+_ON_SPARK = {document for document in DOCUMENTS if document.name == "spark.md"}
 _KNOWN = {"python", "shell", "console", "text", "json", "mermaid", "properties"}
 
 
@@ -26,8 +27,17 @@ def broker() -> Iterator[Broker]:
         yield broker
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", sorted({*DOCUMENTS} - _ON_SPARK), ids=lambda path: path.name)
 def test_the_snippets_of_a_document_run_from_top_to_bottom(
+    document: Path, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    _type(document, broker, tmp_path)
+
+
+@pytest.mark.usefixtures("spark")
+@pytest.mark.parametrize("document", sorted(_ON_SPARK), ids=lambda path: path.name)
+def test_the_snippets_of_a_document_about_spark_run_from_top_to_bottom(
     document: Path, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -43,6 +53,8 @@ def test_the_snippets_of_all_documents_run_one_after_the_other(
     documents = [ROOT / "README.md", *pages]
     assert sorted({*documents, ROOT / "docs" / "index.md", ROOT / "CONTRIBUTING.md"}) == sorted(DOCUMENTS)
     for document in documents:
+        if document in _ON_SPARK:
+            continue  # tested by itself: this one is quick, and does without Java
         _type(document, broker, tmp_path)
 
 

@@ -21,6 +21,7 @@ _LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simple
 _QUICK = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,
+    "log.cleaner.backoff.ms": 200,
     "log.cleaner.dedupe.buffer.size": 4 * 1024 * 1024,
     "num.io.threads": 2,
     "num.network.threads": 2,

@@ -13,6 +13,8 @@ from tests.servers.topics import create_topic
 from tests.spark.topics import fill, number_records, transaction
 
 pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
+FIRST = pytest.mark.brokers("reference")
+NEWEST = pytest.mark.brokers("kafka-4.3.1")
 
 
 def read(spark: SparkSession, bootstrap: str, **options: object) -> DataFrame:
@@ -98,6 +100,7 @@ def test_bounds_are_offsets_or_times(spark: SparkSession, bootstrap: str, new_to
         found(startingOffsets={topic: {"0": 1}, "other": {"0": 1}})
 
 
+@NEWEST
 def test_what_is_read_is_subscribed_to_matched_or_assigned(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic
 ) -> None:
@@ -112,6 +115,7 @@ def test_what_is_read_is_subscribed_to_matched_or_assigned(
     assert numbers(read(spark, bootstrap, assign={first: [1], second: [0]})) == [1, 3, 10, 11]
 
 
+@NEWEST
 def test_a_topic_that_does_not_exist_is_an_error_that_names_it(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic
 ) -> None:
@@ -122,6 +126,7 @@ def test_a_topic_that_does_not_exist_is_an_error_that_names_it(
         read(spark, bootstrap, assign={topic: [0, 7]}).collect()
 
 
+@NEWEST
 def test_a_partition_is_read_by_as_many_tasks_as_asked_for(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic
 ) -> None:
@@ -138,6 +143,7 @@ def test_an_empty_topic_has_no_rows(spark: SparkSession, bootstrap: str, new_top
     assert read(spark, bootstrap, subscribe=new_topic(2)).collect() == []
 
 
+@NEWEST
 def test_deleted_records_fail_the_query_or_are_passed_over(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic
 ) -> None:
@@ -151,7 +157,7 @@ def test_deleted_records_fail_the_query_or_are_passed_over(
     assert numbers(read(spark, bootstrap, **beyond, failOnDataLoss="false")) == [2, 3, 4]
 
 
-@pytest.mark.brokers("kafka-4.3.1")
+@NEWEST
 def test_only_what_was_committed_is_read_on_demand(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic
 ) -> None:
@@ -165,6 +171,7 @@ def test_only_what_was_committed_is_read_on_demand(
     assert numbers(committed) == [0, 1, 20, 21]
 
 
+@NEWEST
 def test_a_message_of_ten_mebibytes_is_a_row(spark: SparkSession, bootstrap: str, new_name: NewName) -> None:
     topic = create_topic(bootstrap, new_name(), 1, {"max_message_bytes": 20 << 20})
     size = 10 << 20
@@ -175,6 +182,7 @@ def test_a_message_of_ten_mebibytes_is_a_row(spark: SparkSession, bootstrap: str
     assert [tuple(row) for row in sorted(rows)] == [(0, size), (1, 1)]
 
 
+@NEWEST
 def test_sql_reads_topics_too(spark: SparkSession, bootstrap: str, new_topic: NewTopic) -> None:
     topic = new_topic(1)
     fill(bootstrap, topic, number_records(range(3)))
@@ -186,19 +194,20 @@ def test_sql_reads_topics_too(spark: SparkSession, bootstrap: str, new_topic: Ne
     assert [tuple(row) for row in found] == [(3, 2)]
 
 
-@pytest.mark.brokers("reference")
+@FIRST
 def test_a_schema_of_ones_own_is_refused(spark: SparkSession, bootstrap: str, new_topic: NewTopic) -> None:
     reader = spark.read.format("pyklient").option("kafka.bootstrap.servers", bootstrap)
     with pytest.raises(PySparkException, match="have a fixed schema"):
         reader.option("subscribe", new_topic()).schema("value STRING").load().collect()
 
 
-@pytest.mark.brokers("reference")
+@FIRST
 def test_a_wrong_option_is_an_error_at_load(spark: SparkSession, bootstrap: str) -> None:
     with pytest.raises(PySparkException, match="did you mean 'startingOffsets'"):
         read(spark, bootstrap, subscribe="clicks", startingOfsets="earliest")
 
 
+@NEWEST
 def test_a_query_loaded_again_sees_what_has_come_since(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic
 ) -> None:

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 
-__all__ = ["fill", "number_records", "transaction"]
+from tests.servers.topics import admin
+
+__all__ = ["delete_before", "fill", "number_records", "transaction"]
 
 _PATIENCE = 30.0
 
@@ -49,3 +51,9 @@ def transaction(
         producer.produce(topic, value, partition=partition)
     producer.flush(_PATIENCE)
     end(producer)
+
+
+def delete_before(bootstrap: str, topic: str, offset: int, partition: int = 0) -> None:
+    """Delete what is before *offset*, as retention does."""
+    where = TopicPartition(topic, partition, offset)
+    admin(bootstrap).delete_records([where])[where].result(_PATIENCE)

@@ -3,23 +3,21 @@
 import os
 import sys
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
-from pyspark.sql import SparkSession
 
 from tests.servers.java import QUICK_JVM, program
 
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "spark" in getattr(item, "fixturenames", ()):
-            item.add_marker("java")
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     """Spark on two cores of this machine, which tries a task four times as a cluster does."""
+    from pyspark.sql import SparkSession  # which most runs of tests do without
+
     program("java")
     # Spark's workers run python3 of the PATH otherwise, which knows nothing of pyklient.
     os.environ["PYSPARK_PYTHON"] = sys.executable

@@ -1,0 +1,89 @@
+"""What a task does, without Spark around it."""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pyklient import Admin, DataLossError, TopicPartition, read
+from pyklient.spark.options import Use
+from pyklient.spark.ranges import OffsetRange
+from pyklient.spark.scan import record_batches
+from pyklient.spark.source_options import SourceOptions
+from tests.servers.fixtures import NewTopic
+from tests.servers.process import wait_until
+from tests.spark.topics import delete_before, fill, number_records
+
+pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
+NEWEST = pytest.mark.brokers("kafka-4.3.1")
+
+
+def scan(bootstrap: str, topic: str, start: int, end: int, **options: str) -> Iterator[int]:
+    parsed = SourceOptions.parse(
+        {
+            "kafka.bootstrap.servers": bootstrap,
+            "subscribe": topic,
+            "kafkaConsumer.pollTimeoutMs": "500",
+            **options,
+        },
+        Use.STREAM,
+    )
+    for batch in record_batches(parsed, OffsetRange(TopicPartition(topic, 0), start, end)):
+        yield from batch.column("offset").to_pylist()
+
+
+def test_a_task_reads_its_range_and_no_more(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, number_records(range(10)))
+    assert list(scan(bootstrap, topic, 3, 7)) == [3, 4, 5, 6]
+    assert list(scan(bootstrap, topic, 7, 7)) == []
+
+
+@NEWEST
+def test_what_retention_took_meanwhile_fails_the_task_or_is_passed_over(
+    bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, number_records(range(10)))
+    delete_before(bootstrap, topic, 6)
+    with pytest.raises(DataLossError, match=f"offsets 2 to 6 of {topic}-0 are gone"):
+        list(scan(bootstrap, topic, 2, 8))
+    assert list(scan(bootstrap, topic, 2, 8, failOnDataLoss="false")) == [6, 7]
+    assert list(scan(bootstrap, topic, 2, 5, failOnDataLoss="false")) == []
+
+
+def test_a_log_that_ends_too_early_fails_the_task_or_ends_it(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, number_records(range(3)))
+    with pytest.raises(DataLossError, match=f"{topic}-0 is to be read up to offset 5 and ends at 3"):
+        list(scan(bootstrap, topic, 1, 5))
+    assert list(scan(bootstrap, topic, 1, 5, failOnDataLoss="false")) == [1, 2]
+    assert list(scan(bootstrap, topic, 40, 50, failOnDataLoss="false")) == []
+
+
+def test_a_topic_that_is_gone_fails_the_task_or_ends_it(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    with Admin(bootstrap) as admin:
+        admin.delete_topic(topic)
+    with pytest.raises(DataLossError, match=f"offsets 0 to 5 of {topic}-0 are gone with their topic"):
+        list(scan(bootstrap, topic, 0, 5))
+    assert list(scan(bootstrap, topic, 0, 5, failOnDataLoss="false")) == []
+
+
+@NEWEST
+def test_gaps_that_compaction_leaves_are_nothing_to_wait_for(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic(cleanup_policy="compact", min_cleanable_dirty_ratio=0.01, segment_ms=100)
+    for _ in range(3):
+        fill(bootstrap, topic, [{"key": b"k%d" % (n % 3), "value": b"%d" % n} for n in range(10)])
+    time.sleep(0.15)  # only a segment that has had its time is closed, and compacted
+    fill(bootstrap, topic, [{"key": b"last", "value": b"x"}])
+    found: list[int] = []
+
+    def compacted() -> bool:
+        found[:] = [message.offset for message in read(bootstrap, topic)]
+        return len(found) < 10
+
+    wait_until(compacted, 60, "compaction", poll=0.2)
+    assert list(scan(bootstrap, topic, 0, 31)) == found
+    for start in range(0, 30, 5):
+        assert list(scan(bootstrap, topic, start, start + 5)) == [n for n in found if start <= n < start + 5]
