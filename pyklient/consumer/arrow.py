@@ -4,11 +4,12 @@ The schema is that of Spark's Kafka source: key, value, topic, partition, offset
 UTC) and timestampType; headers on request.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
 from pyklient.extras import without_pyarrow
-from pyklient.protocol.records.columns import ByteColumn, ColumnChunk, HeaderColumn
+from pyklient.protocol.records.columns import MOST_MILLISECONDS, ByteColumn, ColumnChunk, HeaderColumn
+from pyklient.protocol.records.kernel import microseconds
 
 try:
     import pyarrow
@@ -17,11 +18,11 @@ except ImportError as error:
 
 __all__ = ["Assembly", "schema", "table"]
 
-_MILLISECONDS: Final = pyarrow.timestamp("ms", tz="UTC")
 _MICROSECONDS: Final = pyarrow.timestamp("us", tz="UTC")
-_FURTHEST: Final = (2**63 - 1) // 1000
 _HEADER: Final = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
 _HEADERS: Final = pyarrow.list_(pyarrow.field("element", _HEADER))
+_MOST_REPEATED: Final = 32
+"""Columns of one value that are kept: a few hundred KiB each."""
 _FIELDS: Final = (
     ("key", pyarrow.binary()),
     ("value", pyarrow.binary()),
@@ -53,32 +54,33 @@ class Assembly:
         )
         """A batch of no records."""
         self._with_headers = headers
-        self._topics: dict[str, pyarrow.Array] = {}
+        self._repeated: dict[str | int, pyarrow.Array] = {}
 
     def batch(self, chunk: ColumnChunk, most: int) -> pyarrow.RecordBatch:
         """What *chunk* goes on with, *most* records of it or all; nothing is handed out by that."""
         columns, start, stop = chunk.left()
         count = min(most, stop - start)
-        timestamps = _numbers(columns.timestamps, _MILLISECONDS, start, count)
         arrays = [
             _strings(columns.keys, pyarrow.binary(), start, count),
             _strings(columns.values, pyarrow.binary(), start, count),
-            self._topic(chunk.topic, count),
-            pyarrow.repeat(pyarrow.scalar(chunk.partition, pyarrow.int32()), count),
+            self._repeat(chunk.topic, pyarrow.string(), count),
+            self._repeat(chunk.partition, pyarrow.int32(), count),
             _numbers(columns.offsets, pyarrow.int64(), start, count),
-            _in_microseconds(timestamps, columns.timestamps[start : start + count]),
+            _timestamps(columns.timestamps, start, count),
             _numbers(columns.timestamp_types, pyarrow.int32(), start, count),
         ]
         if self._with_headers and columns.headers is not None:
             arrays.append(_headers(columns.headers, start, count))
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema)
 
-    def _topic(self, topic: str, count: int) -> pyarrow.Array:
-        """The same name again and again: made once, in advance, since all batches can share it."""
-        known = self._topics.get(topic)
+    def _repeat(self, value: str | int, kind: pyarrow.DataType, count: int) -> pyarrow.Array:
+        """The same again and again: made once, in advance, since all batches can share it."""
+        known = self._repeated.get(value)
         if known is None or len(known) < count:
-            known = pyarrow.repeat(pyarrow.scalar(topic, pyarrow.string()), 1 << (count - 1).bit_length())
-            self._topics[topic] = known
+            if len(self._repeated) >= _MOST_REPEATED:
+                self._repeated.clear()
+            known = pyarrow.repeat(pyarrow.scalar(value, kind), 1 << (count - 1).bit_length())
+            self._repeated[value] = known
         return known.slice(0, count)
 
 
@@ -101,10 +103,12 @@ def _headers(column: HeaderColumn, start: int, count: int) -> pyarrow.Array:
     return pyarrow.Array.from_buffers(_HEADERS, count, [None, offsets], 0, start, children=[pairs])
 
 
-def _in_microseconds(timestamps: pyarrow.Array, milliseconds: Sequence[int]) -> pyarrow.Array:
-    try:
-        return timestamps.cast(_MICROSECONDS)
-    except pyarrow.ArrowInvalid:
-        # A producer may write any 64 bits; what lies beyond the year 294,000 must not make a log unreadable.
-        fitting = [each * 1000 if abs(each) <= _FURTHEST else None for each in milliseconds]
-        return pyarrow.array(fitting, _MICROSECONDS)
+def _timestamps(column: memoryview, start: int, count: int) -> pyarrow.Array:
+    converted = microseconds(column, start, start + count)
+    if converted is not None:
+        return _numbers(converted, _MICROSECONDS, 0, count)
+    # A producer may write any 64 bits; what lies beyond the year 294,000 must not make a log unreadable.
+    fitting = [
+        each * 1000 if abs(each) <= MOST_MILLISECONDS else None for each in column[start : start + count]
+    ]
+    return pyarrow.array(fitting, _MICROSECONDS)

@@ -151,7 +151,11 @@ class _Resolver:
     def add_defaults(self, fields: Sequence[Declared]) -> None:
         """Sets *fields* to their defaults: those that can be shared, then those made anew for each object."""
         shared = [(self.setter(field), field.default) for field in fields if not field.makes_defaults]
-        made = [(self.setter(field), field.make_default) for field in fields if field.makes_defaults]
+        made = [
+            (self.setter(field), list if field.is_array else field.make_default)
+            for field in fields
+            if field.makes_defaults
+        ]
 
         def take(reader: Reader, value: Any) -> None:
             for store, default in shared:

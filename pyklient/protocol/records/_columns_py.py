@@ -9,7 +9,13 @@ from typing import Final
 
 from pyklient.protocol.records import columns
 from pyklient.protocol.records._kernel_py import LOOPS, parse_records
-from pyklient.protocol.records.columns import ArrowColumns, ByteColumn, HeaderColumn, too_large
+from pyklient.protocol.records.columns import (
+    MOST_MILLISECONDS,
+    ArrowColumns,
+    ByteColumn,
+    HeaderColumn,
+    too_large,
+)
 from pyklient.protocol.records.layout import (
     CREATE_TIME,
     INT32_MAX,
@@ -19,7 +25,7 @@ from pyklient.protocol.records.layout import (
     HeaderTuple,
 )
 
-__all__ = ["ColumnFilling", "decode_columns", "memory"]
+__all__ = ["ColumnFilling", "decode_columns", "memory", "microseconds"]
 
 _NO_HEADERS: Final[HeaderTuple] = ()
 
@@ -27,6 +33,17 @@ _NO_HEADERS: Final[HeaderTuple] = ()
 def memory(size: int) -> memoryview:
     """*size* bytes to write to. What is in them before that is not defined."""
     return memoryview(bytearray(size))
+
+
+def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview | None:
+    """The numbers from *start* up to *stop* of a column of milliseconds, in microseconds; None where one of
+    them does not fit."""
+    if not 0 <= start <= stop <= len(milliseconds):
+        raise IndexError(f"rows {start} to {stop} of {len(milliseconds)}")
+    numbers = milliseconds[start:stop].tolist()
+    if numbers and not -MOST_MILLISECONDS <= min(numbers) <= max(numbers) <= MOST_MILLISECONDS:
+        return None
+    return memoryview(array("q", [number * 1000 for number in numbers]))
 
 
 class ColumnFilling:

@@ -8,6 +8,7 @@ from pyklient.protocol.records._columns_append_py import append_rows as append_r
 from pyklient.protocol.records._columns_py import ColumnFilling as ColumnFilling
 from pyklient.protocol.records._columns_py import decode_columns as decode_columns
 from pyklient.protocol.records._columns_py import memory as memory
+from pyklient.protocol.records._columns_py import microseconds as microseconds
 from pyklient.protocol.records._kernel_py import Message as Message
 from pyklient.protocol.records._kernel_py import control_type as control_type
 from pyklient.protocol.records._kernel_py import decode as decode

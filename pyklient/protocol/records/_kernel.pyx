@@ -52,7 +52,14 @@ from time import time_ns
 from pyklient.errors import CorruptRecordError
 from pyklient.protocol.records import columns, reader
 from pyklient.protocol.records.column_layout import AT_ONCE
-from pyklient.protocol.records.columns import ArrowColumns, ByteColumn, HeaderColumn, readable, too_large
+from pyklient.protocol.records.columns import (
+    MOST_MILLISECONDS,
+    ArrowColumns,
+    ByteColumn,
+    HeaderColumn,
+    readable,
+    too_large,
+)
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns
 from pyklient.protocol.records.outcomes import Settlement
 from pyklient.protocol.records.reader import size_of as size_of_parsed
@@ -74,6 +81,7 @@ __all__ = [
     "encode_records",
     "make_messages",
     "memory",
+    "microseconds",
     "murmur2",
     "parse_messages",
     "parse_records",
@@ -111,6 +119,7 @@ cdef Py_ssize_t _LISTENER_COST = LISTENER_COST
 cdef Py_ssize_t _MOST_IN_A_COLUMN = INT32_MAX
 cdef Py_ssize_t _BATCH_HEADER = BATCH_SIZE
 cdef Py_ssize_t _AT_ONCE = AT_ONCE
+cdef int64_t _MOST_MILLISECONDS = MOST_MILLISECONDS
 
 
 include "_message.pxi"

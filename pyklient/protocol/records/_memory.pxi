@@ -114,6 +114,23 @@ cdef class _Memory:
         return memoryview(self).cast(kind) if kind != "B" else memoryview(self)
 
 
+def microseconds(milliseconds not None, Py_ssize_t start, Py_ssize_t stop):
+    """The numbers from *start* up to *stop* of a column of milliseconds, in microseconds; None where one of
+    them does not fit."""
+    cdef const int64_t[::1] column = milliseconds
+    cdef _Memory fresh = _Memory.__new__(_Memory)
+    cdef int64_t* converted
+    cdef Py_ssize_t index
+    cdef bint fits = True
+    if not 0 <= start <= stop <= column.shape[0]:
+        raise IndexError(f"rows {start} to {stop} of {column.shape[0]}")
+    converted = <int64_t*>fresh.room(sizeof(int64_t) * (stop - start))
+    for index in range(start, stop):
+        fits &= -_MOST_MILLISECONDS <= column[index] <= _MOST_MILLISECONDS
+        converted[index - start] = <int64_t>(<uint64_t>column[index] * 1000)
+    return fresh.finish(sizeof(int64_t) * (stop - start), "q") if fits else None
+
+
 def memory(Py_ssize_t size):
     """*size* bytes to write to. What is in them before that is not defined."""
     cdef _Memory fresh = _Memory.__new__(_Memory)

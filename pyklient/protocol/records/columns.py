@@ -18,6 +18,7 @@ from pyklient.protocol.records.layout import INT32_MAX, Buffer, Columns
 from pyklient.protocol.records.reader import ENOUGH_BYTES, Loops, Reader, size_of
 
 __all__ = [
+    "MOST_MILLISECONDS",
     "ArrowColumns",
     "ByteColumn",
     "ColumnChunk",
@@ -28,6 +29,9 @@ __all__ = [
     "readable",
     "too_large",
 ]
+
+MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
+"""What microseconds can count, before 1970 and after."""
 
 _ENOUGH_RECORDS: Final = 100_000
 _ROOM: Final = ENOUGH_BYTES + (1 << 20)

@@ -55,13 +55,17 @@ class Compression(IntEnum):
             ) from None
 
 
+_CODECS: Final = tuple(Compression)
+
+
 def compression_of(attributes: int, magic: int) -> Compression:
     """The codec that a batch's *attributes* name. Raises UnsupportedCodecError if Kafka has none such."""
     number = attributes & 0x07
-    if number > Compression.ZSTD:
+    if number >= len(_CODECS):
         raise UnsupportedCodecError(f"compression codec {number} is unknown to this client")
-    codec = Compression(number)
-    check_pair(magic, codec)
+    codec = _CODECS[number]
+    if magic < 2:
+        check_pair(magic, codec)
     return codec
 
 

@@ -28,6 +28,7 @@ __all__ = [
     "encode_record",
     "encode_records",
     "memory",
+    "microseconds",
     "murmur2",
     "name",
     "not_compiled",
@@ -64,7 +65,7 @@ name: Final = "python" if not_compiled else "compiled"
 if TYPE_CHECKING or not_compiled:
     from pyklient.protocol.records._append_py import Appender, Batch, Delivery, call_back
     from pyklient.protocol.records._columns_append_py import ArrowRows, append_rows
-    from pyklient.protocol.records._columns_py import ColumnFilling, decode_columns, memory
+    from pyklient.protocol.records._columns_py import ColumnFilling, decode_columns, memory, microseconds
     from pyklient.protocol.records._kernel_py import (
         Message,
         control_type,
@@ -83,7 +84,7 @@ else:
     Message = _compiled.Message
     control_type, decode = _compiled.control_type, _compiled.decode
     ColumnFilling, decode_columns = _compiled.ColumnFilling, _compiled.decode_columns
-    memory = _compiled.memory
+    memory, microseconds = _compiled.memory, _compiled.microseconds
     encode_record, encode_records = _compiled.encode_record, _compiled.encode_records
     murmur2, parse_records = _compiled.murmur2, _compiled.parse_records
 

@@ -1,6 +1,7 @@
 """Memory for responses and columns: what is handed out is nobody else's, however often it is used again."""
 
 import random
+from array import array
 from typing import Any
 
 import pytest
@@ -26,6 +27,31 @@ def test_what_is_in_use_is_not_handed_out_again(kernel: Any) -> None:
         if len(held) > 40:
             del held[chance.randrange(len(held))]
         assert all(each[-1] == mark for each, mark in held)
+
+
+_EDGE = (2**63 - 1) // 1000
+
+
+@pytest.mark.parametrize("start", [0, 2])
+def test_milliseconds_turn_into_microseconds_where_they_fit(kernel: Any, start: int) -> None:
+    numbers = array("q", [-1, 0, 1_700_000_000_123, _EDGE, -_EDGE])
+    converted = kernel.microseconds(memoryview(numbers), start, 5)
+    assert converted.format == "q"
+    assert converted.tolist() == [number * 1000 for number in numbers[start:]]
+    assert kernel.microseconds(memoryview(numbers), 3, 3).tolist() == []
+
+
+@pytest.mark.parametrize("number", [_EDGE + 1, -_EDGE - 1, 2**63 - 1, -(2**63)])
+def test_milliseconds_that_do_not_fit_are_left_to_the_caller(kernel: Any, number: int) -> None:
+    column = memoryview(array("q", [1, number, 2]))
+    assert kernel.microseconds(column, 0, 3) is None
+    assert kernel.microseconds(column, 2, 3).tolist() == [2_000]
+
+
+@pytest.mark.parametrize(("start", "stop"), [(-1, 1), (0, 4), (2, 1)])
+def test_rows_that_are_not_there_are_an_error(kernel: Any, start: int, stop: int) -> None:
+    with pytest.raises(IndexError):
+        kernel.microseconds(memoryview(array("q", [1, 2, 3])), start, stop)
 
 
 def test_more_than_there_is_is_an_error(kernel: Any) -> None:
