@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
@@ -163,7 +164,8 @@ class Topics:
     def _clear(self, name: str, partitions: range) -> None:
         """Directories of a topic that a crash left half made or half deleted must not come back to life."""
         for index in partitions:
-            shutil.rmtree(self._directory / f"{name}-{index}", ignore_errors=True)
+            with suppress(FileNotFoundError):
+                shutil.rmtree(self._directory / f"{name}-{index}")
 
     def _log(self, name: str, index: int, config: TopicConfig, *, verify: bool) -> PartitionLog:
         return PartitionLog(

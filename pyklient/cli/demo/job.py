@@ -9,6 +9,7 @@ Each thread owns what it counts; the thread that runs the job only looks at the 
 import logging
 import time
 import uuid
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -158,7 +159,7 @@ def _remove(admin: Admin, name: str) -> None:
             _log.warning("left behind: %s", error)
 
 
-class _Worker:
+class _Worker(ABC):
     """A thread that keeps what it raised for the one that waits for it, and when it began and last moved."""
 
     def __init__(self, name: str) -> None:
@@ -172,8 +173,9 @@ class _Worker:
         except BaseException as error:
             self.error = error
 
+    @abstractmethod
     def work(self) -> None:
-        raise NotImplementedError
+        """What the thread does, until it is done or told to stop."""
 
     @property
     def seconds(self) -> float:
