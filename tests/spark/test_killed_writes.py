@@ -68,7 +68,7 @@ class DoomedSource(PyklientDataSource):
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         return DoomedBatchSink(SinkOptions.parse(self.options), schema, overwrite=overwrite)
 
-    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         return DoomedStreamSink(SinkOptions.parse(self.options), schema)
 
 
