@@ -31,6 +31,7 @@ __all__ = [
     "MessageStreamsExistError",
     "OffsetOutOfRangeError",
     "DataLossError",
+    "LoadConflictError",
     "BrokerError",
     "ErrorFacts",
     "broker_error",
@@ -145,6 +146,12 @@ class OffsetOutOfRangeError(KafkaError):
 
 class DataLossError(KafkaError):
     """Records were gone before a Spark query had read them, and its option ``failOnDataLoss`` is true."""
+
+
+class LoadConflictError(KafkaError):
+    """Two loads into one data set ran at the same time, and the other was published first."""
+
+    retriable = True
 
 
 class BrokerError(KafkaError):

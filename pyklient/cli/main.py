@@ -19,6 +19,7 @@ from pyklient.cli.demo import demo
 from pyklient.cli.groups import groups
 from pyklient.cli.info import info, version
 from pyklient.cli.interrupts import ended_by_signals
+from pyklient.cli.load import load
 from pyklient.cli.produce import produce
 from pyklient.cli.streams import complain, reason, standard_streams
 from pyklient.cli.topics import topics
@@ -70,7 +71,7 @@ def pyklient(context: click.Context, verbose: int) -> None:
     logging.basicConfig(handlers=[handler], level=level)
 
 
-for command in (produce, consume, topics, groups, broker, demo, info):
+for command in (produce, consume, topics, groups, load, broker, demo, info):
     pyklient.add_command(command)
 
 

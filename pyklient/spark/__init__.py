@@ -1,5 +1,5 @@
-"""Kafka in PySpark: ``spark.read.format("pyklient")``, batch and streaming, and ``PartitionSender`` for
-``foreachPartition`` and its like. Needs the extra ``spark``."""
+"""Kafka in PySpark: ``spark.read.format("pyklient")``, batch and streaming; ``PartitionSender`` for
+``foreachPartition`` and its like; ``load`` for topics in Parquet. Needs the extra ``spark``."""
 
 from pyklient.extras import without_pyspark
 
@@ -9,7 +9,9 @@ except ImportError as error:
     raise without_pyspark() from error
 
 from pyklient.spark.data_source import PyklientDataSource
+from pyklient.spark.load import LoadResult, load
+from pyklient.spark.load_progress import LoadProgress
 from pyklient.spark.rows import Record
 from pyklient.spark.sender import PartitionSender
 
-__all__ = ["PartitionSender", "PyklientDataSource", "Record"]
+__all__ = ["LoadProgress", "LoadResult", "PartitionSender", "PyklientDataSource", "Record", "load"]
