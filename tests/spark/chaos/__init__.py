@@ -1,0 +1,1 @@
+"""Kills driver, executors, Python workers and broker under a job that runs, and counts what is left."""

@@ -1,0 +1,115 @@
+"""The job that the kills go for: one topic, read by streaming queries and loads, stored in several places.
+
+    python -m tests.spark.chaos.job '{"bootstrap": …, "source": …, "copy": …, "home": …}'
+
+Goes on where the last one was. Ends with status 0 once ``<home>/finish`` exists and everything that was in
+the topic then is stored; ``<home>/stored.json`` says then which numbers are in each Parquet data set.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tests.servers.java import QUICK_JVM
+
+
+def main() -> None:
+    given: dict[str, Any] = json.loads(sys.argv[1])
+    home = Path(given["home"])
+    spark = _session(home)
+    queries = [_copy(spark, given, home), _files(spark, given, home)]
+    while not (home / "finish").exists():
+        _fail_with_the_first(queries)
+        time.sleep(0.2)
+    for query in queries:
+        query.processAllAvailable()
+        query.stop()
+    stored = {"files": _numbers(spark.read.parquet(str(home / "files")))}
+    (home / "stored.json").write_text(json.dumps(stored))
+    spark.stop()
+
+
+def _session(home: Path) -> SparkSession:
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": " ".join(QUICK_JVM),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "512m",
+        "spark.executor.extraJavaOptions": " ".join(QUICK_JVM),
+        "spark.executor.memory": "512m",
+        "spark.local.dir": str(home / "local"),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(home / "warehouse"),
+        "spark.ui.enabled": "false",
+        # Kills are many, and each executor that is lost counts.
+        "spark.deploy.maxExecutorRetries": "-1",
+    }
+    session = (
+        SparkSession.builder.master("local-cluster[2,1,512]")
+        .appName("pyklient chaos")
+        .config(map=settings)
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("WARN")
+    return session
+
+
+def _source(spark: SparkSession, given: dict[str, Any]) -> DataFrame:
+    return (
+        spark.readStream.format("pyklient")
+        .option("kafka.bootstrap.servers", given["bootstrap"])
+        .option("subscribe", given["source"])
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+
+
+def _copy(spark: SparkSession, given: dict[str, Any], home: Path) -> StreamingQuery:
+    """Writes the numbers to another topic, at least once, each with headers that tell copies apart."""
+    return (
+        _source(spark, given)
+        .select("value")
+        .writeStream.format("pyklient")
+        .option("kafka.bootstrap.servers", given["bootstrap"])
+        .option("topic", given["copy"])
+        .option("deduplicationHeaders", True)
+        .option("checkpointLocation", str(home / "copy.checkpoint"))
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+
+
+def _files(spark: SparkSession, given: dict[str, Any], home: Path) -> StreamingQuery:
+    """Spark's own file sink, which stores each row of a micro-batch once."""
+    return (
+        _source(spark, given)
+        .select("value")
+        .writeStream.format("parquet")
+        .option("path", str(home / "files"))
+        .option("checkpointLocation", str(home / "files.checkpoint"))
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+
+
+def _fail_with_the_first(queries: list[StreamingQuery]) -> None:
+    for query in queries:
+        if not query.isActive:
+            print(f"FAILED {query.exception()}", flush=True)
+            # At once, as if it had been killed too: others are in the middle of something.
+            os._exit(1)
+
+
+def _numbers(rows: DataFrame) -> list[int]:
+    return sorted(int(row[0]) for row in rows.select("value").collect())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,137 @@
+"""The processes of a Spark job on this machine: found by what they run, and killed one by one."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+
+from tests.servers.reaper import Reaper
+
+__all__ = ["Job", "Process", "descendants", "spark_home"]
+
+_ROOT = Path(__file__).parents[3]
+
+
+class Process(NamedTuple):
+    """One process, and the processes above it up to the one that was asked for, the nearest first."""
+
+    pid: int
+    command: str
+    above: tuple[str, ...]
+
+
+def descendants(pid: int) -> Iterator[Process]:
+    """All processes below process *pid*."""
+    told = subprocess.run(
+        ["ps", "-axo", "pid=,ppid=,command="], capture_output=True, text=True, check=True, timeout=10
+    )
+    children: dict[int, list[tuple[int, str]]] = {}
+    for line in told.stdout.splitlines():
+        child, parent, *command = line.split(maxsplit=2)
+        children.setdefault(int(parent), []).append((int(child), " ".join(command)))
+    waiting: list[tuple[int, tuple[str, ...]]] = [(pid, ())]
+    while waiting:
+        parent_pid, above = waiting.pop()
+        for child_pid, text in children.get(parent_pid, ()):
+            yield Process(child_pid, text, above)
+            waiting.append((child_pid, (text, *above)))
+
+
+def spark_home(directory: Path) -> Path:
+    """A SPARK_HOME in *directory*, so that what Spark's workers leave there is not among the packages."""
+    home = directory / "spark-home"
+    home.mkdir(parents=True)
+    for each in Path(pyspark.__file__).parent.iterdir():
+        if each.name != "work":
+            (home / each.name).symlink_to(each)
+    return home
+
+
+class Job:
+    """A Spark job as a process of its own, started as often as it ends. Linux and macOS."""
+
+    def __init__(self, directory: Path, reaper: Reaper, given: Mapping[str, str]) -> None:
+        self.log = directory / "job.log"
+        self._command = [sys.executable, "-m", "tests.spark.chaos.job", json.dumps(dict(given))]
+        self._environment = os.environ | {
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_HOME": str(spark_home(directory)),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        }
+        self._reaper = reaper
+        self._process: subprocess.Popen[bytes] | None = None
+        self._groups: list[int] = []
+
+    def start(self) -> None:
+        """Start it (again)."""
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                self._command,
+                cwd=_ROOT,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env=self._environment,
+            )
+        self._groups.append(self._process.pid)
+        self._reaper.adopt(self._process.pid)
+
+    @property
+    def status(self) -> int | None:
+        """What it ended with; None while it runs."""
+        assert self._process is not None
+        return self._process.poll()
+
+    def executors(self) -> list[int]:
+        return [each.pid for each in self._tree() if "CoarseGrainedExecutorBackend" in each.command]
+
+    def workers(self) -> list[int]:
+        """Python processes that have tasks of an executor."""
+        return [each.pid for each in self._forked() if _is_executor(each.above)]
+
+    def planners(self) -> list[int]:
+        """Python processes in which a query's offsets are found, and its commits are run."""
+        return [each.pid for each in self._forked() if not _is_executor(each.above)]
+
+    def kill_driver(self) -> None:
+        """SIGKILL Python's and Java's half of the driver. Executors notice by themselves, a while later."""
+        assert self._process is not None
+        java = [each.pid for each in self._tree() if "SparkSubmit" in each.command]
+        for pid in (self._process.pid, *java):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self._process.wait(10)
+
+    def tail(self, lines: int = 60) -> str:
+        """The last lines of the log."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def close(self) -> None:
+        """End it, and what earlier ones have left."""
+        for group in self._groups:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
+            self._reaper.release(group)
+        if self._process is not None:
+            self._process.wait(10)
+
+    def _tree(self) -> list[Process]:
+        assert self._process is not None
+        return list(descendants(self._process.pid))
+
+    def _forked(self) -> list[Process]:
+        # The daemon forks a process for each that works.
+        name = "pyspark.daemon"
+        return [each for each in self._tree() if name in each.command and name in "".join(each.above[:1])]
+
+
+def _is_executor(above: tuple[str, ...]) -> bool:
+    return any("CoarseGrainedExecutorBackend" in each for each in above)
