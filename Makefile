@@ -12,7 +12,7 @@ KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/rec
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo generated test test-fast test-python-kernel test-containers fuzz chaos-spark lint bench clean
+.PHONY: help demo generated test test-fast test-python-kernel test-containers fuzz chaos-spark memory-spark lint bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -60,8 +60,11 @@ test-containers: $(VENV)/.dev ## the system suite against a broker in a containe
 fuzz: $(VENV)/.dev ## ten million mutated inputs to the compiled kernel, under AddressSanitizer (gcc needed)
 	$(BIN)/python -m tests.fuzz --inputs 10000000
 
-chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, and 5 GB through one task; CHAOS="--kills 10 --seed 7"
+chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="--kills 10 --seed 7"
 	$(BIN)/python -m tests.spark.chaos $(CHAOS)
+
+memory-spark: $(VENV)/.dev ## 5 GB through one task of Spark, in a Python worker below 512 MiB
+	$(BIN)/python -m tests.spark.memory
 
 bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker; BENCH="--rounds 1 --only consume"
 	$(BIN)/python -m tests.benchmarks $(BENCH)

@@ -23,6 +23,8 @@ class Feed:
             "enable.idempotence": True,
             "linger.ms": 5,
             "log_level": 0,
+            # A killed broker knows but the last batch of each producer: those before could be stored again.
+            "max.in.flight.requests.per.connection": 1,
             "reconnect.backoff.max.ms": 500,
         }
         self._producer = Producer(options)

@@ -30,7 +30,7 @@ class Process(NamedTuple):
 def descendants(pid: int) -> Iterator[Process]:
     """All processes below process *pid*."""
     told = subprocess.run(
-        ["ps", "-axo", "pid=,ppid=,command="], capture_output=True, text=True, check=True, timeout=10
+        ["ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True, timeout=10
     )
     children: dict[int, list[tuple[int, str]]] = {}
     for line in told.stdout.splitlines():
@@ -99,7 +99,8 @@ class Job:
 
     def planners(self) -> list[int]:
         """Python processes in which a query's offsets are found, and its commits are run."""
-        return [each.pid for each in self._forked() if not _is_executor(each.above)]
+        runners = [each for each in self._tree() if "streaming_source_runner" in each.command]
+        return [each.pid for each in (*runners, *self._forked()) if not _is_executor(each.above)]
 
     def kill_driver(self) -> None:
         """SIGKILL Python's and Java's half of the driver. Executors notice by themselves, a while later."""
