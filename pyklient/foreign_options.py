@@ -48,6 +48,8 @@ _NONE_HERE: Final = {
     "queue_buffering_max_messages": "memory is bounded in bytes: buffer_memory",
     "queued_min_messages": "memory is bounded in bytes: prefetch_max_bytes",
     "sasl_jaas_config": "its user and password are the options sasl_username and sasl_password",
+    "ssl_keystore_password": "the password of a PEM file's key is the option ssl_key_password",
+    "ssl_truststore_password": "a PEM file of authorities has no password",
     "topic": "send(), stream() and read() take it",
     "topics": "stream(), create_message_streams() and read() take them",
     "transactional_id": "transactions are not supported yet",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, Final
 
-from pyklient.config import ClientConfig
+from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.errors import ConfigurationError
 
 __all__ = ["from_properties", "typed"]
@@ -34,6 +34,8 @@ _IDLE: Final = frozenset(
 )
 """Properties of Java's client that change nothing of what is read or written."""
 
+_OF_SOME_CLIENT: Final = {item.name for each in (ProducerConfig, ConsumerConfig) for item in fields(each)}
+
 
 def typed(item: "Field[Any]", text: str) -> Any:
     """*text* as a value of the option *item*; what does not fit is left for the config to refuse by name."""
@@ -50,9 +52,10 @@ def typed(item: "Field[Any]", text: str) -> Any:
 def from_properties(config: type[ClientConfig], properties: Mapping[str, str]) -> dict[str, Any]:
     """*properties* of Java's client as the options that ``config.from_options`` takes.
 
-    User and password are taken out of ``sasl.jaas.config``; what only tunes Java's client is passed over with
-    a log message. A property that pyklient does not know stays in, for ``from_options`` to refuse. Raises
-    ConfigurationError for a key store that is no PEM file.
+    User and password are taken out of ``sasl.jaas.config``. What only tunes Java's client, and options of
+    pyklient's other clients, are passed over with a log message: a file or a job may hold those of several.
+    A property that nobody knows stays in, for ``from_options`` to refuse. Raises ConfigurationError for a
+    key store that is no PEM file.
     """
     known = {item.name: item for item in fields(config)}
     options: dict[str, Any] = {}
@@ -62,8 +65,8 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, str]) -
             options |= _from_jaas(text)
         elif name in _STORE_TYPES:
             _refuse_java_store(name, text)
-        elif name in _IDLE:
-            log.info("%s is for Java's client and has no effect here", name)
+        elif name in _IDLE or (plain in _OF_SOME_CLIENT and plain not in known):
+            log.info("%s has no effect here: it is for another client", name)
         else:
             options[plain] = typed(known[plain], text) if plain in known else text
     return options

@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
+from pyklient.errors import ConfigurationError
 from pyklient.spark.planning import RangePartition, plan
 from pyklient.spark.positions import Brokers
+from pyklient.spark.ranges import Offsets
 from pyklient.spark.scan import record_batches
 from pyklient.spark.source_options import SourceOptions
 
@@ -27,8 +29,9 @@ class BatchReader(DataSourceReader):
         options = self._options
         with Brokers(options.config) as brokers:
             partitions = brokers.partitions(options.subscription)
-            end = brokers.offsets(partitions, options.end)
             start = brokers.offsets(partitions, options.start)
+            end = brokers.offsets(partitions, options.end)
+            _refuse_backwards(options, start, end)
             return plan(brokers, options, start, end)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
@@ -36,3 +39,14 @@ class BatchReader(DataSourceReader):
         if not isinstance(partition, RangePartition):
             return iter(())
         return record_batches(self._options, partition.wanted)
+
+
+def _refuse_backwards(options: SourceOptions, start: Offsets, end: Offsets) -> None:
+    """Raises ConfigurationError for bounds that turn out to be the wrong way round. To begin behind the end
+    of the log is another matter: there records are gone."""
+    for each, last in end.items():
+        if last < start[each] and not options.end.is_latest(each):
+            raise ConfigurationError(
+                f"{options.end.option} of {each} is offset {last}, before {options.start.option}, "
+                f"offset {start[each]}"
+            )

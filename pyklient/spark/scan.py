@@ -41,7 +41,7 @@ def record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[Rec
             try:
                 for batch in _read(client, config, wanted, headers=options.headers):
                     position = batch.column("offset").slice(batch.num_rows - 1).to_pylist()[0] + 1
-                    yield batch
+                    yield _without_empty_headers(batch) if options.headers else batch
                 return
             except (OffsetOutOfRangeError, ConsumerTimeout):
                 left = wanted._replace(start=position)
@@ -72,6 +72,23 @@ def _read(
     )
     with reading:
         yield from reading.arrow_batches(_ROWS, headers)
+
+
+def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
+    """*batch* with null for the headers of records that have none, as Spark's own source has it."""
+    import pyarrow
+
+    headers = batch.column("headers")
+    some = headers.value_lengths().cast(pyarrow.bool_())
+    _, offsets = headers.buffers()[:2]
+    if offsets is None:
+        return batch
+    used = offsets.slice(4 * headers.offset, 4 * (len(headers) + 1))
+    nullable = pyarrow.Array.from_buffers(
+        headers.type, len(headers), [some.buffers()[1], used], children=[headers.values]
+    )
+    columns = [nullable if name == "headers" else batch.column(name) for name in batch.schema.names]
+    return pyarrow.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _there(

@@ -60,6 +60,10 @@ class Bound:
         """What is said of all partitions, or of each."""
         return self.at.values() if isinstance(self.at, Mapping) else (self.at,)
 
+    def is_latest(self, partition: TopicPartition) -> bool:
+        """Whether it is the end of the log, by that name."""
+        return not self.timed and (self.at[partition] if isinstance(self.at, Mapping) else self.at) == LATEST
+
     @property
     def moves(self) -> bool:
         """Whether it means another offset at another time, retention aside."""

@@ -9,10 +9,12 @@ one, which pins it.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import BrokerError
 from pyklient.model import TopicPartition
 from pyklient.spark.data_loss import DataLoss
 from pyklient.spark.option_values import json_text
@@ -30,6 +32,9 @@ __all__ = ["StreamReader"]
 
 Json: TypeAlias = Mapping[str, Mapping[str, int]]
 
+_UNWATCHED: Final = 1.0
+"""Seconds for which a new partition may go unnoticed."""
+
 
 class StreamReader(DataSourceStreamReader):
     """Plans beside the driver, reads on the executors; pickled before it has asked for anything."""
@@ -44,6 +49,8 @@ class StreamReader(DataSourceStreamReader):
         self._replaced: dict[TopicPartition, int] = {}
         self._available_now = False
         self._last_trigger = float("-inf")
+        self._subscribed: Sequence[TopicPartition] = ()
+        self._looked_at = float("-inf")
 
     @cached_property
     def _brokers(self) -> Brokers:
@@ -128,12 +135,25 @@ class StreamReader(DataSourceStreamReader):
         """The end of every partition; with Trigger.AvailableNow as it was at first."""
         if self._target is not None:
             return self._target
-        partitions = self._brokers.partitions(self._options.subscription, missing_ok=True)
+        try:
+            self._known = self._brokers.latest(self._partitions(), begin)
+        except BrokerError as error:
+            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                raise
+            self._looked_at = float("-inf")  # one that was there a moment ago is gone
+            self._known = self._brokers.latest(self._partitions(), begin)
         self._note_topics(begin)
-        self._known = self._brokers.latest(partitions, begin)
         if self._available_now:
             self._target = self._known
         return self._known
+
+    def _partitions(self) -> Sequence[TopicPartition]:
+        """All that are subscribed to. A query that waits for data asks every few milliseconds, and need not
+        learn of new ones as fast."""
+        if (now := time.monotonic()) >= self._looked_at + _UNWATCHED:
+            self._subscribed = self._brokers.partitions(self._options.subscription, missing_ok=True)
+            self._looked_at = now
+        return self._subscribed
 
     def _limited(self, begin: Offsets, latest: Offsets, *, everything: bool) -> Offsets:
         """*latest* or less, as the options say."""

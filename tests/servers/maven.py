@@ -1,17 +1,17 @@
-"""Kafka's jars from Maven, once per machine: a runnable broker and its classes for every version."""
+"""Jars from Maven, once per machine: a runnable broker of every version, and Spark's own Kafka connector."""
 
 import fcntl
 import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from tests.servers.java import program
 
-__all__ = ["FetchError", "kafka_libs"]
+__all__ = ["FetchError", "cache", "connector_libs", "kafka_libs", "locked"]
 
 _TIMEOUT = 600
 
@@ -23,6 +23,14 @@ _ARTIFACTS = {
 }
 """What makes each version run. 3.9.1 brings ZooKeeper 3.8.4; 4.x has its command-line tools in a jar apart.
 None brings a logger: without one a broker that does not start dies in silence."""
+
+_CONNECTOR = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.0.0",
+    "org.apache.kafka:kafka-clients:3.9.1",
+    "org.apache.commons:commons-pool2:2.12.0",
+)
+"""What PySpark 4.0.0 needs for format("kafka") beside its own jars."""
 
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -49,27 +57,36 @@ def kafka_libs(version: str) -> Path:
     The cache is ``$XDG_CACHE_HOME/pyklient/kafka/<version>``, by default under ``~/.cache``. Raises
     MissingProgramError without Maven, FetchError where Maven fails.
     """
+    return _libs(cache() / "kafka" / version, _ARTIFACTS[version])
+
+
+def connector_libs() -> Path:
+    """The directory with the jars of Spark's own Kafka connector 4.0.0; errors as of :func:`kafka_libs`."""
+    return _libs(cache() / "spark-kafka" / "4.0.0", _CONNECTOR, "-DexcludeTransitive=true")
+
+
+def _libs(home: Path, artifacts: Iterable[str], *options: str) -> Path:
     pom = _POM.format(
-        dependencies="\n".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in _ARTIFACTS[version])
+        dependencies="\n".join(_DEPENDENCY.format(*artifact.split(":")) for artifact in artifacts)
     )
-    home = _cache() / version
     libs, complete = home / "libs", home / "complete.xml"
     if _reads(complete) == pom:
         return libs
     home.mkdir(parents=True, exist_ok=True)
-    with _lock(home / "lock"):
+    with locked(home / "lock"):
         if _reads(complete) != pom:
             complete.unlink(missing_ok=True)
-            _fetch(pom, libs, version)
+            _fetch(pom, libs, options)
             written = home / "complete.new"
             written.write_text(pom)
             written.replace(complete)
     return libs
 
 
-def _cache() -> Path:
+def cache() -> Path:
+    """Where the tests keep what they have fetched."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "pyklient" / "kafka"
+    return (Path(base) if base else Path.home() / ".cache") / "pyklient"
 
 
 def _reads(path: Path) -> str | None:
@@ -80,18 +97,19 @@ def _reads(path: Path) -> str | None:
 
 
 @contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Only one test run at a time fetches; the others wait for it and find the jars."""
+def locked(path: Path) -> Iterator[None]:
+    """Only one test run at a time fetches; the others wait for it and find what it has fetched."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def _fetch(pom: str, libs: Path, version: str) -> None:
+def _fetch(pom: str, libs: Path, options: Iterable[str]) -> None:
     maven = program("mvn")
     with tempfile.TemporaryDirectory(dir=libs.parent) as scratch:
         (Path(scratch) / "pom.xml").write_text(pom)
-        command = [maven, "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={scratch}/libs"]
+        goal = ["dependency:copy-dependencies", f"-DoutputDirectory={scratch}/libs", *options]
+        command = [maven, "-q", "-B", *goal]
         try:
             ran = subprocess.run(
                 command,
@@ -102,9 +120,9 @@ def _fetch(pom: str, libs: Path, version: str) -> None:
                 stdin=subprocess.DEVNULL,
             )
         except subprocess.TimeoutExpired:
-            raise FetchError(f"Maven did not fetch Kafka {version} within {_TIMEOUT} s") from None
+            raise FetchError(f"Maven did not fetch {libs.parent} within {_TIMEOUT} s") from None
         if ran.returncode != 0:
             said = (ran.stdout + ran.stderr).strip()[-2000:]
-            raise FetchError(f"Maven could not fetch Kafka {version}; is its repository reachable?\n{said}")
+            raise FetchError(f"Maven could not fetch {libs.parent}; is its repository reachable?\n{said}")
         shutil.rmtree(libs, ignore_errors=True)
         (Path(scratch) / "libs").rename(libs)

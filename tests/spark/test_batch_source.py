@@ -64,9 +64,9 @@ def test_rows_are_those_of_sparks_own_source(
     ]
     assert [row.timestampType for row in found] == [0, 0, 0]
     assert [row.timestamp.astimezone(UTC).replace(tzinfo=None) for row in found] == times
-    assert [[tuple(each) for each in row.headers or []] for row in found] == [
-        [],
-        [],
+    assert [row.headers and [tuple(each) for each in row.headers] for row in found] == [
+        None,
+        None,
         [("a", b"1"), ("a", None)],
     ]
     assert "headers" not in read(spark, bootstrap, subscribe=topic).columns

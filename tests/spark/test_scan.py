@@ -18,17 +18,15 @@ pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
 NEWEST = pytest.mark.brokers("kafka-4.3.1")
 
 
-def scan(bootstrap: str, topic: str, start: int, end: int, **options: str) -> Iterator[int]:
-    parsed = SourceOptions.parse(
-        {
-            "kafka.bootstrap.servers": bootstrap,
-            "subscribe": topic,
-            "kafkaConsumer.pollTimeoutMs": "500",
-            **options,
-        },
-        Use.STREAM,
-    )
-    for batch in record_batches(parsed, OffsetRange(TopicPartition(topic, 0), start, end)):
+def options(bootstrap: str, topic: str, **given: str) -> SourceOptions:
+    needed = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "kafkaConsumer.pollTimeoutMs": "500"}
+    return SourceOptions.parse({**needed, **given}, Use.STREAM)
+
+
+def scan(bootstrap: str, topic: str, start: int, end: int, **given: str) -> Iterator[int]:
+    for batch in record_batches(
+        options(bootstrap, topic, **given), OffsetRange(TopicPartition(topic, 0), start, end)
+    ):
         yield from batch.column("offset").to_pylist()
 
 
@@ -68,6 +66,19 @@ def test_a_topic_that_is_gone_fails_the_task_or_ends_it(bootstrap: str, new_topi
     with pytest.raises(DataLossError, match=f"offsets 0 to 5 of {topic}-0 are gone with their topic"):
         list(scan(bootstrap, topic, 0, 5))
     assert list(scan(bootstrap, topic, 0, 5, failOnDataLoss="false")) == []
+
+
+def test_records_without_headers_have_null_for_them(bootstrap: str, new_topic: NewTopic) -> None:
+    topic = new_topic()
+    headers = [[("n", b"%d" % number)] if number % 3 == 0 else [] for number in range(25_000)]
+    fill(bootstrap, topic, [{"value": b"", "headers": each} for each in headers])
+    wanted = OffsetRange(TopicPartition(topic, 0), 5, 25_000)
+    found = [
+        row and [tuple(pair.values()) for pair in row]
+        for batch in record_batches(options(bootstrap, topic, includeHeaders="true"), wanted)
+        for row in batch.column("headers").to_pylist()
+    ]
+    assert found == [each or None for each in headers[5:]]
 
 
 @NEWEST

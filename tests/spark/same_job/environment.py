@@ -1,0 +1,46 @@
+"""PySpark 4.0.0 beside the one that is installed: fetched once per machine, and put before it on the path."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.docs.markdown import ROOT
+from tests.servers.maven import FetchError, cache, locked
+
+__all__ = ["VERSION", "environment"]
+
+VERSION = "4.0.0"
+_TIMEOUT = 600
+
+
+def environment() -> dict[str, str]:
+    """The variables of a process that imports PySpark 4.0.0, and all else as this one does."""
+    path = os.pathsep.join([str(_pyspark()), str(ROOT)])
+    kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYTHONPATH")}
+    return kept | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+
+
+def _pyspark() -> Path:
+    home = cache() / f"pyspark-{VERSION}"
+    packages, complete = home / "packages", home / "complete"
+    if not complete.exists():
+        home.mkdir(parents=True, exist_ok=True)
+        with locked(home / "lock"):
+            if not complete.exists():
+                shutil.rmtree(packages, ignore_errors=True)
+                _install(packages)
+                complete.touch()
+    return packages
+
+
+def _install(packages: Path) -> None:
+    # Without py4j, which is the installed PySpark's too.
+    command = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-deps"]
+    command += ["--target", str(packages), f"pyspark=={VERSION}"]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+    if ran.returncode != 0:
+        raise FetchError(
+            f"pip could not fetch PySpark {VERSION}; is its index reachable?\n{ran.stderr[-2000:]}"
+        )

@@ -1,0 +1,71 @@
+"""Jobs written for Spark's own Kafka connector give the same with the word changed, on the oldest PySpark."""
+
+import json
+import re
+import subprocess
+import sys
+import uuid
+from typing import Any
+
+import pytest
+
+from tests.docs.markdown import ROOT
+from tests.servers.maven import connector_libs
+from tests.servers.pool import ServerPool
+from tests.spark.same_job.environment import VERSION, environment
+from tests.spark.same_job.jobs import ERRORS, JOBS
+
+pytestmark = pytest.mark.java
+
+_TIMEOUT = 500
+
+
+@pytest.fixture(scope="session")
+def results(servers: ServerPool, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What came of every job with either word."""
+    bootstrap = servers.get("kafka-4.3.1").bootstrap_servers
+    output = tmp_path_factory.mktemp("same-job") / "results.json"
+    jars = ",".join(str(jar) for jar in sorted(connector_libs().glob("*.jar")))
+    arguments = [bootstrap, f"job-{uuid.uuid4().hex[:8]}", jars, str(output)]
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.spark.same_job", *arguments],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr[-4000:]
+    found: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.timeout(_TIMEOUT + 60)
+def test_it_ran_on_the_oldest_pyspark(results: dict[str, Any]) -> None:
+    assert results["version"] == VERSION
+    assert len(JOBS) > 20
+
+
+@pytest.mark.timeout(_TIMEOUT + 60)
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_gives_the_same_rows(results: dict[str, Any], name: str) -> None:
+    kafka, pyklient = results["jobs"][name]["kafka"], results["jobs"][name]["pyklient"]
+    assert "failed" not in kafka, kafka["failed"]
+    assert "failed" not in pyklient, pyklient["failed"]
+    assert pyklient["schema"] == kafka["schema"]
+    assert pyklient["rows"] == kafka["rows"]
+    assert kafka["rows"] or name in (
+        "an empty topic",
+        "a time that nothing has reached",
+        "a stream from its end",
+    )
+
+
+@pytest.mark.timeout(_TIMEOUT + 60)
+@pytest.mark.parametrize("name", ERRORS)
+def test_a_mistake_is_an_error_of_the_same_meaning(results: dict[str, Any], name: str) -> None:
+    _, pattern = ERRORS[name]
+    for word, error in results["errors"][name].items():
+        assert error is not None, f"{word}: no error"
+        assert re.search(pattern, error), f"{word}: {error}"
