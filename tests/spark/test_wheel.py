@@ -59,7 +59,7 @@ def installed(tmp_path: Path) -> Path:
             shutil.copy(ROOT / part, source / part)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
     run(
-        *pip, "wheel", "-q", "--no-deps", "-w", wheels, source, CC="false"
+        tmp_path, *pip, "wheel", "-q", "--no-deps", "-w", wheels, source, CC="false"
     )  # the kernel is not the matter here
     run(tmp_path, sys.executable, "-m", "venv", "--without-pip", home)
     python = home / "bin" / "python"
