@@ -12,7 +12,7 @@ KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/rec
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo generated test test-fast test-python-kernel test-containers fuzz chaos-spark memory-spark lint bench clean
+.PHONY: help demo generated test test-fast test-python-kernel test-containers fuzz chaos-spark memory-spark lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -65,6 +65,9 @@ chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="
 
 memory-spark: $(VENV)/.dev ## 5 GB through one task of Spark, in a Python worker below 512 MiB
 	$(BIN)/python -m tests.spark.memory
+
+bench-spark: $(VENV)/.dev ## pyklient, the connector of Spark and confluent-kafka side by side on Spark; BENCH="--only read --rounds 1"
+	$(BIN)/python -m tests.spark.bench $(BENCH)
 
 bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker; BENCH="--rounds 1 --only consume"
 	$(BIN)/python -m tests.benchmarks $(BENCH)
