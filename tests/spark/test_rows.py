@@ -130,7 +130,7 @@ def test_partition_and_timestamp_of_a_row_are_the_records(broker: ProduceBroker)
         (Row(value=b"v", key=1.5), TOPIC, "column `key` must be STRING or BINARY"),
         (Row(value=b"v"), None, "no topic to send to"),
         (Row(value=b"v", topic=None), None, "null for its topic"),
-        (object(), TOPIC, "no record can be made of object"),
+        (1j, TOPIC, "no record can be made of complex"),
         ((1, 2, 3), TOPIC, "no record can be made of tuple"),
         ({"page": b"v"}, TOPIC, "no field `value`, only page"),
         (Row(value=b"v", headers=[Row(key="h", value=3)]), TOPIC, "`headers.value` must be STRING or BINARY"),

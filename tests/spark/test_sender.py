@@ -207,7 +207,7 @@ def test_it_can_be_pickled_and_shows_no_password() -> None:
     [
         ({"linger": 5}, "did you mean 'linger_ms'"),
         ({"value_encoder": str.encode}, "value_encoder is of no use to a PartitionSender: `to_record`"),
-        ({"ssl_context": object()}, "ssl_context is of no use .* ssl_truststore_location"),
+        ({"ssl_context": ...}, "ssl_context is of no use .* ssl_truststore_location"),
         ({"acks": 2}, "acks=2 is not one of"),
         ({"topic": "a b"}, "no topic is called 'a b'"),
     ],
