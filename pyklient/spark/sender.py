@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
@@ -79,6 +80,7 @@ class PartitionSender:
         self._stamps = arguments.flag(deduplication_headers, "deduplication_headers")
         self._query = None if query is None else arguments.text(query, "query")
         self._token = uuid.uuid4().hex
+        self._batch_id: int | None = None
 
     @overload
     def __call__(self, rows: Iterator["pyarrow.RecordBatch"]) -> Iterator["pyarrow.RecordBatch"]: ...
@@ -98,7 +100,9 @@ class PartitionSender:
         ConfigurationError and TypeError for rows that no record can be made of.
         """
         if batch_id is not None:
-            return rows.foreachPartition(self)
+            sender = copy(self)
+            sender._batch_id = batch_id
+            return rows.foreachPartition(sender)
         iterator = iter(rows)
         first = next(iterator, None)
         if first is None:
@@ -114,7 +118,7 @@ class PartitionSender:
         return f"<PartitionSender to {self._options['bootstrap_servers']!r}{topic}>"
 
     def _send_rows(self, rows: Iterable[Any]) -> None:
-        stamp = origin(self._query, self._token) if self._stamps else None
+        stamp = origin(self._query, self._token, self._batch_id) if self._stamps else None
         with borrowed(self._options, self._token) as producer:
             send_rows(producer, rows, self._topic, self._to_record, stamp)
 

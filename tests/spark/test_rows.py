@@ -10,7 +10,7 @@ from pyspark.sql import Row
 
 from pyklient import ConfigurationError, DeliveryError, Producer, read
 from pyklient.spark.batches import send_batches
-from pyklient.spark.deduplication import Origin
+from pyklient.spark.deduplication import Origin, origin
 from pyklient.spark.rows import Record, send_rows
 from tests.producer.script import TOPIC, ProduceBroker, Refuse
 from tests.servers.fixtures import NewName
@@ -161,6 +161,13 @@ def test_a_refusal_ends_a_long_partition_early(broker: ProduceBroker) -> None:
     assert drawn < 1_000_000
     with pytest.raises(DeliveryError):
         producer.close()
+
+
+def test_a_micro_batch_of_a_query_that_is_not_known_needs_a_name() -> None:
+    assert origin("nightly", "token", 5) == Origin("nightly", 5, 0)
+    assert origin("nightly", "token") == Origin("nightly", 0, 0)
+    with pytest.raises(ConfigurationError, match="Spark Connect does not tell it to foreachBatch: name the"):
+        origin(None, "token", 5)
 
 
 def test_headers_for_deduplication_number_the_rows_of_a_task(broker: ProduceBroker) -> None:
