@@ -36,6 +36,8 @@ def record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[Rec
     config, loss = options.config, DataLoss(options.fail_on_data_loss)
     client = _client(config)
     try:
+        # What an earlier task has learnt of the topic may be of one that was deleted since.
+        client.refresh_metadata([wanted.partition.topic], config.default_api_timeout_ms / 1000)
         while wanted.size > 0:
             position = wanted.start
             try:

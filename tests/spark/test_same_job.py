@@ -48,6 +48,11 @@ def test_it_ran_on_the_oldest_pyspark(results: dict[str, Any]) -> None:
 
 
 @pytest.mark.timeout(_TIMEOUT + 60)
+def test_a_limit_that_the_oldest_pyspark_cannot_keep_is_refused(results: dict[str, Any]) -> None:
+    assert "maxOffsetsPerTrigger needs PySpark 4.2 or later, and this is 4.0.0" in results["limit"]
+
+
+@pytest.mark.timeout(_TIMEOUT + 60)
 @pytest.mark.parametrize("name", JOBS)
 def test_a_job_gives_the_same_rows(results: dict[str, Any], name: str) -> None:
     kafka, pyklient = results["jobs"][name]["kafka"], results["jobs"][name]["pyklient"]

@@ -68,6 +68,19 @@ def test_a_topic_that_is_gone_fails_the_task_or_ends_it(bootstrap: str, new_topi
     assert list(scan(bootstrap, topic, 0, 5, failOnDataLoss="false")) == []
 
 
+def test_a_topic_created_again_is_not_taken_for_the_one_that_an_earlier_task_read(
+    bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, number_records(range(3)))
+    assert list(scan(bootstrap, topic, 0, 3)) == [0, 1, 2]
+    with Admin(bootstrap) as admin:
+        admin.delete_topic(topic)
+        admin.create_topic(topic)
+    fill(bootstrap, topic, number_records(range(5)))
+    assert list(scan(bootstrap, topic, 0, 5)) == [0, 1, 2, 3, 4]
+
+
 def test_records_without_headers_have_null_for_them(bootstrap: str, new_topic: NewTopic) -> None:
     topic = new_topic()
     headers = [[("n", b"%d" % number)] if number % 3 == 0 else [] for number in range(25_000)]

@@ -58,9 +58,8 @@ def installed(tmp_path: Path) -> Path:
         else:
             shutil.copy(ROOT / part, source / part)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    run(
-        tmp_path, *pip, "wheel", "-q", "--no-deps", "-w", wheels, source, CC="false"
-    )  # the kernel is not the matter here
+    building = [*pip, "wheel", "-q", "--no-deps", "-w", wheels, source]
+    run(tmp_path, *building, CC="false")  # the compiled kernel is not the matter here
     run(tmp_path, sys.executable, "-m", "venv", "--without-pip", home)
     python = home / "bin" / "python"
     (wheel,) = wheels.glob("*.whl")

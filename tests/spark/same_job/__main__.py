@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from tests.servers.java import QUICK_JVM
-from tests.spark.same_job.jobs import ERRORS, JOBS, Word
+from tests.spark.same_job.jobs import ERRORS, JOBS, LIMITED, Word
 from tests.spark.same_job.topics import make_topics
 
 _WORDS = ("kafka", "pyklient")
@@ -35,6 +35,7 @@ def main(bootstrap: str, prefix: str, jars: str, output: str) -> None:
             found["jobs"][name] = {word: _rows(job, words[word]) for word in _WORDS}
         for name, (job, _) in ERRORS.items():
             found["errors"][name] = {word: _error(job, words[word]) for word in _WORDS}
+        found["limit"] = _error(LIMITED, words["pyklient"])
         spark.stop()
     Path(output).write_text(json.dumps(found), encoding="utf-8")
 

@@ -12,7 +12,7 @@ from tests.servers.topics import create_topic
 from tests.spark.same_job.topics import Topics
 from tests.spark.topics import fill, number_records
 
-__all__ = ["ERRORS", "JOBS", "Job", "Word"]
+__all__ = ["ERRORS", "JOBS", "LIMITED", "Job", "Word"]
 
 _PATIENCE = 120
 
@@ -282,3 +282,6 @@ ERRORS: dict[str, tuple[Job, str]] = {
     ),
 }
 """Each raises with either word, and both errors say so: a pattern that both match."""
+
+LIMITED: Job = _ran(lambda word, t: word.stream(subscribe=t.clicks, maxOffsetsPerTrigger=3))
+"""What the connector has and a data source on PySpark 4.0 cannot."""
