@@ -12,7 +12,7 @@ KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/rec
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo generated test test-fast test-python-kernel test-containers fuzz chaos-spark memory-spark lint bench bench-spark clean
+.PHONY: help demo demo-spark generated test test-fast test-python-kernel test-containers fuzz chaos-spark memory-spark lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -33,6 +33,13 @@ $(VENV)/.dev: $(VENV)/.demo
 
 demo: $(VENV)/.demo ## 336,776 flights through producer, broker and a group of three; BOOTSTRAP=host:port for a real cluster
 	$(BIN)/pyklient demo $(if $(BOOTSTRAP),--bootstrap-servers $(BOOTSTRAP))
+
+$(VENV)/.demo-spark: $(VENV)/.demo
+	$(BIN)/pip install -q --disable-pip-version-check -e '.[demo]'
+	@touch $@
+
+demo-spark: $(VENV)/.demo-spark ## the same flights through Spark: a stream, windows, a topic, Parquet, a chart (Java 17 needed)
+	$(BIN)/python examples/spark/flights.py $(BOOTSTRAP)
 
 lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
 	$(BIN)/ruff format --check pyklient tests examples pyspark_pyklient.py

@@ -17,7 +17,7 @@ import pytest
 from pyklient.broker import Broker
 from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
 
-_ON_SPARK = {document for document in DOCUMENTS if document.name == "spark.md"}
+_ALL_SPARK = "spark.md"
 _KNOWN = {"python", "shell", "console", "text", "json", "mermaid", "properties"}
 
 
@@ -27,21 +27,28 @@ def broker() -> Iterator[Broker]:
         yield broker
 
 
-@pytest.mark.parametrize("document", sorted({*DOCUMENTS} - _ON_SPARK), ids=lambda path: path.name)
+def _needs_spark(document: Path, block: Block) -> bool:
+    return document.name == _ALL_SPARK or "pyspark" in block.text
+
+
+_ON_SPARK = [path for path in DOCUMENTS if any(_needs_spark(path, block) for block in blocks(path))]
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_the_snippets_of_a_document_run_from_top_to_bottom(
     document: Path, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    _type(document, broker, tmp_path)
+    _type(document, broker, tmp_path, on_spark=False)
 
 
 @pytest.mark.usefixtures("spark")
-@pytest.mark.parametrize("document", sorted(_ON_SPARK), ids=lambda path: path.name)
+@pytest.mark.parametrize("document", _ON_SPARK, ids=lambda path: path.name)
 def test_the_snippets_of_a_document_about_spark_run_from_top_to_bottom(
     document: Path, broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    _type(document, broker, tmp_path)
+    _type(document, broker, tmp_path, on_spark=True)
 
 
 def test_the_snippets_of_all_documents_run_one_after_the_other(
@@ -53,15 +60,16 @@ def test_the_snippets_of_all_documents_run_one_after_the_other(
     documents = [ROOT / "README.md", *pages]
     assert sorted({*documents, ROOT / "docs" / "index.md", ROOT / "CONTRIBUTING.md"}) == sorted(DOCUMENTS)
     for document in documents:
-        if document in _ON_SPARK:
-            continue  # tested by itself: this one is quick, and does without Java
-        _type(document, broker, tmp_path)
+        _type(document, broker, tmp_path, on_spark=False)
 
 
-def _type(document: Path, broker: Broker, directory: Path) -> None:
+def _type(document: Path, broker: Broker, directory: Path, *, on_spark: bool) -> None:
+    """Run the blocks of *document*; those that need Spark, and so Java and time, only *on_spark*."""
     namespace: dict[str, Any] = {"__name__": document.stem}
     for block in blocks(document):
         assert block.language in _KNOWN, f"{document.name}:{block.line}: say what {block.language!r} is"
+        if _needs_spark(document, block) and not on_spark:
+            continue
         if block.language == "python":
             _run_python(document, block, broker.bootstrap_servers, namespace)
         elif block.language == "shell":

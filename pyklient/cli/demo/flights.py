@@ -49,6 +49,10 @@ class Flights:
             ]
             yield row[carrier].encode(), encode(dict(zip(names, values, strict=True))).encode()
 
+    def rows(self) -> Iterator[dict[str, str]]:
+        """The lines of the file, column by column, as they stand there."""
+        return islice(csv.DictReader(io.StringIO(self._text, newline="")), self.count)
+
 
 def _data_folder() -> Path:
     # Not imported: the package wants pandas and a module that setuptools has dropped. Its files are enough.

@@ -1,0 +1,251 @@
+"""A year of flights through Kafka and Spark: produced, aggregated as a stream, loaded into Parquet, drawn.
+
+Run: make demo-spark                         on a broker in this process
+     make demo-spark BOOTSTRAP=host:port     on a cluster of yours
+"""
+
+import argparse
+import contextlib
+import os
+import shutil
+import sys
+import uuid
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from matplotlib.figure import Figure
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from rich.console import Console
+from rich.table import Table
+
+from pyklient import Admin, Producer
+from pyklient.broker import Broker
+from pyklient.cli.demo.flights import Flights
+from pyklient.spark import LoadProgress, load
+
+PARTITIONS = 8
+FLIGHT = "time_hour timestamp, origin string, dep_delay int"
+DAY = "day date, origin string, flights long, cancelled long, minutes long"
+AFTER_THE_LAST = b'{"origin":"none","time_hour":"2014-02-01T00:00:00Z"}'
+
+console = Console()
+
+
+@dataclass
+class Day:
+    """What happened at one airport on one day (of UTC)."""
+
+    flights: int = 0
+    cancelled: int = 0
+    minutes: int = 0
+    """Departure delays, added up."""
+
+
+Days = dict[tuple[str, str], Day]
+
+
+def main() -> None:
+    """Run it all, and fail if a figure differs from the CSV's."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("bootstrap", nargs="?", help="host:port of a cluster; else a broker in this process")
+    parser.add_argument("--flights", type=int, help="only the first so many")
+    parser.add_argument(
+        "--directory", type=Path, default=Path("demo-spark"), help="Parquet and chart go here"
+    )
+    arguments = parser.parse_args()
+    if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
+        sys.exit("Spark needs Java 17 or later: install it, or set JAVA_HOME")
+    flights = Flights(arguments.flights)
+    with cluster(arguments.bootstrap) as servers, session() as spark:
+        found = run(spark, servers, flights, arguments.directory)
+    expected = from_csv(flights)
+    if found != expected:
+        wrong = sorted(
+            each for each in found.keys() | expected.keys() if found.get(each) != expected.get(each)
+        )
+        sys.exit(f"{len(wrong)} days differ from the CSV, the first is {wrong[0]}")
+    show_months(found)
+    chart = arguments.directory / "delays.png"
+    draw(found, chart)
+    print(f"ok: {len(found):,} days as in the CSV, {chart}")
+
+
+def run(spark: SparkSession, servers: str, flights: Flights, directory: Path) -> Days:
+    """The pipeline: produced, aggregated, loaded, and read from the data set."""
+    with topics(servers) as (flown, daily):
+        console.print(f"{flights.count:,} flights to {flown} on {servers}", highlight=False)
+        produce(servers, flown, flights)
+        aggregate(spark, servers, flown, daily, directory / daily)
+        path = directory / f"{daily}.parquet"
+        done = load(spark, servers, daily, path, transform=parsed, partition_by=["origin"], watch=show)
+    console.print(f"{done.rows:,} rows in {done.path}", highlight=False)
+    return collected(spark, path)
+
+
+@contextlib.contextmanager
+def cluster(bootstrap: str | None) -> Iterator[str]:
+    """The cluster to run on."""
+    if bootstrap is not None:
+        yield bootstrap
+        return
+    with Broker() as broker:
+        yield broker.bootstrap_servers
+
+
+@contextlib.contextmanager
+def topics(servers: str) -> Iterator[tuple[str, str]]:
+    """Topics for flights and for days, removed at the end."""
+    mark = uuid.uuid4().hex[:8]
+    names = f"flights-{mark}", f"daily-delays-{mark}"
+    with Admin(servers) as admin:
+        for name in names:
+            admin.create_topic(name, partitions=PARTITIONS, replication_factor=-1)
+        try:
+            yield names
+        finally:
+            for name in names:
+                admin.delete_topic(name)
+
+
+@contextlib.contextmanager
+def session() -> Iterator[SparkSession]:
+    """Spark on this machine."""
+    # Spark's workers run python3 of the PATH otherwise, which may not have pyklient.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    settings: dict[str, bool | float | int | str | None] = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.log.level": "ERROR",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": 2,
+        "spark.ui.enabled": False,
+        "spark.ui.showConsoleProgress": False,
+    }
+    spark = SparkSession.builder.master("local[2]").appName("flights").config(map=settings).getOrCreate()
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def produce(servers: str, topic: str, flights: Flights) -> None:
+    """Send the flights in the order in which they left, over all partitions, and a last record that is later
+    than any of them: windows close when time has passed them."""
+    ordered = sorted(flights, key=lambda flight: flight[1].rpartition(b'"time_hour":"')[2])
+    with Producer(servers, compression_type="zstd") as producer:
+        for number, (carrier, value) in enumerate(ordered):
+            producer.send(topic, value, key=carrier, partition=number % PARTITIONS)
+        producer.flush()
+        producer.send(topic, AFTER_THE_LAST, partition=0)
+
+
+def aggregate(spark: SparkSession, servers: str, flown: str, daily: str, checkpoint: Path) -> None:
+    """Read flights as a stream, and write what each day came to, once it is over, to topic *daily*."""
+    flights = (
+        spark.readStream.format("pyklient")
+        .option("kafka.bootstrap.servers", servers)
+        .option("subscribe", flown)
+        .option("startingOffsets", "earliest")
+        .option("maxOffsetsPerTrigger", 60_000)
+        .load()
+        .select(f.from_json(f.col("value").cast("string"), FLIGHT).alias("flight"))
+        .select("flight.*")
+    )
+    days = (
+        flights.withWatermark("time_hour", "2 days")
+        .groupBy(f.window("time_hour", "1 day"), "origin")
+        .agg(
+            f.count("*").alias("flights"),
+            f.count_if(f.col("dep_delay").isNull()).alias("cancelled"),
+            f.coalesce(f.sum("dep_delay"), f.lit(0)).alias("minutes"),
+        )
+        .select(
+            f.col("origin").alias("key"),
+            f.to_json(
+                f.struct(f.to_date("window.start").alias("day"), "origin", "flights", "cancelled", "minutes")
+            ).alias("value"),
+        )
+    )
+    query = (
+        days.writeStream.format("pyklient")
+        .option("kafka.bootstrap.servers", servers)
+        .option("topic", daily)
+        .option("checkpointLocation", str(checkpoint))
+        .outputMode("append")
+        .trigger(availableNow=True)
+        .start()
+    )
+    while not query.awaitTermination(2):
+        if (progress := query.lastProgress) is not None:
+            console.print(
+                f"micro-batch {progress.batchId}: {progress.numInputRows:,} flights", highlight=False
+            )
+
+
+def parsed(rows: DataFrame) -> DataFrame:
+    """What is stored of a record."""
+    return rows.select(f.from_json(f.col("value").cast("string"), DAY).alias("day")).select("day.*")
+
+
+def show(progress: LoadProgress) -> None:
+    """How far the load is."""
+    if console.is_terminal:
+        console.print(f"loading: {progress.done} of {progress.tasks} tasks", end="\r", highlight=False)
+
+
+def collected(spark: SparkSession, path: Path) -> Days:
+    """The days in the data set. The sink may have written one twice, had something failed."""
+    rows = spark.read.parquet(str(path)).dropDuplicates(["day", "origin"]).collect()
+    return {(row.day.isoformat(), row.origin): Day(row.flights, row.cancelled, row.minutes) for row in rows}
+
+
+def from_csv(flights: Flights) -> Days:
+    """The same, without Kafka and Spark."""
+    days: Days = defaultdict(Day)
+    for row in flights.rows():
+        day = days[row["time_hour"][:10], row["origin"]]
+        day.flights += 1
+        if row["dep_delay"] == "NA":
+            day.cancelled += 1
+        else:
+            day.minutes += int(row["dep_delay"])
+    return dict(days)
+
+
+def show_months(days: Days) -> None:
+    """The mean delay by month and airport, as bars."""
+    months: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for (day, origin), each in days.items():
+        months[day[:7], origin][0] += each.minutes
+        months[day[:7], origin][1] += each.flights - each.cancelled
+    airports = sorted({origin for _, origin in days})
+    table = Table("month", *airports, title="Mean departure delay, minutes", box=None, title_justify="left")
+    for month in sorted({month for month, _ in months}):
+        means = [minutes / flown if flown else 0.0 for minutes, flown in (months[month, a] for a in airports)]
+        table.add_row(month, *(f"{'█' * max(0, round(mean))} {mean:.1f}" for mean in means))
+    console.print(table)
+
+
+def draw(days: Days, path: Path) -> None:
+    """The mean delay of each day, an airport below the other."""
+    airports = sorted({origin for _, origin in days})
+    figure = Figure(figsize=(10, 6), layout="constrained")
+    axes = figure.subplots(len(airports), 1, sharex=True, sharey=True, squeeze=False)
+    for axis, airport in zip(axes[:, 0], airports, strict=True):
+        chosen = sorted((day, each) for (day, origin), each in days.items() if origin == airport)
+        means = [each.minutes / max(1, each.flights - each.cancelled) for _, each in chosen]
+        axis.bar([date.fromisoformat(day) for day, _ in chosen], means, width=1.0, color="#3b6ea5")
+        axis.axhline(0, color="#444444", linewidth=0.6)
+        axis.set_title(airport, loc="left", fontweight="bold")
+        axis.spines[["top", "right"]].set_visible(False)
+    figure.suptitle("Flights from New York City: mean departure delay of each day, in minutes")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""The pipeline of ``make demo-spark``, on a share of its flights."""
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from pyspark.sql import SparkSession
+
+from pyklient.cli.demo.flights import Flights
+from tests.servers.reference import ReferenceBroker
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def demo() -> ModuleType:
+    """examples/spark/flights.py"""
+    spec = importlib.util.spec_from_file_location("flights_demo", ROOT / "examples" / "spark" / "flights.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_days_of_the_pipeline_are_those_of_the_csv(
+    spark: SparkSession, reference_broker: ReferenceBroker, tmp_path: Path, demo: ModuleType
+) -> None:
+    flights = Flights(3_000)
+    expected = demo.from_csv(flights)
+    found = demo.run(spark, reference_broker.bootstrap_servers, flights, tmp_path)
+
+    assert found == expected
+    assert sum(day.flights for day in found.values()) == 3_000
+    assert {day.cancelled for day in found.values()} - {0}
+    demo.show_months(found)
+    demo.draw(found, tmp_path / "delays.png")
+    assert (tmp_path / "delays.png").read_bytes().startswith(b"\x89PNG")
