@@ -1,4 +1,4 @@
-"""The job that the kills go for: one topic, read by streaming queries and loads, stored in several places.
+"""The job that the kills go for: one topic, read by two queries and by loads, stored three times.
 
     python -m tests.spark.chaos.job '{"bootstrap": …, "source": …, "copy": …, "home": …}'
 
@@ -11,12 +11,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from pyklient.spark import load
 from tests.servers.java import QUICK_JVM
+
+_BETWEEN_LOADS = 0.5
 
 
 def main() -> None:
@@ -26,11 +29,13 @@ def main() -> None:
     queries = [_copy(spark, given, home), _files(spark, given, home)]
     while not (home / "finish").exists():
         _fail_with_the_first(queries)
-        time.sleep(0.2)
+        _load(spark, given, home)
+        time.sleep(_BETWEEN_LOADS)
     for query in queries:
         query.processAllAvailable()
         query.stop()
-    stored = {"files": _numbers(spark.read.parquet(str(home / "files")))}
+    _load(spark, given, home)
+    stored = {name: _numbers(spark.read.parquet(str(home / name))) for name in ("files", "loads")}
     (home / "stored.json").write_text(json.dumps(stored))
     spark.stop()
 
@@ -99,12 +104,24 @@ def _files(spark: SparkSession, given: dict[str, Any], home: Path) -> StreamingQ
     )
 
 
+def _load(spark: SparkSession, given: dict[str, Any], home: Path) -> None:
+    """Stores what has come since the last load, once."""
+    try:
+        load(spark, given["bootstrap"], given["source"], home / "loads")
+    except Exception as error:
+        _fail(error)
+
+
 def _fail_with_the_first(queries: list[StreamingQuery]) -> None:
     for query in queries:
         if not query.isActive:
-            print(f"FAILED {query.exception()}", flush=True)
-            # At once, as if it had been killed too: others are in the middle of something.
-            os._exit(1)
+            _fail(query.exception())
+
+
+def _fail(error: Exception | None) -> NoReturn:
+    """End at once, as if this had been killed too: others are in the middle of something."""
+    print(f"FAILED {error}", flush=True)
+    os._exit(1)
 
 
 def _numbers(rows: DataFrame) -> list[int]:

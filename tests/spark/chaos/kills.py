@@ -154,10 +154,14 @@ class Kills:
             raise TimeoutError(f"{error}: {before} → {self._progress()}\n{self.job.tail()}") from None
 
     def _progress(self) -> list[int]:
-        """The last micro-batch that each query has committed."""
+        """The last micro-batch that each query has committed, and the last load that is published."""
         return [
-            max((int(each.name) for each in folder.glob("[0-9]*")), default=-1)
-            for folder in (self._home / f"{name}.checkpoint" / "commits" for name in ("copy", "files"))
+            max((int(each.name.removeprefix("load=")) for each in self._home.glob(pattern)), default=-1)
+            for pattern in (
+                "copy.checkpoint/commits/[0-9]*",
+                "files.checkpoint/commits/[0-9]*",
+                "loads/load=*",
+            )
         ]
 
     def _last_failure(self) -> str:
