@@ -22,7 +22,7 @@ __all__ = ["VICTIMS", "Kills", "Stored"]
 
 VICTIMS = ("worker", "executor", "broker", "driver", "planner")
 _PARTITIONS = 3
-_PATIENCE = 180.0
+_PATIENCE = 600.0
 _LONGEST_WAIT = 1.5
 
 

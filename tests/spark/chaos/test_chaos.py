@@ -14,7 +14,7 @@ from tests.spark.chaos.kills import Kills, Stored
 @pytest.mark.brokers("kafka-4.3.1")
 @pytest.mark.restarts
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # of a machine that does other things too
+@pytest.mark.timeout(1800)  # of a machine that does other things too
 def test_no_row_is_lost_and_none_is_there_twice_where_that_is_promised(
     any_broker: Server, tmp_path: Path, new_name: NewName
 ) -> None:

@@ -1,0 +1,62 @@
+"""Spark's own cluster manager: a master and two workers on this machine, each a process of its own."""
+
+import os
+import sys
+from pathlib import Path
+
+from tests.servers.java import program
+from tests.servers.ports import HOST, free_port
+from tests.servers.process import ServerProcess
+from tests.servers.reaper import Reaper
+
+__all__ = ["StandaloneCluster"]
+
+_DEPLOY = "org.apache.spark.deploy"
+
+
+class StandaloneCluster:
+    """A master and *workers* with a core each."""
+
+    def __init__(self, directory: Path, reaper: Reaper, spark_home: Path, workers: int = 2) -> None:
+        program("java")
+        port = free_port()
+        self.spark_home = spark_home
+        self.master = f"spark://{HOST}:{port}"
+        start = [str(spark_home / "bin" / "spark-class")]
+        common = ["--host", HOST, "--webui-port", "0"]
+        self._environment = {
+            "PYTHONPATH": "",
+            "SPARK_DAEMON_MEMORY": "256m",
+            "SPARK_HOME": str(spark_home),
+            "SPARK_LOCAL_IP": HOST,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        }
+        master = [*start, f"{_DEPLOY}.master.Master", *common, "--port", str(port)]
+        self._processes = [ServerProcess("spark-master", master, directory, reaper)]
+        for number in range(workers):
+            home = directory / f"worker-{number}"
+            home.mkdir(parents=True)
+            worker = [*start, f"{_DEPLOY}.worker.Worker", *common, "--cores", "1", "--memory", "512m"]
+            worker += ["--work-dir", str(home / "work"), self.master]
+            self._processes.append(ServerProcess(f"spark-worker-{number}", worker, home, reaper))
+
+    def start(self) -> None:
+        """Start all; return when the workers are the master's."""
+        master, *workers = self._processes
+        master.launch(self._environment)
+        self._wait(master, "I have been elected leader")
+        for worker in workers:
+            worker.launch(self._environment)
+        for worker in workers:
+            self._wait(worker, "Successfully registered with master")
+
+    def stop(self) -> None:
+        for process in reversed(self._processes):
+            process.stop()
+
+    def tail(self) -> str:
+        """The end of each log."""
+        return "\n".join(f"--- {each.name}\n{each.tail()}" for each in self._processes)
+
+    def _wait(self, process: ServerProcess, line: str) -> None:
+        process.wait_ready(lambda: line in process.log.read_text(errors="replace"))

@@ -1,0 +1,89 @@
+"""A job on a cluster whose nodes have Spark and no pyklient, which comes with the job in an archive."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pyklient import read
+from pyklient.protocol.records import kernel
+from tests.servers.fixtures import NewName
+from tests.servers.java import program
+from tests.servers.reaper import Reaper
+from tests.servers.reference import ReferenceBroker
+from tests.servers.topics import create_topic
+from tests.spark.chaos.processes import spark_home
+from tests.spark.cluster.environment import pack
+from tests.spark.cluster.standalone import StandaloneCluster
+from tests.spark.topics import fill, number_records
+
+_ROOT = Path(__file__).parents[3]
+_COUNT = 1000
+
+pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the nodes' files are."""
+    program("java")
+    return tmp_path_factory.mktemp("cluster")
+
+
+@pytest.fixture(scope="module")
+def standalone(home: Path) -> Iterator[StandaloneCluster]:
+    reaper = Reaper()
+    cluster = StandaloneCluster(home / "standalone", reaper, spark_home(home))
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+        reaper.close()
+
+
+def run(cluster: StandaloneCluster, archive: Path, given: dict[str, str]) -> dict[str, Any]:
+    """The job on *cluster*; what it has printed."""
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.spark.cluster.job", cluster.master, str(archive), json.dumps(given)],
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=500,
+        env=os.environ
+        | {
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            "PYSPARK_PYTHON": "./environment/bin/python",
+            "SPARK_HOME": str(cluster.spark_home),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+        },
+    )
+    assert ran.returncode == 0, f"{ran.stderr[-8000:]}\n{cluster.tail()}"
+    told: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    return told
+
+
+def test_a_job_brings_pyklient_to_the_nodes_of_a_cluster(
+    standalone: StandaloneCluster,
+    home: Path,
+    reference_broker: ReferenceBroker,
+    new_name: NewName,
+    tmp_path: Path,
+) -> None:
+    bootstrap, name = reference_broker.bootstrap_servers, new_name()
+    copy = create_topic(bootstrap, f"{name}-copy", 2)
+    fill(bootstrap, create_topic(bootstrap, name, 2), number_records(range(_COUNT), 2))
+    given = {"bootstrap": bootstrap, "source": name, "copy": copy, "home": str(tmp_path)}
+    told = run(standalone, pack(home), given)
+    assert told["numbers"] == list(range(_COUNT))
+    assert sorted(int(each.value or b"-1") for each in read(bootstrap, copy)) == list(range(_COUNT))
+    assert len(told["nodes"]) == 2
+    for directory, module, name_of_kernel in told["nodes"]:
+        assert module.startswith(f"{directory}/environment/")
+        assert name_of_kernel == kernel.name
