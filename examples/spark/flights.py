@@ -226,7 +226,7 @@ def show_months(days: Days) -> None:
     table = Table("month", *airports, title="Mean departure delay, minutes", box=None, title_justify="left")
     for month in sorted({month for month, _ in months}):
         means = [minutes / flown if flown else 0.0 for minutes, flown in (months[month, a] for a in airports)]
-        table.add_row(month, *(f"{'█' * max(0, round(mean))} {mean:.1f}" for mean in means))
+        table.add_row(month, *(f"{'█' * max(0, round(mean / 2))} {mean:.1f}" for mean in means))
     console.print(table)
 
 
