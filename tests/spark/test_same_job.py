@@ -14,10 +14,11 @@ from tests.servers.maven import connector_libs
 from tests.servers.pool import ServerPool
 from tests.spark.same_job.environment import VERSION, environment
 from tests.spark.same_job.jobs import ERRORS, JOBS
+from tests.spark.same_job.writes import REFUSED, WRITES
 
 pytestmark = pytest.mark.java
 
-_TIMEOUT = 500
+_TIMEOUT = 900
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +54,7 @@ def test_a_limit_that_the_oldest_pyspark_cannot_keep_is_refused(results: dict[st
 
 
 @pytest.mark.timeout(_TIMEOUT + 60)
-@pytest.mark.parametrize("name", JOBS)
+@pytest.mark.parametrize("name", JOBS | WRITES)
 def test_a_job_gives_the_same_rows(results: dict[str, Any], name: str) -> None:
     kafka, pyklient = results["jobs"][name]["kafka"], results["jobs"][name]["pyklient"]
     assert "failed" not in kafka, kafka["failed"]
@@ -64,13 +65,14 @@ def test_a_job_gives_the_same_rows(results: dict[str, Any], name: str) -> None:
         "an empty topic",
         "a time that nothing has reached",
         "a stream from its end",
+        "no rows written",
     )
 
 
 @pytest.mark.timeout(_TIMEOUT + 60)
-@pytest.mark.parametrize("name", ERRORS)
+@pytest.mark.parametrize("name", ERRORS | REFUSED)
 def test_a_mistake_is_an_error_of_the_same_meaning(results: dict[str, Any], name: str) -> None:
-    _, pattern = ERRORS[name]
+    _, pattern = (ERRORS | REFUSED)[name]
     for word, error in results["errors"][name].items():
         assert error is not None, f"{word}: no error"
         assert re.search(pattern, error), f"{word}: {error}"

@@ -17,6 +17,7 @@ from pyspark.sql import SparkSession
 from tests.servers.java import QUICK_JVM
 from tests.spark.same_job.jobs import ERRORS, JOBS, LIMITED, Word
 from tests.spark.same_job.topics import make_topics
+from tests.spark.same_job.writes import REFUSED, WRITES
 
 _WORDS = ("kafka", "pyklient")
 
@@ -31,9 +32,9 @@ def main(bootstrap: str, prefix: str, jars: str, output: str) -> None:
             for word, other in zip(_WORDS, reversed(_WORDS), strict=True)
         }
         found: dict[str, Any] = {"version": pyspark.__version__, "jobs": {}, "errors": {}}
-        for name, job in JOBS.items():
+        for name, job in (JOBS | WRITES).items():
             found["jobs"][name] = {word: _rows(job, words[word]) for word in _WORDS}
-        for name, (job, _) in ERRORS.items():
+        for name, (job, _) in (ERRORS | REFUSED).items():
             found["errors"][name] = {word: _error(job, words[word]) for word in _WORDS}
         found["limit"] = _error(LIMITED, words["pyklient"])
         spark.stop()
