@@ -2,7 +2,8 @@
 
     python -m tests.spark.chaos --kills 50 --seed 7
 
-Ends with status 0 if no number is lost and none is there twice where that is promised.
+Ends with status 0 if no number is lost and none is there twice where that is promised. Ctrl-C ends the
+kills, and what has been stored until then is checked.
 """
 
 import argparse
@@ -50,7 +51,7 @@ def _run(directory: Path, kills: int, seed: int, rate: int) -> int:
     for problem in stored.problems():
         print(problem)
     print(
-        f"{kills} kills, seed {seed}: {stored.sent:,} numbers sent; {stored.copy.total():,} records in the "
+        f"{chaos.killed} kills, seed {seed}: {stored.sent:,} numbers sent; {stored.copy.total():,} records in the "
         f"copied topic, {stored.duplicates:,} of them duplicates, {len(stored.problems())} problems"
     )
     return 1 if stored.problems() else 0

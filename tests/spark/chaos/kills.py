@@ -91,6 +91,7 @@ class Kills:
                 "home": str(directory),
             },
         )
+        self.killed = 0
         self._feed = Feed(self._bootstrap, self._source, _PARTITIONS, rate)
 
     def order(self, kills: int) -> list[str]:
@@ -101,15 +102,24 @@ class Kills:
         return found[:kills]
 
     def run(self, victims: Sequence[str]) -> Stored:
-        """Kill *victims*, at moments of the seed's. → what is stored once the job has come to its end."""
+        """Kill *victims*, at moments of the seed's. → what is stored once the job has come to its end.
+
+        Ctrl-C ends the kills and not the job: what has been stored until then counts.
+        """
         self.job.start()
-        for number, victim in enumerate(victims, 1):
-            began = time.monotonic()
+        try:
+            for number, victim in enumerate(victims, 1):
+                began = time.monotonic()
+                self._wait_for_progress()
+                time.sleep(self._random.uniform(0, _LONGEST_WAIT))
+                said = self._kill(victim)
+                self.killed = number
+                self._say(f"{number}/{len(victims)}: {said}, after {time.monotonic() - began:.1f} s")
             self._wait_for_progress()
-            time.sleep(self._random.uniform(0, _LONGEST_WAIT))
-            said = self._kill(victim)
-            self._say(f"{number}/{len(victims)}: {said}, after {time.monotonic() - began:.1f} s")
-        self._wait_for_progress()
+        except KeyboardInterrupt:
+            self._say("no more kills; what is stored is counted")
+            self._broker.kill()  # which may be down at the moment
+            self._broker.restart()
         return self._finish()
 
     def close(self) -> None:
@@ -120,7 +130,7 @@ class Kills:
 
     def _kill(self, victim: str) -> str:
         if victim == "broker":
-            self._broker.kill()
+            self._broker.kill()  # which may be down at the moment
             time.sleep(self._random.uniform(0, _LONGEST_WAIT))
             self._broker.restart()
             return victim
