@@ -51,8 +51,8 @@ def _run(directory: Path, kills: int, seed: int, rate: int) -> int:
     for problem in stored.problems():
         print(problem)
     print(
-        f"{chaos.killed} kills, seed {seed}: {stored.sent:,} numbers sent; {stored.copy.total():,} records in "
-        f"the copied topic, {stored.duplicates:,} of them duplicates, {len(stored.problems())} problems"
+        f"{chaos.killed} kills, seed {seed}: {stored.sent:,} numbers sent; {stored.copy.total():,} records "
+        f"in the copied topic, {stored.duplicates:,} of them duplicates, {len(stored.problems())} problems"
     )
     return 1 if stored.problems() else 0
 
