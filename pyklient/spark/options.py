@@ -224,6 +224,15 @@ class Given:
     values: Mapping[str, Any]
     kafka: Mapping[str, str]
 
+    def check_kafka(self, refused: Mapping[str, str]) -> None:
+        """Raises ConfigurationError where no broker is named, and for a property that is among the *refused*,
+        which say what to do instead."""
+        if not self.kafka.get("bootstrap.servers", "").strip():
+            raise ConfigurationError("option kafka.bootstrap.servers is missing: host:port of some brokers")
+        for name, instead in refused.items():
+            if name in self.kafka:
+                raise ConfigurationError(f"option kafka.{name} cannot be set: {instead}")
+
 
 def given_options(options: Mapping[str, str], use: Use | None = None) -> Given:
     """*options* of a query, checked one by one.

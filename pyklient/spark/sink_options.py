@@ -85,11 +85,7 @@ class SinkOptions:
 
 
 def _producer_options(given: Given) -> Mapping[str, Any]:
-    if not given.kafka.get("bootstrap.servers", "").strip():
-        raise ConfigurationError("option kafka.bootstrap.servers is missing: host:port of some brokers")
-    for name, instead in _SET_BY_SPARK.items():
-        if name in given.kafka:
-            raise ConfigurationError(f"option kafka.{name} cannot be set: {instead}")
+    given.check_kafka(_SET_BY_SPARK)
     try:
         options = from_properties(ProducerConfig, given.kafka)
         for name in _NO_TEXT:

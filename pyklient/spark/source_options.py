@@ -158,11 +158,7 @@ def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
 
 
 def _consumer_config(given: Given) -> ConsumerConfig:
-    if not given.kafka.get("bootstrap.servers", "").strip():
-        raise ConfigurationError("option kafka.bootstrap.servers is missing: host:port of some brokers")
-    for name, instead in _SET_BY_SPARK.items():
-        if name in given.kafka:
-            raise ConfigurationError(f"option kafka.{name} cannot be set: {instead}")
+    given.check_kafka(_SET_BY_SPARK)
     try:
         options = from_properties(ConsumerConfig, given.kafka)
         kept = {name: value for name, value in options.items() if name not in NOT_READ}

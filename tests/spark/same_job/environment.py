@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from tests.docs.markdown import ROOT
@@ -29,7 +30,8 @@ def _pyspark() -> Path:
         home.mkdir(parents=True, exist_ok=True)
         with locked(home / "lock"):
             if not complete.exists():
-                shutil.rmtree(packages, ignore_errors=True)
+                with suppress(FileNotFoundError):
+                    shutil.rmtree(packages)  # pip would leave what is there of an attempt that was cut off
                 _install(packages)
                 complete.touch()
     return packages
