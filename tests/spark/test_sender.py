@@ -3,21 +3,20 @@
 import os
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import TaskContext
 from pyspark.sql import DataFrame, Row, SparkSession
 
-from pyklient import ConfigurationError, Message, SimpleConsumer, read
+from pyklient import ConfigurationError, Message, read
 from pyklient.spark import PartitionSender, Record
 from pyklient.spark.producers import borrowed
 from tests.servers.fixtures import NewName
-from tests.servers.process import wait_until
 from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic
+from tests.spark.failing import fails_once
 
 ROWS = 4_000
 
@@ -99,22 +98,6 @@ def test_a_worker_keeps_its_producer_from_task_to_task(spark: SparkSession, addr
         used.update(spark.sparkContext.parallelize(range(8), 8).mapPartitions(which).collect())
     workers = {pid for pid, _ in used}
     assert len(used) == len(workers) < 8
-
-
-def fails_once(address: str, topic: str, stored: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Rows as they come, but the first attempt fails after the last, once *stored* are there."""
-
-    def rows_until_failure(rows: Iterable[Any]) -> Iterator[Any]:
-        context = TaskContext.get()
-        assert context is not None
-        first_attempt = context.attemptNumber() == 0
-        yield from rows
-        if first_attempt:
-            with SimpleConsumer(address) as consumer:
-                wait_until(lambda: consumer.get_offsets_before(topic, 0, -1, 1)[0] >= stored, 30, "records")
-            raise RuntimeError("this attempt fails")
-
-    return rows_until_failure
 
 
 def test_a_task_that_fails_is_sent_again_and_its_copies_are_told_apart(

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark import TaskContext
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
@@ -15,6 +14,7 @@ from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.process import wait_until
 from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic
+from tests.spark.failing import fails_once
 
 SCHEMA = (
     "key string, value binary, topic string, partition int, headers array<struct<key: string, value: binary>>"
@@ -157,22 +157,6 @@ def test_no_password_shows_in_a_plan_or_an_error(spark: SparkSession, address: s
             kafka__max__block__ms="100",
         )
     assert "hunter2" not in str(caught.value)
-
-
-def fails_once(address: str, topic: str, stored: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Batches as they come, but the first attempt fails after the last, once *stored* records are there."""
-
-    def batches_until_failure(batches: Iterator[Any]) -> Iterator[Any]:
-        context = TaskContext.get()
-        assert context is not None
-        first_attempt = context.attemptNumber() == 0
-        yield from batches
-        if first_attempt:
-            with SimpleConsumer(address) as consumer:
-                wait_until(lambda: consumer.get_offsets_before(topic, 0, -1, 1)[0] >= stored, 30, "records")
-            raise RuntimeError("this attempt fails")
-
-    return batches_until_failure
 
 
 def test_a_task_that_fails_writes_again_and_its_copies_are_told_apart(

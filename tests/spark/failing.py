@@ -1,0 +1,28 @@
+"""Tasks that fail once, when a part of their rows is in Kafka already."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from pyspark import TaskContext
+
+from pyklient import SimpleConsumer
+from tests.servers.process import wait_until
+
+__all__ = ["fails_once"]
+
+
+def fails_once(address: str, topic: str, stored: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """Rows, or batches of them, as they come, but the first attempt fails after the last, once *stored*
+    records are there."""
+
+    def rows_until_failure(rows: Iterable[Any]) -> Iterator[Any]:
+        context = TaskContext.get()
+        assert context is not None
+        first_attempt = context.attemptNumber() == 0
+        yield from rows
+        if first_attempt:
+            with SimpleConsumer(address) as consumer:
+                wait_until(lambda: consumer.get_offsets_before(topic, 0, -1, 1)[0] >= stored, 30, "records")
+            raise RuntimeError("this attempt fails")
+
+    return rows_until_failure
