@@ -22,7 +22,7 @@ cdef struct Shelf:
 cdef Shelf _small
 cdef Shelf _large
 _small.most = 8 << 20
-_large.most = 32 << 20
+_large.most = 48 << 20
 cdef Py_ssize_t _WORTH_KEEPING = 16 << 10
 cdef Py_ssize_t _LARGE = 2 << 20
 
@@ -38,9 +38,10 @@ cdef Block _take_block(Py_ssize_t size) noexcept:
     cdef Py_ssize_t step
     cdef Py_ssize_t index
     if size >= _WORTH_KEEPING:
-        # of few sizes, so that the next one that is about as large fits
-        step = _WORTH_KEEPING >> 3
-        while step << 3 < size:
+        # Of few sizes, so that the next one that is about as large fits; not many bytes more, since what is idle is
+        # counted: a response is a little over 16 MiB.
+        step = _WORTH_KEEPING >> 4
+        while step << 4 < size:
             step <<= 1
         size = (size + step - 1) // step * step
         shelf = _shelf_for(size)
@@ -106,7 +107,8 @@ cdef class _Memory:
         """The first *size* bytes, for good, seen as numbers of this *kind*."""
         cdef void* smaller
         self.room(size)
-        if size < self.block.size - (self.block.size >> 2) and self.block.size >= _WORTH_KEEPING:
+        # Not for less: a smaller block would not do for the next chunk, which asks for as much as this one had.
+        if size < self.block.size >> 1 and self.block.size >= _WORTH_KEEPING:
             smaller = realloc(self.block.at, max(size, 64))
             if smaller is not NULL:
                 self.block.at, self.block.size = smaller, max(size, 64)
