@@ -15,8 +15,6 @@ This module is the whole public interface, beside ``pyklient.broker`` (a broker 
 and ``pyklient.serialization`` (encoders and decoders).
 """
 
-from importlib.metadata import version as _version
-
 from pyklient.admin import Admin
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.consumer.connector import ConsumerConnector
@@ -53,8 +51,9 @@ from pyklient.options import AdminOptions, ClientOptions, ConsumerOptions, Produ
 from pyklient.producer.bulk import BulkDelivery
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Delivery, Message
+from pyklient.version import VERSION
 
-__version__ = _version("pyklient")
+__version__ = VERSION
 
 __all__ = [
     # clients

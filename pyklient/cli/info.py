@@ -7,16 +7,12 @@ import click
 
 from pyklient.cli.tables import print_json
 from pyklient.protocol.records import kernel
+from pyklient.version import VERSION
 
-__all__ = ["info", "version"]
+__all__ = ["info"]
 
 _CODECS = {"gzip": None, "snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}
 """Codec → the distribution it comes from; None is the standard library."""
-
-
-def version() -> str:
-    """The version installed."""
-    return importlib.metadata.version("pyklient")
 
 
 @click.command(short_help="Version, kernel in use, codecs.", epilog="Example: pyklient info --json")
@@ -24,7 +20,7 @@ def version() -> str:
 def info(as_json: bool) -> None:
     """Version, kernel in use (and why not the compiled one), codecs."""
     facts = {
-        "pyklient": version(),
+        "pyklient": VERSION,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": platform.platform(),
         "kernel": kernel.name,

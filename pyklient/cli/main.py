@@ -17,13 +17,14 @@ from pyklient.cli.broker import broker
 from pyklient.cli.consume import consume
 from pyklient.cli.demo import demo
 from pyklient.cli.groups import groups
-from pyklient.cli.info import info, version
+from pyklient.cli.info import info
 from pyklient.cli.interrupts import ended_by_signals
 from pyklient.cli.load import load
 from pyklient.cli.produce import produce
 from pyklient.cli.streams import complain, reason, standard_streams
 from pyklient.cli.topics import topics
 from pyklient.errors import ConfigurationError, KafkaError
+from pyklient.version import VERSION
 
 __all__ = ["run"]
 
@@ -53,7 +54,7 @@ Exit codes:
   0 done, 1 failed, 2 called wrongly, 129 hung up, 130 Ctrl-C, 141 pipe closed, 143 terminated
 """,
 )
-@click.version_option(version(), prog_name="pyklient", message="%(prog)s %(version)s")
+@click.version_option(VERSION, prog_name="pyklient", message="%(prog)s %(version)s")
 @click.option("-v", "--verbose", count=True, help="Log to standard error; twice for more, with tracebacks.")
 @click.pass_context
 def pyklient(context: click.Context, verbose: int) -> None:

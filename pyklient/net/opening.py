@@ -7,7 +7,6 @@ import logging
 import random
 import ssl
 from collections.abc import Callable
-from importlib.metadata import version as package_version
 
 from pyklient.config import ClientConfig
 from pyklient.error_codes import ErrorCode
@@ -29,13 +28,14 @@ from pyklient.protocol.messages import (
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
 )
+from pyklient.version import VERSION
 
 __all__ = ["NoVersionsError", "open_connection"]
 
 log = logging.getLogger("pyklient.net")
 
 _SOFTWARE_NAME = "pyklient"
-_SOFTWARE_VERSION = package_version("pyklient").replace("+", "-")  # brokers refuse a plus (KIP-511)
+_SOFTWARE_VERSION = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
 _PROBE_TIME = 0.5
 _WANTS_TLS = "its listener wants TLS (set security_protocol to SSL or SASL_SSL)"
 _WANTS_CERTIFICATE = "it wants another certificate of this client (see ssl_keystore_location)"

@@ -22,6 +22,15 @@ class Struct:
 
     declared: ClassVar[tuple["Declared", ...]] = ()
 
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, each.name) == getattr(other, each.name) for each in self.declared)
+
+    def __repr__(self) -> str:
+        shown = (each.name for each in self.declared if not each.secret)
+        return f"{type(self).__qualname__}({', '.join(f'{name}={getattr(self, name)!r}' for name in shown)})"
+
 
 @dataclass(frozen=True, slots=True)
 class Declared:

@@ -12,6 +12,7 @@ from pyklient.producer.bulk import BulkDelivery
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Delivery
 from pyklient.spark.deduplication import Headers, Origin
+from pyklient.spark.garbage import rare_collections
 from pyklient.spark.producers import Unconfirmed
 
 __all__ = ["Record", "send_rows"]
@@ -58,13 +59,14 @@ def send_rows(
     iterator = iter(rows) if to_record is None else map(to_record, rows)
     unconfirmed = Unconfirmed()
     count = 0
-    while chunk := list(islice(iterator, _AT_ONCE)):
-        found = _columns(chunk, wanted)
-        if origin is not None:
-            own = origin.headers(count, len(chunk))
-            found["headers"] = own if "headers" not in found else _joined(found["headers"], own)
-        unconfirmed.add(_send(producer, topic, found))
-        count += len(chunk)
+    with rare_collections():
+        while chunk := list(islice(iterator, _AT_ONCE)):
+            found = _columns(chunk, wanted)
+            if origin is not None:
+                own = origin.headers(count, len(chunk))
+                found["headers"] = own if "headers" not in found else _joined(found["headers"], own)
+            unconfirmed.add(_send(producer, topic, found))
+            count += len(chunk)
     return count
 
 
@@ -158,6 +160,8 @@ def _as_bytes(name: str, column: list[Any]) -> list[Any]:
         return column
     if kinds == {str}:
         return list(map(str.encode, column))
+    if kinds == {bytearray}:
+        return list(map(bytes, column))
     return [_one_as_bytes(name, each) for each in column]
 
 
