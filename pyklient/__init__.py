@@ -15,43 +15,48 @@ This module is the whole public interface, beside ``pyklient.broker`` (a broker 
 and ``pyklient.serialization`` (encoders and decoders).
 """
 
-from pyklient.admin import Admin
-from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
-from pyklient.consumer.connector import ConsumerConnector
-from pyklient.consumer.group import ConsumerRebalanceListener
-from pyklient.consumer.kafka_stream import KafkaStream
-from pyklient.consumer.read import read
-from pyklient.consumer.simple import Fetched, SimpleConsumer
-from pyklient.errors import (
-    AuthenticationError,
-    BrokerConnectionError,
-    BrokerError,
-    BufferFullError,
-    ClosedError,
-    CommitError,
-    ConfigurationError,
-    ConsumerTimeout,
-    CorruptRecordError,
-    DataLossError,
-    DeliveryError,
-    ForkError,
-    KafkaError,
-    KafkaTimeoutError,
-    LoadConflictError,
-    MessageStreamsExistError,
-    MessageTooLargeError,
-    OffsetOutOfRangeError,
-    ProtocolError,
-    StreamInUseError,
-    UnsupportedCodecError,
-    UnsupportedVersionError,
-)
-from pyklient.model import OffsetAndMetadata, RecordMetadata, TopicPartition
-from pyklient.options import AdminOptions, ClientOptions, ConsumerOptions, ProducerOptions, ReadOptions
-from pyklient.producer.bulk import BulkDelivery
-from pyklient.producer.producer import Producer
-from pyklient.protocol.records.kernel import Delivery, Message
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from pyklient.version import VERSION
+
+if TYPE_CHECKING:
+    from pyklient.admin import Admin
+    from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+    from pyklient.consumer.connector import ConsumerConnector
+    from pyklient.consumer.group import ConsumerRebalanceListener
+    from pyklient.consumer.kafka_stream import KafkaStream
+    from pyklient.consumer.read import read
+    from pyklient.consumer.simple import Fetched, SimpleConsumer
+    from pyklient.errors import (
+        AuthenticationError,
+        BrokerConnectionError,
+        BrokerError,
+        BufferFullError,
+        ClosedError,
+        CommitError,
+        ConfigurationError,
+        ConsumerTimeout,
+        CorruptRecordError,
+        DataLossError,
+        DeliveryError,
+        ForkError,
+        KafkaError,
+        KafkaTimeoutError,
+        LoadConflictError,
+        MessageStreamsExistError,
+        MessageTooLargeError,
+        OffsetOutOfRangeError,
+        ProtocolError,
+        StreamInUseError,
+        UnsupportedCodecError,
+        UnsupportedVersionError,
+    )
+    from pyklient.model import OffsetAndMetadata, RecordMetadata, TopicPartition
+    from pyklient.options import AdminOptions, ClientOptions, ConsumerOptions, ProducerOptions, ReadOptions
+    from pyklient.producer.bulk import BulkDelivery
+    from pyklient.producer.producer import Producer
+    from pyklient.protocol.records.kernel import Delivery, Message
 
 __version__ = VERSION
 
@@ -107,3 +112,44 @@ __all__ = [
     "UnsupportedCodecError",
     "UnsupportedVersionError",
 ]
+
+# Each name brings what it needs when it is first used: a process that only sends pays for no consumer, and
+# those in which Spark plans a query, three for each, for hardly anything.
+_HOMES: Final = {
+    "pyklient.admin": "Admin",
+    "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
+    "pyklient.consumer.connector": "ConsumerConnector",
+    "pyklient.consumer.group": "ConsumerRebalanceListener",
+    "pyklient.consumer.kafka_stream": "KafkaStream",
+    "pyklient.consumer.read": "read",
+    "pyklient.consumer.simple": "Fetched SimpleConsumer",
+    "pyklient.errors": (
+        "AuthenticationError BrokerConnectionError BrokerError BufferFullError ClosedError CommitError "
+        "ConfigurationError ConsumerTimeout CorruptRecordError DataLossError DeliveryError ForkError "
+        "KafkaError KafkaTimeoutError LoadConflictError MessageStreamsExistError MessageTooLargeError "
+        "OffsetOutOfRangeError ProtocolError StreamInUseError UnsupportedCodecError UnsupportedVersionError"
+    ),
+    "pyklient.model": "OffsetAndMetadata RecordMetadata TopicPartition",
+    "pyklient.options": "AdminOptions ClientOptions ConsumerOptions ProducerOptions ReadOptions",
+    "pyklient.producer.bulk": "BulkDelivery",
+    "pyklient.producer.producer": "Producer",
+    "pyklient.protocol.records.kernel": "Delivery Message",
+}
+_HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULES: Final = frozenset({"broker", "errors", "serialization", "spark"})
+
+
+if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
+
+    def __getattr__(name: str) -> Any:
+        if name in _HOME_OF:
+            value = getattr(import_module(_HOME_OF[name]), name)
+            globals()[name] = value
+            return value
+        if name in _MODULES:
+            return import_module(f"pyklient.{name}")
+        raise AttributeError(f"module 'pyklient' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})

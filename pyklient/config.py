@@ -17,6 +17,7 @@ from pyklient.foreign_options import advice
 from pyklient.serialization import Encoder, as_encoder
 
 __all__ = [
+    "NOT_READ",
     "AdminConfig",
     "ClientConfig",
     "ConsumerConfig",
@@ -27,6 +28,11 @@ __all__ = [
 
 _INT32_MAX = 2**31 - 1
 _KIB, _MIB = 1024, 1024 * 1024
+
+NOT_READ = frozenset(
+    {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
+)
+"""Options of ConsumerConfig that mean nothing to a read."""
 
 
 class HasPartition(Protocol):

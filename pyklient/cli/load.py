@@ -15,8 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from pyklient.cli.arguments import checked, text, topic_name
 from pyklient.cli.connection import Settings, connection_options
 from pyklient.cli.tables import print_json, print_table
-from pyklient.config import ConsumerConfig
-from pyklient.consumer.read import NOT_READ
+from pyklient.config import NOT_READ, ConsumerConfig
 from pyklient.extras import without_pyspark
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ Examples:
   pyklient load clicks /data/clicks --select "cast(value as string) page" --partition-by page
   pyklient load clicks hdfs://namenode/clicks --master yarn --conf spark.executor.instances=8
 \b
-Under spark-submit, call pyklient.spark.load in a script of yours, with the session that is there.
+Under spark-submit, call pyklient.spark.loading in a script of yours, with the session that is there.
 """,
 )
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC…", callback=checked(topic_name))

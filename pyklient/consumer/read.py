@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from pyklient import arguments
-from pyklient.config import ConsumerConfig
+from pyklient.config import NOT_READ, ConsumerConfig
 from pyklient.consumer.claim import Claim
 from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.engine import Engine
@@ -22,7 +22,7 @@ from pyklient.options import ReadOptions
 from pyklient.protocol.records.kernel import Message
 from pyklient.serialization import Decoder, as_decoder
 
-__all__ = ["NOT_READ", "BoundedRead", "read"]
+__all__ = ["BoundedRead", "read"]
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch, Table
@@ -32,10 +32,6 @@ Point: TypeAlias = int | datetime
 Bound: TypeAlias = Point | Mapping[TopicPartition, Point] | None
 
 _EARLIEST, _LATEST = -2, -1
-NOT_READ = frozenset(
-    {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
-)
-"""Options of ConsumerConfig that mean nothing to a read."""
 _CLOSE_TIMEOUT = 2.0
 _UNKNOWN_TOPIC_PATIENCE = 4
 

@@ -1,6 +1,9 @@
 """Kafka in PySpark: ``spark.read.format("pyklient")``, batch and streaming; ``PartitionSender`` for
 ``foreachPartition`` and its like; ``load`` for topics in Parquet. Needs the extra ``spark``."""
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
 from pyklient.extras import without_pyspark
 
 try:
@@ -8,10 +11,34 @@ try:
 except ImportError as error:
     raise without_pyspark() from error
 
-from pyklient.spark.data_source import PyklientDataSource
-from pyklient.spark.load import LoadResult, load
-from pyklient.spark.load_progress import LoadProgress
-from pyklient.spark.rows import Record
-from pyklient.spark.sender import PartitionSender
+if TYPE_CHECKING:
+    from pyklient.spark.data_source import PyklientDataSource
+    from pyklient.spark.load_progress import LoadProgress
+    from pyklient.spark.loading import LoadResult, load
+    from pyklient.spark.rows import Record
+    from pyklient.spark.sender import PartitionSender
 
 __all__ = ["LoadProgress", "LoadResult", "PartitionSender", "PyklientDataSource", "Record", "load"]
+
+# As in ``pyklient`` itself: Spark starts processes that need one of them, and are gone in a moment.
+_HOME_OF: Final = {
+    "LoadProgress": "pyklient.spark.load_progress",
+    "LoadResult": "pyklient.spark.loading",
+    "PartitionSender": "pyklient.spark.sender",
+    "PyklientDataSource": "pyklient.spark.data_source",
+    "Record": "pyklient.spark.rows",
+    "load": "pyklient.spark.loading",
+}
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOME_OF:
+            raise AttributeError(f"module 'pyklient.spark' has no attribute {name!r}")
+        value = getattr(import_module(_HOME_OF[name]), name)
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

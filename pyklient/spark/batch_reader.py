@@ -9,7 +9,6 @@ from pyklient.errors import ConfigurationError
 from pyklient.spark.planning import RangePartition, plan
 from pyklient.spark.positions import Brokers
 from pyklient.spark.ranges import Offsets
-from pyklient.spark.scan import record_batches
 from pyklient.spark.source_options import SourceOptions
 
 if TYPE_CHECKING:
@@ -38,6 +37,9 @@ class BatchReader(DataSourceReader):
         """The rows of *partition*. Spark makes one without content where there is nothing to read."""
         if not isinstance(partition, RangePartition):
             return iter(())
+        # Not for those who plan: it is the whole consumer.
+        from pyklient.spark.scan import record_batches
+
         return record_batches(self._options, partition.wanted)
 
 

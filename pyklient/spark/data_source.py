@@ -22,20 +22,9 @@ from pyspark.sql.types import (
 )
 
 from pyklient.errors import ConfigurationError
-from pyklient.spark.batch_reader import BatchReader
 from pyklient.spark.options import Use
-from pyklient.spark.sink import BatchSink, stream_sink
 from pyklient.spark.sink_options import SinkOptions
 from pyklient.spark.source_options import SourceOptions
-from pyklient.spark.stream_reader import StreamReader
-
-try:
-    from pyklient.spark.limited_reader import LimitedReader
-except ImportError:
-    _STREAM_READER: type[StreamReader] = StreamReader
-    _HAS_LIMITS = False
-else:
-    _STREAM_READER, _HAS_LIMITS = LimitedReader, True
 
 __all__ = ["HEADERS", "SCHEMA", "PyklientDataSource"]
 
@@ -65,6 +54,9 @@ class PyklientDataSource(DataSource):
     Spark finds it by itself. ``spark.dataSource.register(PyklientDataSource)`` does the same by hand.
     """
 
+    # Spark starts a process for each step of a plan, and the first asks for no more than the schema: readers
+    # and writers are imported where they are made.
+
     @classmethod
     def name(cls) -> str:
         """What ``format`` is called with."""
@@ -76,6 +68,8 @@ class PyklientDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads a batch. *schema* is that of :meth:`schema`: no other can be asked for."""
+        from pyklient.spark.batch_reader import BatchReader
+
         options = SourceOptions.parse(self.options, Use.BATCH)
         _refuse_other(schema, options)
         return BatchReader(options)
@@ -84,17 +78,26 @@ class PyklientDataSource(DataSource):
         """Reads a stream."""
         options = SourceOptions.parse(self.options, Use.STREAM)
         _refuse_other(schema, options)
-        if not _HAS_LIMITS:
+        try:
+            from pyklient.spark.limited_reader import LimitedReader
+        except ImportError:
+            from pyklient.spark.stream_reader import StreamReader
+
             _refuse_limits(options)
-        return _STREAM_READER(options)
+            return StreamReader(options)
+        return LimitedReader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes a batch of rows of *schema*."""
+        from pyklient.spark.sink import BatchSink
+
         return BatchSink(SinkOptions.parse(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Writes a stream of rows of *schema*; in output mode complete too, where *overwrite* is set: as with
         Spark's own sink all rows are written again, for a topic cannot be emptied."""
+        from pyklient.spark.sink import stream_sink
+
         return stream_sink(SinkOptions.parse(self.options), schema)
 
 

@@ -16,8 +16,6 @@ from pyspark.sql.types import StructType
 
 from pyklient.errors import ConfigurationError
 from pyklient.spark.deduplication import origin
-from pyklient.spark.producers import borrowed
-from pyklient.spark.rows import send_rows
 from pyklient.spark.sink_options import SINK_COLUMNS, SinkOptions
 
 __all__ = ["BatchSink", "RowStreamSink", "Sent", "stream_sink"]
@@ -84,6 +82,10 @@ class RowStreamSink(_StreamSink, DataSourceStreamWriter):
 
     def write(self, iterator: Iterator[Row]) -> Sent:
         """Send the rows of a task. Raises DeliveryError where a record is not delivered."""
+        # Here, as below: the driver, which makes a process for each step of a plan, needs none of it.
+        from pyklient.spark.producers import borrowed
+        from pyklient.spark.rows import send_rows
+
         options, here = self._options, origin(self._options.query, "")
         stamp = here if options.deduplication_headers else None
         with borrowed(options.producer) as producer:
@@ -94,6 +96,7 @@ class RowStreamSink(_StreamSink, DataSourceStreamWriter):
 def _send_batches(options: SinkOptions, token: str, batches: Iterator[Any]) -> Sent:
     # In a worker, which has pyarrow; the driver may plan without it.
     from pyklient.spark.batches import send_batches
+    from pyklient.spark.producers import borrowed
 
     here = origin(options.query, token)
     stamp = here if options.deduplication_headers else None

@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
-from pyklient.config import ConsumerConfig
-from pyklient.consumer.read import NOT_READ
+from pyklient.config import NOT_READ, ConsumerConfig
 from pyklient.errors import ConfigurationError
 from pyklient.model import TopicPartition
 from pyklient.properties import from_properties

@@ -21,7 +21,6 @@ from pyklient.spark.option_values import json_text
 from pyklient.spark.planning import RangePartition, plan
 from pyklient.spark.positions import Brokers
 from pyklient.spark.ranges import Offsets, share_out
-from pyklient.spark.scan import record_batches
 from pyklient.spark.source_options import SourceOptions
 
 if TYPE_CHECKING:
@@ -113,6 +112,9 @@ class StreamReader(DataSourceStreamReader):
         """The rows of one task."""
         if not isinstance(partition, RangePartition):
             return iter(())
+        # Not for those who plan: it is the whole consumer.
+        from pyklient.spark.scan import record_batches
+
         return record_batches(self._options, partition.wanted)
 
     def commit(self, end: Json) -> None:

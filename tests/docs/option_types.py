@@ -11,8 +11,7 @@ from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any
 
 from pyklient.broker.settings import BrokerSettings
-from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
-from pyklient.consumer.read import NOT_READ
+from pyklient.config import NOT_READ, AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from tests.docs.markdown import ROOT
 
 if TYPE_CHECKING:

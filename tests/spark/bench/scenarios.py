@@ -15,7 +15,7 @@ class Topic:
 
 
 RANDOM = Topic("random", 4_000_000, "100 B")
-FLIGHTS = Topic("flights", 1_000_000, "flights as JSON")
+FLIGHTS = Topic("flights", 4_000_000, "flights as JSON")
 
 
 @dataclass(frozen=True)
