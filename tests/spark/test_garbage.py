@@ -16,10 +16,14 @@ def as_before() -> Iterator[None]:
 
 
 def collections_of_ten_thousand_rows() -> int:
-    before = sum(generation["collections"] for generation in gc.get_stats())
+    before = _collections()
     rows = [[number] for number in range(10_000)]
     assert len(rows) == 10_000
-    return sum(generation["collections"] for generation in gc.get_stats()) - before
+    return _collections() - before
+
+
+def _collections() -> int:
+    return sum(int(generation["collections"]) for generation in gc.get_stats())
 
 
 def test_rows_are_not_gone_through_again_and_again() -> None:
