@@ -24,7 +24,7 @@ from tests.servers.kafka import KraftCluster
 from tests.servers.maven import connector_libs
 from tests.servers.reaper import Reaper
 from tests.spark.bench.report import page, table
-from tests.spark.bench.scenarios import FLIGHTS, RANDOM, SCENARIOS, Topic
+from tests.spark.bench.scenarios import FLIGHTS, ONE, RANDOM, SCENARIOS, Topic
 from tests.spark.same_job.environment import environment
 
 _PAGE = ROOT / "docs" / "spark-benchmarks.md"
@@ -109,7 +109,7 @@ def _fill(bootstrap: str, data: Topic, scale: float) -> None:
 def _values(data: Topic) -> Iterator[bytes]:
     if data is FLIGHTS:
         return cycle([value for _, value in Flights(DISTINCT)])
-    assert data is RANDOM
+    assert data in (RANDOM, ONE)
     return cycle(values_for(Job("", "", "", "", DISTINCT, 100)))
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-__all__ = ["FLIGHTS", "RANDOM", "SCENARIOS", "Scenario", "Topic"]
+__all__ = ["FLIGHTS", "ONE", "RANDOM", "SCENARIOS", "Scenario", "Topic"]
 
 
 @dataclass(frozen=True)
@@ -14,20 +14,22 @@ class Topic:
     title: str
 
 
-RANDOM = Topic("random", 4_000_000, "100 B")
+RANDOM = Topic("random", 8_000_000, "100 B")
 FLIGHTS = Topic("flights", 4_000_000, "flights as JSON")
+ONE = Topic("one", 1, "one row")
+"""What a job takes before its first row and after its last: Spark starts Python processes to plan it."""
 
 
 @dataclass(frozen=True)
 class Scenario:
     """One job, done by *ours* and by *theirs*: keys of the functions in ``jobs``. *target* is how many times
-    as many rows a second ours is to do."""
+    as many rows a second ours is to do; None for what is only shown. There are rows enough for some seconds."""
 
     title: str
     data: Topic
     ours: str
     theirs: str
-    target: float
+    target: float | None
     share: float = 1.0
     """Of the data's rows."""
 
@@ -36,21 +38,20 @@ class Scenario:
         return int(self.data.rows * self.share)
 
 
-def _both(title: str, ours: str, theirs: str, target: float, share: float = 1.0) -> list[Scenario]:
-    return [
-        Scenario(f"{title}, {data.title}", data, ours, theirs, target, share) for data in (RANDOM, FLIGHTS)
-    ]
-
+_READ = 'read format("pyklient")', 'read format("kafka")'
+_WRITE = 'write format("pyklient")', 'write format("kafka")'
+_ROWS = "foreachPartition(PartitionSender)", "foreachPartition, confluent-kafka"
+_BATCHES = "mapInArrow(PartitionSender)", "mapInArrow, confluent-kafka"
 
 SCENARIOS = (
-    *_both("Read and aggregate", 'read format("pyklient")', 'read format("kafka")', 2),
-    *_both("Write", 'write format("pyklient")', 'write format("kafka")', 1.5, 0.5),
-    *_both(
-        "foreachPartition",
-        "foreachPartition(PartitionSender)",
-        "foreachPartition, confluent-kafka",
-        1.2,
-        0.25,
-    ),
-    *_both("Record batches", "mapInArrow(PartitionSender)", "mapInArrow, confluent-kafka", 3, 0.5),
+    Scenario("Read and aggregate, 100 B", RANDOM, *_READ, 2),
+    Scenario("Read and aggregate, flights as JSON", FLIGHTS, *_READ, 2),
+    Scenario("Read one row", ONE, *_READ, None),
+    Scenario("Write, 100 B", RANDOM, *_WRITE, 1.5),
+    Scenario("Write, flights as JSON", FLIGHTS, *_WRITE, 1.5, 0.5),
+    Scenario("Write one row", ONE, *_WRITE, None),
+    Scenario("foreachPartition, 100 B", RANDOM, *_ROWS, 1.2, 0.125),
+    Scenario("foreachPartition, flights as JSON", FLIGHTS, *_ROWS, 1.2, 0.25),
+    Scenario("Record batches, 100 B", RANDOM, *_BATCHES, 3),
+    Scenario("Record batches, flights as JSON", FLIGHTS, *_BATCHES, 3, 0.5),
 )
