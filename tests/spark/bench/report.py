@@ -20,8 +20,8 @@ smallest and the largest in brackets. Every run is checked: by rows counted, or 
 _HOW = """\
 ## How each is set up
 
-- The jobs of one row show what each takes besides its rows, and have no target: with any data source in Python,
-  Spark starts a process to look at it, one to plan and one to commit.
+- The jobs of one row show what each takes besides its rows, and have no target: with any data source in
+  Python, Spark starts a process to look at it, one to plan and one to commit.
 - Defaults on both sides, the JVM's connector included; `spark.driver.memory` is 2 GB, two cores, four
   partitions.
 - Reading counts the rows and takes the sum of the values' lengths, the largest offset and the largest

@@ -23,7 +23,7 @@ ONE = Topic("one", 1, "one row")
 @dataclass(frozen=True)
 class Scenario:
     """One job, done by *ours* and by *theirs*: keys of the functions in ``jobs``. *target* is how many times
-    as many rows a second ours is to do; None for what is only shown. There are rows enough for some seconds."""
+    as many rows a second ours is to do; None for what is only shown. There are rows for some seconds."""
 
     title: str
     data: Topic
