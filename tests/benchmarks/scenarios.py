@@ -36,11 +36,11 @@ JAVA_SEND = Contender("Java", "java", "produce", 1_600_000)
 
 MESSAGES = Contender("pyklient", "own", "consume", 12_000_000)
 BATCHES = Contender("pyklient `batches`", "own", "consume-batches", 12_000_000)
-ARROW = Contender("pyklient `arrow_batches`", "own", "consume-arrow", 12_000_000)
+ARROW = Contender("pyklient `arrow_batches`", "own", "consume-arrow", 24_000_000)
 MESSAGES_PYTHON = Contender("pyklient, Python kernel", "own", "consume", 400_000, kernel="python")
 CONFLUENT_CONSUME = Contender("confluent-kafka", "confluent", "consume", 1_500_000)
-AIO_CONSUME = Contender("aiokafka", "aio_kafka", "consume", 500_000)
-KAFKA_PYTHON_POLL = Contender("kafka-python", "kafka_python", "consume", 200_000)
+AIO_CONSUME = Contender("aiokafka", "aio_kafka", "consume", 1_500_000)
+KAFKA_PYTHON_POLL = Contender("kafka-python", "kafka_python", "consume", 600_000)
 JAVA_CONSUME = Contender("Java", "java", "consume", 5_000_000)
 
 LATENCIES = tuple(

@@ -89,6 +89,9 @@ class Batch(Settlement, _Filling):
         _Filling.__init__(self, topic, partition)
 
 
+DEF _ERROR = 4  # its place in an Outcome
+
+
 # no_gc: it refers to its batch, and the batch to it only until its outcome is known.
 @cython.final
 @cython.freelist(1024)
@@ -131,7 +134,7 @@ cdef class Delivery:
     cdef inline bint _stored(self) except -1:
         """Whether it is stored, together with its whole batch: what nearly every record is asked for."""
         cdef list outcomes = self._batch._outcomes
-        return self._batch.done and len(outcomes) == 1 and outcomes[0].error is None
+        return self._batch.done and PyList_GET_SIZE(outcomes) == 1 and (<tuple>outcomes[0])[_ERROR] is None
 
     def result(self, timeout=None):
         """Where the record is stored, as soon as that is known.
