@@ -23,7 +23,7 @@ def memory(which):
             return int(re.search(which + r":\\s+(\\d+)", status.read())[1]) * 1024
     except OSError:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-producer = Producer(sys.argv[1], buffer_memory={buffer}, max_block_ms=200)
+producer = Producer(sys.argv[1], buffer_memory={buffer}, max_block_ms=2000)
 producer.send({topic!r}, b"first").result(30)
 before, sent = memory('VmRSS'), 0
 try:
@@ -63,8 +63,9 @@ def test_memory_stays_within_the_buffer_and_is_made_use_of(send: str, least: int
             capture_output=True,
             text=True,
             timeout=120,
-            check=True,
+            check=False,
         )
+    assert ran.returncode == 0, ran.stderr
     sent, grown = map(int, ran.stdout.split())
     assert sent * least <= buffer
     assert buffer // 2 < grown < buffer + 8 * MIB
