@@ -50,7 +50,7 @@ Examples:
   pyklient load clicks /data/clicks --select "cast(value as string) page" --partition-by page
   pyklient load clicks hdfs://namenode/clicks --master yarn --conf spark.executor.instances=8
 \b
-Under spark-submit, call pyklient.spark.loading in a script of yours, with the session that is there.
+Under spark-submit, call pyklient.spark.load in a script of yours, with the session that is there.
 """,
 )
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC…", callback=checked(topic_name))

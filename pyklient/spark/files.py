@@ -30,7 +30,8 @@ class Files(Protocol):
 
     @property
     def root(self) -> str:
-        """Its URI."""
+        """Where it is, as Spark takes it: file system and path. Nothing is percent-encoded: to Spark that would
+        be another name."""
 
     def names(self, folder: str = "") -> list[str]:
         """What is in *folder*; nothing where there is none."""
@@ -91,7 +92,7 @@ class LocalFiles:
 
     @property
     def root(self) -> str:
-        return self._root.as_uri()
+        return f"{_LOCAL}://{self._root}"
 
     def names(self, folder: str = "") -> list[str]:
         try:
@@ -189,7 +190,7 @@ class HadoopFiles:
 
     @property
     def root(self) -> str:
-        return str(self._root.toUri().toString())
+        return str(self._root.toString())
 
     def names(self, folder: str = "") -> list[str]:
         path = self._path(folder)

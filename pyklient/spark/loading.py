@@ -32,6 +32,9 @@ _COMMITTER: Final = {
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
+_GLOB: Final = re.compile(r"[\\*?{}\[\]]")
+"""What stands for other characters in a path that Spark reads, and for itself in one that it writes."""
+_FLAGS: Final = {re.ASCII: "a", re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x"}
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str]
 Start: TypeAlias = datetime | Mapping[TopicPartition, int] | None
@@ -46,7 +49,7 @@ class LoadResult:
     offsets: Mapping[TopicPartition, OffsetRange]
     """What was read."""
     path: str | None
-    """The URI of the load's directory."""
+    """The load's directory, with its file system, as Spark takes it: nothing in it is percent-encoded."""
     number: int | None
     """Its number, which is column ``load`` of its rows."""
 
@@ -141,13 +144,21 @@ def _reading(bootstrap_servers: str | Sequence[str], options: Mapping[str, Any])
 
 def _subscribed(topics: Topics) -> dict[str, str]:
     if isinstance(topics, re.Pattern):
-        return {"subscribePattern": topics.pattern}
+        return {"subscribePattern": _pattern_text(topics)}
     names = arguments.names(topics, "topics")
     for name in names:
         arguments.topic_name(name)
     if not names:
         raise ConfigurationError("name at least one topic to load")
     return {"subscribe": ",".join(names)}
+
+
+def _pattern_text(pattern: re.Pattern[str]) -> str:
+    """*pattern* with its flags in the text, which is all that an option can hold."""
+    if not isinstance(pattern.pattern, str):
+        raise TypeError(f"topics takes a pattern of text, not {pattern!r}")
+    flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
+    return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 
 
 def _beginning(start: Start) -> dict[str, str]:
@@ -209,7 +220,7 @@ def _write(spark: "SparkSession", rows: "DataFrame", by: Sequence[str], uri: str
     written = Observation()
     counted = rows.observe(written, functions.count(functions.lit(1)).alias("rows"))
     counted.write.mode("append").options(**_COMMITTER).partitionBy(*by).parquet(uri)
-    stored = spark.read.schema(rows.schema).parquet(uri).count()
+    stored = spark.read.schema(rows.schema).parquet(_GLOB.sub(r"\\\g<0>", uri)).count()
     if stored != written.get["rows"]:
         # An executor's own disk is not the driver's, and its files would never be seen.
         raise ConfigurationError(

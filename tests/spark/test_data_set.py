@@ -186,5 +186,5 @@ def _locked(staged: Path) -> bool:
 
 
 def test_spark_says_where_a_path_is(spark: SparkSession, tmp_path: Path) -> None:
-    assert open_files(spark, tmp_path / "a b").root == (tmp_path / "a b").as_uri()
+    assert open_files(spark, tmp_path / "a b").root == f"file://{tmp_path}/a b"
     assert open_files(spark, f"file://{tmp_path}/x").root == (tmp_path / "x").as_uri()
