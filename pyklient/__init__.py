@@ -152,4 +152,5 @@ if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistak
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, *_MODULES})
+    # Without "spark", for help() gets everything that is named here, and not everybody has PySpark.
+    return sorted({*globals(), *__all__, *_MODULES} - {"spark"})

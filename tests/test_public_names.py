@@ -39,3 +39,8 @@ def test_a_name_brings_nothing_that_it_does_not_need() -> None:
 
 def test_modules_are_there_without_being_imported_by_name() -> None:
     assert "pyklient.errors" in _loaded_by("import pyklient; pyklient.errors.KafkaError")
+
+
+def test_help_shows_the_package_where_no_spark_is_installed() -> None:
+    shown = "import pydoc, sys; sys.modules['pyspark'] = None; import pyklient; pydoc.render_doc(pyklient)"
+    assert "pyklient.producer.producer" in _loaded_by(shown)
