@@ -30,8 +30,8 @@ class Files(Protocol):
 
     @property
     def root(self) -> str:
-        """Where it is, as Spark takes it: file system and path. Nothing is percent-encoded: to Spark that would
-        be another name."""
+        """Where it is, as Spark takes it: file system and path. Nothing is percent-encoded, which
+        to Spark would be another name."""
 
     def names(self, folder: str = "") -> list[str]:
         """What is in *folder*; nothing where there is none."""
