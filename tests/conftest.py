@@ -9,7 +9,7 @@ import pytest
 from pyklient.protocol.records import kernel
 from tests.servers.pool import OWN_SERVERS, SERVERS
 
-pytest_plugins = ["tests.servers.fixtures", "tests.spark.session"]
+pytest_plugins = ["tests.servers.fixtures", "tests.spark.fixtures"]
 
 _BROKERS = ("reference", "kafka-4.3.1", "kafka-2.8.2")
 

@@ -1,7 +1,8 @@
 """Streaming queries in tests: started, waited for, and what they have read."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +39,15 @@ class Stream:
         """Start the query, as often as it likes or by a *trigger*."""
         writer = self.reader.load().writeStream.option("checkpointLocation", str(self.checkpoint))
         return writer.foreachBatch(self._take).trigger(**(trigger or {"processingTime": "0 seconds"})).start()
+
+    @contextmanager
+    def running(self, **trigger: Any) -> Iterator[StreamingQuery]:
+        """The query, for the time of the ``with`` block."""
+        query = self.start(**trigger)
+        try:
+            yield query
+        finally:
+            query.stop()
 
     def drain(self) -> list[int]:
         """All there is now, to its end. → the numbers that all runs have read, sorted."""

@@ -70,6 +70,21 @@ def test_a_number_is_published_once(files: Files) -> None:
     assert names(data) == [each for each in before if first.token not in each]
 
 
+class AnswersGetLost(LocalFiles):
+    """A directory whose server does what it is asked for, and is cut off before it can say so."""
+
+    def rename(self, folder: str, target: str) -> None:
+        super().rename(folder, target)
+        raise ConnectionResetError("the answer is lost")
+
+
+def test_a_load_whose_publication_is_not_answered_counts_once_it_is_there(tmp_path: Path) -> None:
+    data = DataSet(AnswersGetLost(tmp_path))
+    staging = data.stage(0)
+    data.publish(staging, manifest(staging))
+    assert data.newest() == manifest(staging)
+
+
 def test_what_lost_its_number_is_swept_and_what_may_still_win_is_not(files: Files) -> None:
     data = DataSet(files)
     lost, won, running = data.stage(3), data.stage(3), data.stage(4)

@@ -6,26 +6,28 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql.streaming.listener import QueryProgressEvent
+from pyspark.sql.streaming.listener import QueryProgressEvent, QueryStartedEvent, QueryTerminatedEvent
 
-from pyklient import Admin, ConfigurationError
+from pyklient import Admin, ConfigurationError, ConsumerConnector
 from pyklient.spark.lag import LagListener, kafka_offsets
-from tests.servers.fixtures import NewName, NewTopic
-from tests.servers.groups import committed
+from tests.servers.fixtures import NewName, NewTopic, StartReference
+from tests.servers.groups import assignments, committed
 from tests.servers.process import wait_until
+from tests.servers.topics import create_topic
 from tests.spark.streams import Stream
 from tests.spark.topics import fill, number_records
 
 pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
 
 
+RUN = {"id": "00000000-0000-0000-0000-000000000001", "runId": "00000000-0000-0000-0000-000000000002"}
+
+
 def progress(name: str, *ends: object) -> QueryProgressEvent:
     """What Spark reports of a query called *name* whose sources end at *ends*."""
     source: dict[str, object] = {"description": "", "startOffset": None, "latestOffset": None}
     source |= {"numInputRows": 0, "inputRowsPerSecond": 0.0, "processedRowsPerSecond": 0.0, "metrics": {}}
-    text = {
-        "id": "00000000-0000-0000-0000-000000000001",
-        "runId": "00000000-0000-0000-0000-000000000002",
+    text = RUN | {
         "name": name,
         "timestamp": "2025-03-01T00:00:00.000Z",
         "batchId": 1,
@@ -82,6 +84,41 @@ def test_what_cannot_be_committed_is_logged_and_nothing_else(
     said = [each.getMessage() for each in caplog.records if each.name == "pyklient.spark"]
     assert len(said) == 1, "it rests after a failure"
     assert "does not show the lag for now" in said[0]
+
+
+@pytest.mark.brokers("reference")
+def test_what_could_not_be_committed_is_committed_at_the_end_of_the_query(
+    start_reference: StartReference, new_name: NewName
+) -> None:
+    broker, group = start_reference(), new_name()
+    topic = create_topic(broker.bootstrap_servers, new_name(), 1)
+    listener = LagListener(
+        broker.bootstrap_servers, group, default_api_timeout_ms=2_000, request_timeout_ms=1_000
+    )
+    listener.onQueryStarted(QueryStartedEvent.fromJson(RUN | {"name": "q", "timestamp": ""}))
+    broker.kill()
+    listener.onQueryProgress(progress("q", json.dumps({topic: {"0": 7}})))
+    broker.restart()
+    listener.onQueryTerminated(
+        QueryTerminatedEvent.fromJson(RUN | {"exception": None, "errorClassOnException": None})
+    )
+    assert committed(broker.bootstrap_servers, group, topic) == {0: 7}
+
+
+@pytest.mark.brokers("reference")
+def test_a_group_that_consumers_belong_to_refuses_and_that_is_logged(
+    bootstrap: str, new_topic: NewTopic, new_name: NewName, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, group = new_topic(1), new_name()
+    with ConsumerConnector(bootstrap, group_id=group, client_id="member") as connector:
+        connector.stream(topic)
+        wait_until(lambda: bool(assignments(bootstrap, group)), 60, "a member of the group")
+        listener = LagListener(bootstrap, group)
+        with caplog.at_level(logging.WARNING, "pyklient.spark"):
+            listener.onQueryProgress(progress("q", json.dumps({topic: {"0": 7}})))
+        listener.close()
+        assert committed(bootstrap, group, topic) == {}
+    assert f"group {group}, committing {topic}-0" in caplog.text
 
 
 @pytest.mark.brokers("reference")

@@ -3,9 +3,11 @@
 import json
 import os
 import re
+import shutil
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -176,25 +178,14 @@ def test_of_two_loads_at_once_one_is_published_and_the_other_says_so(
     topic = new_topic(2)
     fill(bootstrap, topic, number_records(range(10), 2))
     both_have_planned = threading.Barrier(2, timeout=60)
-    outcomes: list[Any] = []
 
     def meet(rows: DataFrame) -> DataFrame:
         both_have_planned.wait()
         return rows
 
-    def run() -> None:
-        try:
-            outcomes.append(load(spark, bootstrap, topic, tmp_path, transform=meet))
-        except Exception as error:
-            outcomes.append(error)
-
-    threads = [threading.Thread(target=run) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    [lost] = [each for each in outcomes if isinstance(each, Exception)]
+    with ThreadPoolExecutor(2) as threads:
+        runs = [threads.submit(load, spark, bootstrap, topic, tmp_path, transform=meet) for _ in range(2)]
+    [lost] = [error for each in runs if (error := each.exception()) is not None]
     assert isinstance(lost, LoadConflictError), lost
     assert "another load" in str(lost)
     assert stored(spark, tmp_path) == once(topic, 10, 2)
@@ -237,6 +228,32 @@ def test_a_load_that_fails_leaves_nothing_and_the_next_one_has_it_all(
     assert leftovers(tmp_path) == []
     load(spark, bootstrap, topic, tmp_path)
     assert stored(spark, tmp_path) == once(topic, 10, 2)
+
+
+@pytest.mark.brokers("reference")
+def test_other_rows_in_the_files_than_were_written_are_not_published(
+    spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
+) -> None:
+    topic = new_topic(1)
+    fill(bootstrap, topic, number_records(range(3)))
+    spark.range(1).selectExpr("cast('9' as binary) value").coalesce(1).write.parquet(str(tmp_path / "other"))
+    [other] = (tmp_path / "other").glob("part-*")
+
+    def beside_another(batches: Iterator[Any]) -> Iterator[Any]:
+        yield from batches
+        [staged] = (tmp_path / "loads" / "_loading").iterdir()
+        shutil.copy(other, staged)
+
+    with pytest.raises(ConfigurationError, match=r"3 rows were written and 4 of them are in .*_loading"):
+        load(
+            spark,
+            bootstrap,
+            topic,
+            tmp_path / "loads",
+            transform=lambda rows: rows.select("value").mapInArrow(beside_another, "value binary"),
+        )
+    assert os.listdir(tmp_path / "loads") == ["_loading"]
+    assert leftovers(tmp_path / "loads") == []
 
 
 def test_a_driver_killed_in_the_middle_of_a_load_loses_and_doubles_nothing(

@@ -1,5 +1,6 @@
 """What a task does, without Spark around it."""
 
+import logging
 import time
 from collections.abc import Iterator
 
@@ -48,6 +49,32 @@ def test_what_retention_took_meanwhile_fails_the_task_or_is_passed_over(
         list(scan(bootstrap, topic, 2, 8))
     assert list(scan(bootstrap, topic, 2, 8, failOnDataLoss="false")) == [6, 7]
     assert list(scan(bootstrap, topic, 2, 5, failOnDataLoss="false")) == []
+
+
+@NEWEST
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_a_task_that_retention_overtakes_knows_how_far_it_was(
+    bootstrap: str, new_topic: NewTopic, caplog: pytest.LogCaptureFixture, strict: str
+) -> None:
+    topic, count = new_topic(), 20_000
+    fill(bootstrap, topic, [{"value": bytes(1000)}] * count)
+    # Little at a time, so that most is not read yet when the first of it is here.
+    names = ("max.partition.fetch.bytes", "fetch.max.bytes", "prefetch.max.bytes")
+    limits = {f"kafka.{name}": "100000" for name in names}
+    offsets = scan(bootstrap, topic, 0, count, failOnDataLoss=strict, **limits)
+    found = [next(offsets)]
+    delete_before(bootstrap, topic, count - 5)
+
+    said = ""
+    with caplog.at_level(logging.WARNING, "pyklient.spark"):
+        try:
+            found += offsets
+        except DataLossError as error:
+            said = str(error)
+    before = [each for each in found if each < count - 5]
+    assert found == [*before, *(range(count - 5, count) if strict == "false" else ())]
+    gone = f"offsets {len(before)} to {count - 5} of {topic}-0 are gone"
+    assert gone in (said if strict == "true" else caplog.text)
 
 
 def test_a_log_that_ends_too_early_fails_the_task_or_ends_it(bootstrap: str, new_topic: NewTopic) -> None:

@@ -222,6 +222,13 @@ class Stream:
         )
 
 
+def test_what_a_broker_refuses_fails_the_write(spark: SparkSession, address: str, new_name: NewName) -> None:
+    topic = create_topic(address, new_name(), 1, {"max_message_bytes": 1_000})
+    frame = spark.range(0, 3, 1, 1).selectExpr("repeat('x', 2000) value")
+    with pytest.raises(PySparkException, match=r"DeliveryError: .*not delivered"):
+        write(frame, address, topic=topic)
+
+
 def test_a_stream_is_written_batch_by_batch_and_goes_on_after_a_restart(
     spark: SparkSession, address: str, topic: str, tmp_path: Path
 ) -> None:

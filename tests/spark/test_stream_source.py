@@ -88,15 +88,12 @@ def test_a_micro_batch_waits_for_enough_offsets_but_not_for_ever(
     fill(bootstrap, topic, number_records(range(3)))
     patient = {"minOffsetsPerTrigger": 10, "maxTriggerDelay": "2s"}
     stream = Stream(spark, bootstrap, tmp_path, subscribe=topic, startingOffsets="earliest", **patient)
-    query = stream.start()
-    try:
+    with stream.running():
         wait_until(lambda: stream.numbers == [0, 1, 2], 60, "the first batch, which waits for nothing")
         fill(bootstrap, topic, number_records(range(3, 5)))
         wait_until(lambda: stream.numbers == list(range(5)), 60, "the end of the delay")
         fill(bootstrap, topic, number_records(range(5, 15)))
         wait_until(lambda: stream.numbers == list(range(15)), 60, "enough")
-    finally:
-        query.stop()
     assert [len(rows) for rows in stream.batches.values()] == [3, 2, 10]
 
 
@@ -106,15 +103,31 @@ def test_partitions_that_are_added_are_read_from_their_beginning(
     topic = new_topic(1)
     fill(bootstrap, topic, number_records([0]))
     stream = Stream(spark, bootstrap, tmp_path, subscribe=topic)
-    query = stream.start()
-    try:
+    with stream.running():
         wait_until(lambda: 0 in stream.batches, 60, "the first batch")
         with Admin(bootstrap) as admin:
             admin.create_partitions(topic, 3)
         fill(bootstrap, topic, number_records(range(3, 9), 3))
         wait_until(lambda: stream.numbers == list(range(3, 9)), 60, "rows of all partitions")
-    finally:
-        query.stop()
+
+
+@NEWEST
+def test_a_topic_that_joins_without_its_beginning_fails_the_query_or_is_read_from_there(
+    spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
+) -> None:
+    first, second = new_topic(1), new_topic(1)
+    fill(bootstrap, first, number_records([0]))
+    stream = Stream(spark, bootstrap, tmp_path, subscribe=first, startingOffsets="earliest")
+    assert stream.drain() == [0]
+    fill(bootstrap, second, number_records(range(1, 4)))
+    delete_before(bootstrap, second, 2)
+    both = f"{first},{second}"
+    with pytest.raises(
+        StreamingQueryException, match=f"{second}-0 is new to this query and begins at offset 2"
+    ):
+        Stream(spark, bootstrap, tmp_path, subscribe=both).drain()
+    relaxed = Stream(spark, bootstrap, tmp_path, subscribe=both, failOnDataLoss="false")
+    assert relaxed.drain() == [3]
 
 
 @NEWEST
@@ -162,8 +175,7 @@ def test_a_topic_created_again_is_known_for_another_however_long_it_is(
     stream = Stream(
         spark, bootstrap, tmp_path, subscribe=topic, startingOffsets="earliest", failOnDataLoss=strict
     )
-    query = stream.start(processingTime="3 seconds")
-    try:
+    with stream.running(processingTime="3 seconds") as query:
         wait_until(lambda: stream.numbers == list(range(5)), 60, "the first batch")
         renew(bootstrap, topic, 9)
         if strict:
@@ -171,8 +183,6 @@ def test_a_topic_created_again_is_known_for_another_however_long_it_is(
                 query.awaitTermination(60)
         else:
             wait_until(lambda: stream.numbers == [*range(5), *range(100, 109)], 60, "the new topic's rows")
-    finally:
-        query.stop()
 
 
 @NEWEST

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from pyklient.spark import load
-from tests.servers.java import QUICK_JVM
+from tests.spark.session import new_session
 
 _BETWEEN_LOADS = 0.5
 
@@ -41,27 +41,12 @@ def main() -> None:
 
 
 def _session(home: Path) -> SparkSession:
-    settings: dict[str, bool | float | int | str | None] = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": " ".join(QUICK_JVM),
-        "spark.driver.host": "127.0.0.1",
+    settings = {
         "spark.driver.memory": "512m",
-        "spark.executor.extraJavaOptions": " ".join(QUICK_JVM),
-        "spark.executor.memory": "512m",
-        "spark.local.dir": str(home / "local"),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.ui.enabled": "false",
         # Kills are many, and each executor that is lost counts.
         "spark.deploy.maxExecutorRetries": "-1",
     }
-    session = (
-        SparkSession.builder.master("local-cluster[2,1,512]")
-        .appName("pyklient chaos")
-        .config(map=settings)
-        .getOrCreate()
-    )
+    session = new_session("local-cluster[2,1,512]", home, settings)
     session.sparkContext.setLogLevel("WARN")
     return session
 

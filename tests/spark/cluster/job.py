@@ -13,7 +13,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from tests.servers.java import QUICK_JVM
+from tests.spark.session import new_session
 
 
 def main() -> None:
@@ -40,23 +40,15 @@ def main() -> None:
 
 
 def _session(master: str, archive: str, home: Path) -> SparkSession:
-    settings: dict[str, bool | float | int | str | None] = {
+    settings = {
         "spark.archives": f"{archive}#environment",
         "spark.cores.max": "2",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": " ".join(QUICK_JVM),
-        "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "512m",
-        "spark.executor.extraJavaOptions": " ".join(QUICK_JVM),
-        "spark.executor.memory": "512m",
-        "spark.local.dir": str(home / "local"),
         # Begins when both nodes are there.
         "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
         "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-        "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.ui.enabled": "false",
     }
-    return SparkSession.builder.master(master).config(map=settings).getOrCreate()
+    return new_session(master, home, settings)
 
 
 def _where(numbers: Iterable[int]) -> Iterator[list[Any]]:

@@ -10,12 +10,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from pyspark.sql import SparkSession
-
 from tests.servers.kafka import KraftCluster
 from tests.servers.reaper import Reaper
 from tests.servers.topics import create_topic
 from tests.spark.memory.one_task import Reading, fill, read_in_one_task
+from tests.spark.session import new_session
 
 _TOPIC = "large"
 
@@ -47,7 +46,9 @@ def _run(directory: Path, size: int) -> Reading:
             if sent >= told:
                 print(f"{time.monotonic() - began:6.1f} s  {sent / 1e9:.1f} GB sent", flush=True)
                 told = sent + size / 10
-        spark = _session(directory)
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        spark = new_session("local[2]", directory)
         read = read_in_one_task(spark, cluster.bootstrap_servers, _TOPIC)
         print(f"{time.monotonic() - began:6.1f} s  {read.size / 1e9:.1f} GB read", flush=True)
         spark.stop()
@@ -55,19 +56,6 @@ def _run(directory: Path, size: int) -> Reading:
         cluster.stop()
         reaper.close()
     return read
-
-
-def _session(directory: Path) -> SparkSession:
-    os.environ["PYSPARK_PYTHON"] = sys.executable
-    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
-    settings: dict[str, bool | float | int | str | None] = {
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "768m",
-        "spark.local.dir": str(directory / "local"),
-        "spark.sql.warehouse.dir": str(directory / "warehouse"),
-        "spark.ui.enabled": "false",
-    }
-    return SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
 
 
 if __name__ == "__main__":

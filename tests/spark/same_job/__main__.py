@@ -12,12 +12,11 @@ from typing import Any
 
 import pyspark
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
-from tests.servers.java import QUICK_JVM
 from tests.spark.same_job.jobs import ERRORS, JOBS, LIMITED, Word
 from tests.spark.same_job.topics import make_topics
 from tests.spark.same_job.writes import REFUSED, WRITES
+from tests.spark.session import new_session
 
 _WORDS = ("kafka", "pyklient")
 
@@ -26,7 +25,8 @@ def main(bootstrap: str, prefix: str, jars: str, output: str) -> None:
     """Run them all."""
     topics = make_topics(bootstrap, prefix)
     with tempfile.TemporaryDirectory() as home:
-        spark = _session(Path(home), jars)
+        spark = new_session("local[2]", Path(home), {"spark.jars": jars})
+        spark.sparkContext.setLogLevel("OFF")
         words = {
             word: Word(spark, bootstrap, topics, word, other)
             for word, other in zip(_WORDS, reversed(_WORDS), strict=True)
@@ -39,24 +39,6 @@ def main(bootstrap: str, prefix: str, jars: str, output: str) -> None:
         found["limit"] = _error(LIMITED, words["pyklient"])
         spark.stop()
     Path(output).write_text(json.dumps(found), encoding="utf-8")
-
-
-def _session(home: Path, jars: str) -> SparkSession:
-    settings: dict[str, bool | float | int | str | None] = {
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"{' '.join(QUICK_JVM)} -Dderby.system.home={home}",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "768m",
-        "spark.jars": jars,
-        "spark.local.dir": str(home),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(home / "warehouse"),
-        "spark.ui.enabled": "false",
-    }
-    session = SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-    session.sparkContext.setLogLevel("OFF")
-    return session
 
 
 def _rows(job: Any, word: Word) -> dict[str, Any]:

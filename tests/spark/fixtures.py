@@ -1,0 +1,29 @@
+"""One Spark for all tests of a run: a JVM takes seconds to start."""
+
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.servers.java import program
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    """Spark on two cores of this machine, which tries a task four times as a cluster does."""
+    from tests.spark.session import new_session  # and PySpark, which most runs of tests do without
+
+    program("java")
+    # Spark's workers run python3 of the PATH otherwise, which knows nothing of pyklient.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    home = tmp_path_factory.mktemp("spark")
+    session = new_session("local[2,4]", home)
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
