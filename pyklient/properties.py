@@ -1,15 +1,17 @@
 """Options as text by Kafka's dotted names, as properties files and Spark's ``kafka.`` options have them."""
 
+import difflib
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, fields
 from typing import Any, Final
 
 from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.errors import ConfigurationError
+from pyklient.foreign_options import advice
 
-__all__ = ["from_properties", "typed"]
+__all__ = ["from_properties", "nearest_property", "typed", "unknown_properties"]
 
 log = logging.getLogger("pyklient")
 
@@ -70,6 +72,20 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, str]) -
         else:
             options[plain] = typed(known[plain], text) if plain in known else text
     return options
+
+
+def unknown_properties(names: Iterable[str]) -> list[str]:
+    """Those of the dotted *names* that neither a client of pyklient's nor Java's has, and of which nothing is
+    known but that."""
+    elsewhere = {"sasl.jaas.config", *_STORE_TYPES, *_IDLE}
+    plain = {name: name.replace(".", "_") for name in names if name not in elsewhere}
+    return [name for name, option in plain.items() if option not in _OF_SOME_CLIENT and not advice(option)]
+
+
+def nearest_property(name: str) -> str | None:
+    """The dotted name of an option that looks like *name*."""
+    near = difflib.get_close_matches(name.replace(".", "_"), _OF_SOME_CLIENT, n=1)
+    return near[0].replace("_", ".") if near else None
 
 
 def _from_jaas(text: str) -> dict[str, str]:

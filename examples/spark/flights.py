@@ -82,7 +82,7 @@ def run(spark: SparkSession, servers: str, flights: Flights, directory: Path) ->
         aggregate(spark, servers, flown, daily, directory / daily)
         path = directory / f"{daily}.parquet"
         done = load(spark, servers, daily, path, transform=parsed, partition_by=["origin"], watch=show)
-    console.print(f"{done.rows:,} rows in {done.path}", highlight=False)
+    console.print(f"{done.rows:,} rows in {done.path}", highlight=False, soft_wrap=True)
     return collected(spark, path)
 
 
@@ -179,8 +179,10 @@ def aggregate(spark: SparkSession, servers: str, flown: str, daily: str, checkpo
         .trigger(availableNow=True)
         .start()
     )
+    told = -1
     while not query.awaitTermination(2):
-        if (progress := query.lastProgress) is not None:
+        if (progress := query.lastProgress) is not None and progress.batchId > told:
+            told = progress.batchId
             console.print(
                 f"micro-batch {progress.batchId}: {progress.numInputRows:,} flights", highlight=False
             )

@@ -137,6 +137,7 @@ def load(
 def _session(master: str | None, conf: Mapping[str, str]) -> "Iterator[SparkSession]":
     """Spark, for the time of the block."""
     try:
+        from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
 
         import pyklient.spark  # noqa: F401  - only whether Spark is recent enough
@@ -147,7 +148,15 @@ def _session(master: str | None, conf: Mapping[str, str]) -> "Iterator[SparkSess
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     quiet = {"spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false"}
     builder = SparkSession.builder.appName("pyklient load").config(map={**quiet, **conf})
-    session = (builder if master is None else builder.master(master)).getOrCreate()
+    try:
+        session = (builder if master is None else builder.master(master)).getOrCreate()
+    except PySparkRuntimeError as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        raise click.ClickException(
+            "Spark's JVM has not started: it needs Java 17 or later, by JAVA_HOME or on the PATH; if there "
+            "is one, what it has said stands above"
+        ) from error
     try:
         yield session
     finally:

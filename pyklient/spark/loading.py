@@ -1,5 +1,7 @@
 """Incremental loads of topics into a Parquet data set, each committed with its offsets in one step."""
 
+import difflib
+import inspect
 import json
 import os
 import re
@@ -12,6 +14,7 @@ from pyklient import arguments
 from pyklient.errors import ConfigurationError
 from pyklient.model import TopicPartition
 from pyklient.options import ReadOptions
+from pyklient.properties import unknown_properties
 from pyklient.spark.data_set import DataSet, Manifest, Staging, offsets_json
 from pyklient.spark.files import open_files
 from pyklient.spark.load_plan import LoadPlan, plan_load
@@ -88,7 +91,8 @@ def load(
     time (with a time zone), or an offset for each partition; else the earliest record. At most about
     *max_records* are read, shared out by what waits in each partition, at least one of each.
     *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source, *options* those of
-    ``pyklient.read``. *watch* is called a few times a second, from another thread.
+    ``pyklient.read``. *watch* is called a few times a second, from another thread. A relative *path* begins
+    at the working directory of Spark's JVM, whatever that of Python is by now.
 
     Raises LoadConflictError; DataLossError where records are gone before they were loaded, unless
     *fail_on_data_loss* is off; ConfigurationError for wrong options, for a path that holds other things or is
@@ -139,6 +143,12 @@ def _reading(bootstrap_servers: str | Sequence[str], options: Mapping[str, Any])
         if value is not None:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             found[f"kafka.{name.replace('_', '.')}"] = text
+    for name in options:
+        if unknown_properties([name.replace("_", ".")]):
+            own = {*inspect.signature(load).parameters, *ReadOptions.__annotations__} - {"options"}
+            near = difflib.get_close_matches(name, own, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ConfigurationError(f"unknown option {name!r} of load(){hint}")
     return found
 
 

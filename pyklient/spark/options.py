@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
+from pyklient.properties import nearest_property, unknown_properties
 from pyklient.spark import option_values as values
 
 __all__ = ["OPTIONS", "Given", "SparkOption", "Use", "given_options"]
@@ -226,12 +227,16 @@ class Given:
 
     def check_kafka(self, refused: Mapping[str, str]) -> None:
         """Raises ConfigurationError where no broker is named, and for a property that is among the *refused*,
-        which say what to do instead."""
+        which say what to do instead, or that nobody knows."""
         if not self.kafka.get("bootstrap.servers", "").strip():
             raise ConfigurationError("option kafka.bootstrap.servers is missing: host:port of some brokers")
         for name, instead in refused.items():
             if name in self.kafka:
                 raise ConfigurationError(f"option kafka.{name} cannot be set: {instead}")
+        for name in unknown_properties(self.kafka):
+            near = nearest_property(name)
+            hint = f"; did you mean 'kafka.{near}'?" if near else ""
+            raise ConfigurationError(f"option 'kafka.{name}' is unknown{hint}")
 
 
 def given_options(options: Mapping[str, str], use: Use | None = None) -> Given:

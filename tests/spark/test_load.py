@@ -291,6 +291,7 @@ def test_what_is_asked_for_wrongly_is_refused(
             ({"topics": []}, "name at least one topic"),
             ({"topics": "a b"}, "no topic is called 'a b'"),
             ({"max_records": 0}, "max_records=0"),
+            ({"max_record": 1}, r"unknown option 'max_record' of load\(\); did you mean 'max_records'"),
             ({"isolation_levl": "x"}, "did you mean 'isolation_level'"),
             ({"ssl_context": ...}, "ssl_context is of no use"),
             ({"path": Path(__file__).parent}, "which is no load"),

@@ -18,10 +18,10 @@ ROOT = Path(__file__).parents[2]
 pytestmark = pytest.mark.brokers("reference")
 
 
-def pyklient(*arguments: str) -> "subprocess.CompletedProcess[str]":
+def pyklient(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
         [sys.executable, "-m", "pyklient", *arguments],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        env=os.environ | {"PYTHONPATH": str(ROOT)} | environment,
         capture_output=True,
         text=True,
         timeout=240,
@@ -82,3 +82,9 @@ def test_without_spark_the_command_says_what_to_install() -> None:
     )
     assert done.returncode == 1
     assert "install the extra `spark`" in done.stderr
+
+
+def test_without_java_it_is_said_what_spark_needs() -> None:
+    done = pyklient("load", "clicks", "/tmp/x", JAVA_HOME="/nowhere")
+    assert done.returncode == 1
+    assert "it needs Java 17 or later, by JAVA_HOME or on the PATH" in done.stderr.splitlines()[-1]

@@ -123,7 +123,7 @@ def test_options_of_kafka_reach_the_producer(spark: SparkSession, address: str, 
         (
             ["'v' value"],
             {"kafka__linger": "5"},
-            "unknown option 'linger' of Producer; did you mean 'linger_ms'",
+            "option 'kafka.linger' is unknown; did you mean 'kafka.linger.ms'",
         ),
         (["'v' value"], {"kafka__acks": "2"}, "acks='2' is not one of"),
         (["'v' value"], {"kafka__partitioner": "x"}, "partitioner cannot be given as text"),

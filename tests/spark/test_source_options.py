@@ -92,7 +92,10 @@ def test_a_time_wins_over_times_and_times_over_offsets() -> None:
         ({"kafka.key.deserializer": "x"}, "keys are bytes"),
         ({"kafka.value.deserializer": "x"}, "values are bytes"),
         ({"kafka.interceptor.classes": "x"}, "cannot be set"),
-        ({"kafka.fetch.mx.wait.ms": "5"}, "did you mean 'fetch_max_wait_ms'"),
+        (
+            {"kafka.fetch.mx.wait.ms": "5"},
+            "'kafka.fetch.mx.wait.ms' is unknown; did you mean 'kafka.fetch.max.wait.ms'",
+        ),
         ({"kafka.sasl.jaas.config": "KerberosLoginModule required;"}, "user and password"),
         ({"kafka.ssl.truststore.type": "JKS"}, "PEM"),
         ({"startingOffset": "earliest"}, "unknown.*did you mean 'startingOffsets'"),
