@@ -128,6 +128,7 @@ def test_new_topics_begin_where_asked_and_new_partitions_at_their_beginning(
     load(spark, bootstrap, both, tmp_path, start=datetime.fromtimestamp(109, UTC))
     assert values(spark, tmp_path) == [7, 8, 9, 20, 108, 109]
     # A topic that is left out once is not forgotten.
+    fill(bootstrap, second, number_records([110]))
     load(spark, bootstrap, second, tmp_path)
     fill(bootstrap, first, [{"value": b"21", "partition": 1}])
     assert load(spark, bootstrap, [first, second], tmp_path).rows == 1
