@@ -201,6 +201,8 @@ def _exactly(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, str]:
 
 def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: Manifest | None) -> list[str]:
     """The columns that directories are made by. Raises ConfigurationError where *before* has used others."""
+    if not hasattr(rows, "columns"):
+        raise TypeError(f"transform returns the DataFrame to store, not {rows!r}")
     columns = {name.lower() for name in rows.columns}
     if _LOAD_COLUMN in columns:
         raise ConfigurationError(
