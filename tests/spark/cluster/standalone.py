@@ -15,7 +15,7 @@ _DEPLOY = "org.apache.spark.deploy"
 
 
 class StandaloneCluster:
-    """A master and *workers* with a core each."""
+    """A master and *workers* with a core each, under two names: Spark runs no task twice on one host."""
 
     def __init__(self, directory: Path, reaper: Reaper, spark_home: Path, workers: int = 2) -> None:
         program("java")
@@ -23,7 +23,7 @@ class StandaloneCluster:
         self.spark_home = spark_home
         self.master = f"spark://{HOST}:{port}"
         start = [str(spark_home / "bin" / "spark-class")]
-        common = ["--host", HOST, "--webui-port", "0"]
+        common = ["--webui-port", "0", "--host"]
         self._environment = {
             "PYTHONPATH": "",
             "SPARK_DAEMON_MEMORY": "256m",
@@ -31,12 +31,13 @@ class StandaloneCluster:
             "SPARK_LOCAL_IP": HOST,
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }
-        master = [*start, f"{_DEPLOY}.master.Master", *common, "--port", str(port)]
+        master = [*start, f"{_DEPLOY}.master.Master", *common, HOST, "--port", str(port)]
         self._processes = [ServerProcess("spark-master", master, directory, reaper)]
         for number in range(workers):
             home = directory / f"worker-{number}"
             home.mkdir(parents=True)
-            worker = [*start, f"{_DEPLOY}.worker.Worker", *common, "--cores", "1", "--memory", "512m"]
+            host = (HOST, "localhost")[number % 2]
+            worker = [*start, f"{_DEPLOY}.worker.Worker", *common, host, "--cores", "1", "--memory", "512m"]
             worker += ["--work-dir", str(home / "work"), self.master]
             self._processes.append(ServerProcess(f"spark-worker-{number}", worker, home, reaper))
 

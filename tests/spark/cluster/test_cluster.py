@@ -24,6 +24,8 @@ from tests.spark.topics import fill, number_records
 
 _ROOT = Path(__file__).parents[3]
 _COUNT = 1000
+_MANY = 40_000
+"""So many that some have left the buffers on their way before a task has all of them."""
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -47,10 +49,11 @@ def standalone(home: Path) -> Iterator[StandaloneCluster]:
         reaper.close()
 
 
-def run(cluster: StandaloneCluster, archive: Path, given: dict[str, str]) -> dict[str, Any]:
-    """The job on *cluster*; what it has printed."""
+def run(cluster: StandaloneCluster, archive: Path, given: dict[str, str], job: str = "job") -> dict[str, Any]:
+    """The *job* on *cluster*; what it has printed."""
+    arguments = [cluster.master, str(archive), json.dumps(given)]
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.spark.cluster.job", cluster.master, str(archive), json.dumps(given)],
+        [sys.executable, "-m", f"tests.spark.cluster.{job}", *arguments],
         cwd=_ROOT,
         capture_output=True,
         text=True,
@@ -87,3 +90,22 @@ def test_a_job_brings_pyklient_to_the_nodes_of_a_cluster(
     for directory, module, name_of_kernel in told["nodes"]:
         assert module.startswith(f"{directory}/environment/")
         assert name_of_kernel == kernel.name
+
+
+def test_a_task_that_is_run_twice_doubles_nothing_in_a_load_and_what_it_sends_can_be_told_apart(
+    standalone: StandaloneCluster,
+    home: Path,
+    reference_broker: ReferenceBroker,
+    new_name: NewName,
+    tmp_path: Path,
+) -> None:
+    bootstrap, name = reference_broker.bootstrap_servers, new_name()
+    copy = create_topic(bootstrap, f"{name}-copy", 2)
+    fill(bootstrap, create_topic(bootstrap, name, 2), number_records(range(_MANY), 2))
+    given = {"bootstrap": bootstrap, "source": name, "copy": copy, "home": str(tmp_path)}
+    told = run(standalone, pack(home), given, "speculation")
+    assert told["loaded"] == list(range(_MANY))
+    sent = list(read(bootstrap, copy))
+    assert len(sent) > _MANY, "Spark has run no task twice, and the test shows nothing"
+    rows = {tuple(sorted(each.headers)): int(each.value or b"-1") for each in sent}
+    assert sorted(rows.values()) == list(range(_MANY))
