@@ -56,7 +56,7 @@ def test_the_snippets_of_all_documents_run_one_after_the_other(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
-    pages = [ROOT / "docs" / name for name in re.findall(r"\]\(([a-z]+\.md)\)", index)]
+    pages = [ROOT / "docs" / name for name in re.findall(r"\]\(([a-z-]+\.md)\)", index)]
     documents = [ROOT / "README.md", *pages]
     assert sorted({*documents, ROOT / "docs" / "index.md", ROOT / "CONTRIBUTING.md"}) == sorted(DOCUMENTS)
     for document in documents:
