@@ -100,7 +100,7 @@ def test_rows_are_what_a_function_makes_of_them_in_directories_of_ones_own(
     with pytest.raises(ConfigurationError, match="a column is called 'load'"):
         load(spark, bootstrap, topic, tmp_path, transform=lambda rows: rows.withColumnRenamed("key", "Load"))
     with pytest.raises(TypeError, match="transform returns the DataFrame to store, not None"):
-        load(spark, bootstrap, topic, tmp_path, transform=lambda _: None)  # type: ignore[arg-type,return-value]
+        load(spark, bootstrap, topic, tmp_path, transform=lambda _: None)  # type: ignore[arg-type,return-value]  # wrong
 
 
 @pytest.mark.brokers("reference")

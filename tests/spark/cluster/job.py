@@ -11,14 +11,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import SparkSession
-
-from tests.spark.session import new_session
+from tests.spark.cluster.session import archived_session
 
 
 def main() -> None:
     master, archive, given = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-    spark = _session(master, archive, Path(given["home"]))
+    spark = archived_session(master, archive, Path(given["home"]))
     source = {"kafka.bootstrap.servers": given["bootstrap"], "subscribe": given["source"]}
     rows = spark.read.format("pyklient").options(**source).load()
     numbers = sorted(int(row.value) for row in rows.select("value").collect())
@@ -37,18 +35,6 @@ def main() -> None:
     nodes = spark.sparkContext.parallelize(range(4), 4).mapPartitions(_where).collect()
     spark.stop()
     print(json.dumps({"numbers": numbers, "nodes": sorted({tuple(each) for each in nodes})}))
-
-
-def _session(master: str, archive: str, home: Path) -> SparkSession:
-    settings = {
-        "spark.archives": f"{archive}#environment",
-        "spark.cores.max": "2",
-        "spark.driver.memory": "512m",
-        # Begins when both nodes are there.
-        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
-    }
-    return new_session(master, home, settings)
 
 
 def _where(numbers: Iterable[int]) -> Iterator[list[Any]]:

@@ -16,7 +16,7 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame
 
 from pyklient.spark import load
-from tests.spark.session import new_session
+from tests.spark.cluster.session import archived_session
 
 _SLOW = 30.0
 
@@ -24,11 +24,6 @@ _SLOW = 30.0
 def main() -> None:
     master, archive, given = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     settings = {
-        "spark.archives": f"{archive}#environment",
-        "spark.cores.max": "2",
-        "spark.driver.memory": "512m",
-        "spark.scheduler.maxRegisteredResourcesWaitingTime": "120s",
-        "spark.scheduler.minRegisteredResourcesRatio": "1.0",
         "spark.speculation": "true",
         "spark.speculation.efficiency.enabled": "false",
         "spark.speculation.interval": "100ms",
@@ -38,7 +33,7 @@ def main() -> None:
         # Some of the rows are sent before the task is slow.
         "spark.sql.execution.arrow.maxRecordsPerBatch": "50",
     }
-    spark = new_session(master, Path(given["home"]), settings)
+    spark = archived_session(master, archive, Path(given["home"]), settings)
     source = {"kafka.bootstrap.servers": given["bootstrap"], "subscribe": given["source"]}
     rows = spark.read.format("pyklient").options(**source).load()
     _slowly(rows).select("value").write.format("pyklient").option("topic", given["copy"]).option(

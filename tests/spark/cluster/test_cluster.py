@@ -49,6 +49,20 @@ def standalone(home: Path) -> Iterator[StandaloneCluster]:
         reaper.close()
 
 
+@pytest.fixture(scope="module")
+def archive(home: Path) -> Path:
+    """The environment that the nodes are sent: one for all jobs."""
+    return pack(home)
+
+
+@pytest.fixture
+def given(reference_broker: ReferenceBroker, new_name: NewName, tmp_path: Path) -> dict[str, str]:
+    """What a job is told: a topic to read, which is empty yet, and one to write."""
+    bootstrap, name = reference_broker.bootstrap_servers, new_name()
+    source, copy = (create_topic(bootstrap, topic, 2) for topic in (name, f"{name}-copy"))
+    return {"bootstrap": bootstrap, "source": source, "copy": copy, "home": str(tmp_path)}
+
+
 def run(cluster: StandaloneCluster, archive: Path, given: dict[str, str], job: str = "job") -> dict[str, Any]:
     """The *job* on *cluster*; what it has printed."""
     arguments = [cluster.master, str(archive), json.dumps(given)]
@@ -73,19 +87,13 @@ def run(cluster: StandaloneCluster, archive: Path, given: dict[str, str], job: s
 
 
 def test_a_job_brings_pyklient_to_the_nodes_of_a_cluster(
-    standalone: StandaloneCluster,
-    home: Path,
-    reference_broker: ReferenceBroker,
-    new_name: NewName,
-    tmp_path: Path,
+    standalone: StandaloneCluster, archive: Path, given: dict[str, str]
 ) -> None:
-    bootstrap, name = reference_broker.bootstrap_servers, new_name()
-    copy = create_topic(bootstrap, f"{name}-copy", 2)
-    fill(bootstrap, create_topic(bootstrap, name, 2), number_records(range(_COUNT), 2))
-    given = {"bootstrap": bootstrap, "source": name, "copy": copy, "home": str(tmp_path)}
-    told = run(standalone, pack(home), given)
+    fill(given["bootstrap"], given["source"], number_records(range(_COUNT), 2))
+    told = run(standalone, archive, given)
     assert told["numbers"] == list(range(_COUNT))
-    assert sorted(int(each.value or b"-1") for each in read(bootstrap, copy)) == list(range(_COUNT))
+    sent = read(given["bootstrap"], given["copy"])
+    assert sorted(int(each.value or b"-1") for each in sent) == list(range(_COUNT))
     assert len(told["nodes"]) == 2
     for directory, module, name_of_kernel in told["nodes"]:
         assert module.startswith(f"{directory}/environment/")
@@ -93,19 +101,12 @@ def test_a_job_brings_pyklient_to_the_nodes_of_a_cluster(
 
 
 def test_a_task_that_is_run_twice_doubles_nothing_in_a_load_and_what_it_sends_can_be_told_apart(
-    standalone: StandaloneCluster,
-    home: Path,
-    reference_broker: ReferenceBroker,
-    new_name: NewName,
-    tmp_path: Path,
+    standalone: StandaloneCluster, archive: Path, given: dict[str, str]
 ) -> None:
-    bootstrap, name = reference_broker.bootstrap_servers, new_name()
-    copy = create_topic(bootstrap, f"{name}-copy", 2)
-    fill(bootstrap, create_topic(bootstrap, name, 2), number_records(range(_MANY), 2))
-    given = {"bootstrap": bootstrap, "source": name, "copy": copy, "home": str(tmp_path)}
-    told = run(standalone, pack(home), given, "speculation")
+    fill(given["bootstrap"], given["source"], number_records(range(_MANY), 2))
+    told = run(standalone, archive, given, "speculation")
     assert told["loaded"] == list(range(_MANY))
-    sent = list(read(bootstrap, copy))
+    sent = list(read(given["bootstrap"], given["copy"]))
     assert len(sent) > _MANY, "Spark has run no task twice, and the test shows nothing"
     rows = {tuple(sorted(each.headers)): int(each.value or b"-1") for each in sent}
     assert sorted(rows.values()) == list(range(_MANY))
