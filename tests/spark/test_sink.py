@@ -72,9 +72,13 @@ def test_every_column_reaches_the_broker(spark: SparkSession, bootstrap: str, ne
 
 
 def test_text_is_written_as_utf8_and_all_of_it(spark: SparkSession, address: str, topic: str) -> None:
-    write(numbers(spark, 25_000), address, topic=topic)
+    text = "concat(id, ' ä€😀')"
+    write(spark.range(0, 25_000, 1, 4).selectExpr(f"{text} key", f"{text} value"), address, topic=topic)
     messages = list(read(address, topic))
-    assert values(messages) == list(range(25_000))
+    expected = sorted(f"{number} ä€😀".encode() for number in range(25_000))
+    assert sorted(message.value or b"" for message in messages) == expected
+    assert all(message.key == message.value for message in messages)
+    # By their keys, so by no chance: without one it is a partition drawn at random for each batch.
     assert {message.partition for message in messages} == {0, 1, 2}
 
 
