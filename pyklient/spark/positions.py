@@ -88,7 +88,7 @@ def find_offsets(
     found = {each: at for each, at in wanted.items() if each not in asked}
     listed = yield from list_offsets(asked, isolation_level)
     found.update((each, at.offset) for each, at in listed.items())
-    late = [each for each, at in found.items() if at < 0]
+    late = sorted(each for each, at in found.items() if at < 0)
     if late and bound.must_match:
         raise ConfigurationError(
             f"{bound.option}: no record of {late[0]} is of time {wanted[late[0]]} or later; set "
