@@ -146,6 +146,8 @@ def _session(master: str | None, conf: Mapping[str, str]) -> "Iterator[SparkSess
     if master is None or master.startswith("local"):
         # Workers on this machine are to have this Python, and not the first of the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    if (console := Console(stderr=True)).is_terminal:
+        console.print("Spark starts, which takes some seconds", style="dim")
     quiet = {"spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false"}
     builder = SparkSession.builder.appName("pyklient load").config(map={**quiet, **conf})
     try:
