@@ -15,9 +15,9 @@ This module is the whole public interface, beside ``pyklient.broker`` (a broker 
 and ``pyklient.serialization`` (encoders and decoders).
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from pyklient.lazy import on_first_use
 from pyklient.version import VERSION
 
 if TYPE_CHECKING:
@@ -140,15 +140,7 @@ _MODULES: Final = frozenset({"broker", "errors", "serialization", "spark"})
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake
-
-    def __getattr__(name: str) -> Any:
-        if name in _HOME_OF:
-            value = getattr(import_module(_HOME_OF[name]), name)
-            globals()[name] = value
-            return value
-        if name in _MODULES:
-            return import_module(f"pyklient.{name}")
-        raise AttributeError(f"module 'pyklient' has no attribute {name!r}")
+    __getattr__ = on_first_use(globals(), _HOME_OF, _MODULES)
 
 
 def __dir__() -> list[str]:

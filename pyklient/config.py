@@ -6,14 +6,13 @@ names, types and ranges, and then the rules between options; components receive 
 """
 
 import dataclasses
-import difflib
 import ssl
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Protocol, Self
 
 from pyklient.errors import ConfigurationError
-from pyklient.foreign_options import advice
+from pyklient.hints import advice, did_you_mean, nearest
 from pyklient.serialization import Encoder, as_encoder
 
 __all__ = [
@@ -417,13 +416,11 @@ def _unknown(cls: type[ClientConfig], name: str, known: Mapping[str, Any]) -> st
     for other in (ProducerConfig, ConsumerConfig):
         if plain in {item.name for item in fields(other)}:
             return f"{beginning}; it is one of {other.client}"
-    near = difflib.get_close_matches(plain, known, n=1)
-    if near:
-        return f"{beginning}; did you mean {near[0]!r}?"
+    if hint := did_you_mean(plain, known):
+        return beginning + hint
     for other in (ProducerConfig, ConsumerConfig):
-        near = difflib.get_close_matches(plain, [item.name for item in fields(other)], n=1)
-        if near:
-            return f"{beginning}; did you mean {near[0]!r} of {other.client}?"
+        if (near := nearest(plain, [item.name for item in fields(other)])) is not None:
+            return f"{beginning}; did you mean {near!r} of {other.client}?"
     return beginning
 
 

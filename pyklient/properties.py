@@ -1,6 +1,5 @@
 """Options as text by Kafka's dotted names, as properties files and Spark's ``kafka.`` options have them."""
 
-import difflib
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -9,7 +8,7 @@ from typing import Any, Final
 
 from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.errors import ConfigurationError
-from pyklient.foreign_options import advice
+from pyklient.hints import advice, nearest
 
 __all__ = ["from_properties", "nearest_property", "typed", "unknown_properties"]
 
@@ -84,8 +83,8 @@ def unknown_properties(names: Iterable[str]) -> list[str]:
 
 def nearest_property(name: str) -> str | None:
     """The dotted name of an option that looks like *name*."""
-    near = difflib.get_close_matches(name.replace(".", "_"), _OF_SOME_CLIENT, n=1)
-    return near[0].replace("_", ".") if near else None
+    near = nearest(name.replace(".", "_"), _OF_SOME_CLIENT)
+    return None if near is None else near.replace("_", ".")
 
 
 def _from_jaas(text: str) -> dict[str, str]:

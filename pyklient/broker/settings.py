@@ -5,10 +5,10 @@ Names are Kafka's with underscores where Kafka has the option; defaults are Kafk
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from typing import Any
 
 from pyklient.errors import ConfigurationError
+from pyklient.hints import did_you_mean
 
 __all__ = ["BrokerSettings"]
 
@@ -81,9 +81,7 @@ class BrokerSettings:
         known = {item.name: item for item in fields(cls)}
         for name, value in options.items():
             if name not in known:
-                near = get_close_matches(name, known, n=1)
-                hint = f"; did you mean {near[0]!r}?" if near else ""
-                raise ConfigurationError(f"unknown broker option {name!r}{hint}")
+                raise ConfigurationError(f"unknown broker option {name!r}{did_you_mean(name, known)}")
             item = known[name]
             wanted = type(item.default)
             if type(value) is not wanted:

@@ -1,10 +1,10 @@
 """Kafka in PySpark: ``spark.read.format("pyklient")``, batch and streaming; ``PartitionSender`` for
 ``foreachPartition`` and its like; ``load`` for topics in Parquet. Needs the extra ``spark``."""
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pyklient.extras import without_pyspark
+from pyklient.lazy import on_first_use
 
 try:
     import pyspark.sql.datasource  # noqa: F401  - 4.0 is the first with it
@@ -31,13 +31,7 @@ _HOME_OF: Final = {
 }
 
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> Any:
-        if name not in _HOME_OF:
-            raise AttributeError(f"module 'pyklient.spark' has no attribute {name!r}")
-        value = getattr(import_module(_HOME_OF[name]), name)
-        globals()[name] = value
-        return value
+    __getattr__ = on_first_use(globals(), _HOME_OF)
 
 
 def __dir__() -> list[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyklient.errors import ConfigurationError
-from pyklient.spark.planning import RangePartition, plan
+from pyklient.spark.planning import RangePartition, plan, rows_of
 from pyklient.spark.positions import Brokers
 from pyklient.spark.ranges import Offsets
 from pyklient.spark.source_options import SourceOptions
@@ -34,13 +34,8 @@ class BatchReader(DataSourceReader):
             return plan(brokers, options, start, end)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
-        """The rows of *partition*. Spark makes one without content where there is nothing to read."""
-        if not isinstance(partition, RangePartition):
-            return iter(())
-        # Not for those who plan: it is the whole consumer.
-        from pyklient.spark.scan import record_batches
-
-        return record_batches(self._options, partition.wanted)
+        """The rows of one task."""
+        return rows_of(partition, self._options)
 
 
 def _refuse_backwards(options: SourceOptions, start: Offsets, end: Offsets) -> None:

@@ -1,6 +1,5 @@
 """Incremental loads of topics into a Parquet data set, each committed with its offsets in one step."""
 
-import difflib
 import inspect
 import json
 import os
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
 from pyklient import arguments
 from pyklient.errors import ConfigurationError
+from pyklient.hints import did_you_mean
 from pyklient.model import TopicPartition
 from pyklient.options import ReadOptions
 from pyklient.properties import unknown_properties
@@ -146,9 +146,7 @@ def _reading(bootstrap_servers: str | Sequence[str], options: Mapping[str, Any])
     for name in options:
         if unknown_properties([name.replace("_", ".")]):
             own = {*inspect.signature(load).parameters, *ReadOptions.__annotations__} - {"options"}
-            near = difflib.get_close_matches(name, own, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ConfigurationError(f"unknown option {name!r} of load(){hint}")
+            raise ConfigurationError(f"unknown option {name!r} of load(){did_you_mean(name, own)}")
     return found
 
 

@@ -4,7 +4,6 @@ Options reach a data source as text, their names in lower case. Those that begin
 own and go to pyklient's client.
 """
 
-import difflib
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
+from pyklient.hints import nearest
 from pyklient.properties import nearest_property, unknown_properties
 from pyklient.spark import option_values as values
 
@@ -282,6 +282,6 @@ def _unknown(name: str) -> str:
     if name in _NO_OPTION:
         return _NO_OPTION[name]
     beginning = f"option {name!r} is unknown to format('pyklient')"
-    if near := difflib.get_close_matches(name, _BY_NAME, n=1):
-        return f"{beginning}; did you mean {_BY_NAME[near[0]].name!r}?"
+    if (near := nearest(name, _BY_NAME)) is not None:
+        return f"{beginning}; did you mean {_BY_NAME[near].name!r}?"
     return f"{beginning}; if it is one of Kafka's own, write 'kafka.{name}'"

@@ -1,6 +1,8 @@
-"""From positions to tasks: what of the offsets between two positions is there to be read."""
+"""From positions to tasks: what of the offsets between two positions is there to be read, and its rows."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
@@ -9,7 +11,10 @@ from pyklient.spark.positions import Brokers
 from pyklient.spark.ranges import OffsetRange, Offsets, split, within
 from pyklient.spark.source_options import SourceOptions
 
-__all__ = ["RangePartition", "plan"]
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+__all__ = ["RangePartition", "plan", "rows_of"]
 
 
 @dataclass
@@ -34,3 +39,13 @@ def plan(brokers: Brokers, options: SourceOptions, start: Offsets, end: Offsets)
         ranges.append(kept)
     pieces = split(ranges, at_least=options.min_partitions, most=options.max_records_per_partition)
     return [RangePartition(piece) for piece in pieces]
+
+
+def rows_of(partition: InputPartition | None, options: SourceOptions) -> "Iterator[RecordBatch]":
+    """What a task reads. Spark makes a partition of its own where there was nothing to plan: no rows."""
+    if not isinstance(partition, RangePartition):
+        return iter(())
+    # Not for those who plan: it is the whole consumer.
+    from pyklient.spark.scan import record_batches
+
+    return record_batches(options, partition.wanted)

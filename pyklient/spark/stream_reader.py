@@ -18,7 +18,7 @@ from pyklient.errors import BrokerError
 from pyklient.model import TopicPartition
 from pyklient.spark.data_loss import DataLoss
 from pyklient.spark.option_values import json_text
-from pyklient.spark.planning import RangePartition, plan
+from pyklient.spark.planning import RangePartition, plan, rows_of
 from pyklient.spark.positions import Brokers
 from pyklient.spark.ranges import Offsets, share_out
 from pyklient.spark.source_options import SourceOptions
@@ -110,12 +110,7 @@ class StreamReader(DataSourceStreamReader):
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
         """The rows of one task."""
-        if not isinstance(partition, RangePartition):
-            return iter(())
-        # Not for those who plan: it is the whole consumer.
-        from pyklient.spark.scan import record_batches
-
-        return record_batches(self._options, partition.wanted)
+        return rows_of(partition, self._options)
 
     def commit(self, end: Json) -> None:
         """Nothing: where to go on is in the checkpoint."""

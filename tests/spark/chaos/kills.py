@@ -16,7 +16,7 @@ from tests.servers.process import wait_until
 from tests.servers.reaper import Reaper
 from tests.servers.topics import create_topic
 from tests.spark.chaos.feed import Feed, everything
-from tests.spark.chaos.processes import Job
+from tests.spark.chaos.job_process import Job
 
 __all__ = ["VICTIMS", "Kills", "Stored"]
 

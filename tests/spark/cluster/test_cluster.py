@@ -17,9 +17,9 @@ from tests.servers.java import program
 from tests.servers.reaper import Reaper
 from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic
-from tests.spark.chaos.processes import spark_home
 from tests.spark.cluster.environment import pack
 from tests.spark.cluster.standalone import StandaloneCluster
+from tests.spark.processes import spark_home
 from tests.spark.topics import fill, number_records
 
 _ROOT = Path(__file__).parents[3]

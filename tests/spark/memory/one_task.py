@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pyspark.sql import SparkSession
 
 from pyklient import Producer
-from tests.spark.chaos.processes import descendants
+from tests.spark.processes import descendants
 
 __all__ = ["Reading", "fill", "read_in_one_task"]
 

@@ -1,8 +1,10 @@
-"""Options that people know from other clients, and what to write instead of them here."""
+"""What to say of an option that is unknown: what other clients mean by it, or what it looks like."""
 
+import difflib
+from collections.abc import Iterable
 from typing import Final
 
-__all__ = ["advice"]
+__all__ = ["advice", "did_you_mean", "nearest"]
 
 _ELSEWHERE: Final = {
     "auto_commit_interval": "auto_commit_interval_ms",
@@ -64,3 +66,15 @@ def advice(name: str) -> str | None:
     if name in _ELSEWHERE:
         return f"pyklient calls it {_ELSEWHERE[name]}"
     return _NONE_HERE.get(name)
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The one of *known* that *name* may have been meant for; None where none looks like it."""
+    found = difflib.get_close_matches(name, list(known), n=1)
+    return found[0] if found else None
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about *name*, which is none of *known*: nothing where none looks like it."""
+    near = nearest(name, known)
+    return "" if near is None else f"; did you mean {near!r}?"

@@ -1,4 +1,4 @@
-"""The processes of a Spark job on this machine: found by what they run, and killed one by one."""
+"""A Spark job as a process: its parts found by what they run, and killed one by one."""
 
 import contextlib
 import json
@@ -6,52 +6,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
-
-import pyspark
 
 from tests.servers.reaper import Reaper
+from tests.spark.processes import Process, descendants, spark_home
 
-__all__ = ["Job", "Process", "descendants", "spark_home"]
+__all__ = ["Job"]
 
 _ROOT = Path(__file__).parents[3]
-
-
-class Process(NamedTuple):
-    """One process, and the processes above it up to the one that was asked for, the nearest first."""
-
-    pid: int
-    command: str
-    above: tuple[str, ...]
-
-
-def descendants(pid: int) -> Iterator[Process]:
-    """All processes below process *pid*."""
-    told = subprocess.run(
-        ["ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True, timeout=10
-    )
-    children: dict[int, list[tuple[int, str]]] = {}
-    for line in told.stdout.splitlines():
-        child, parent, *command = line.split(maxsplit=2)
-        children.setdefault(int(parent), []).append((int(child), " ".join(command)))
-    waiting: list[tuple[int, tuple[str, ...]]] = [(pid, ())]
-    while waiting:
-        parent_pid, above = waiting.pop()
-        for child_pid, text in children.get(parent_pid, ()):
-            yield Process(child_pid, text, above)
-            waiting.append((child_pid, (text, *above)))
-
-
-def spark_home(directory: Path) -> Path:
-    """A SPARK_HOME in *directory*, so that what Spark's workers leave there is not among the packages."""
-    home = directory / "spark-home"
-    home.mkdir(parents=True)
-    for each in Path(pyspark.__file__).parent.iterdir():
-        if each.name != "work":
-            (home / each.name).symlink_to(each)
-    return home
 
 
 class Job:

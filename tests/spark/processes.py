@@ -1,0 +1,45 @@
+"""The processes of Spark on this machine, and the directory that they work in."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pyspark
+
+__all__ = ["Process", "descendants", "spark_home"]
+
+
+class Process(NamedTuple):
+    """One process, and the processes above it up to the one that was asked for, the nearest first."""
+
+    pid: int
+    command: str
+    above: tuple[str, ...]
+
+
+def descendants(pid: int) -> Iterator[Process]:
+    """All processes below process *pid*."""
+    told = subprocess.run(
+        ["ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True, timeout=10
+    )
+    children: dict[int, list[tuple[int, str]]] = {}
+    for line in told.stdout.splitlines():
+        child, parent, *command = line.split(maxsplit=2)
+        children.setdefault(int(parent), []).append((int(child), " ".join(command)))
+    waiting: list[tuple[int, tuple[str, ...]]] = [(pid, ())]
+    while waiting:
+        parent_pid, above = waiting.pop()
+        for child_pid, text in children.get(parent_pid, ()):
+            yield Process(child_pid, text, above)
+            waiting.append((child_pid, (text, *above)))
+
+
+def spark_home(directory: Path) -> Path:
+    """A SPARK_HOME in *directory*, so that what Spark's workers leave there is not among the packages."""
+    home = directory / "spark-home"
+    home.mkdir(parents=True)
+    for each in Path(pyspark.__file__).parent.iterdir():
+        if each.name != "work":
+            (home / each.name).symlink_to(each)
+    return home
