@@ -40,6 +40,8 @@ __all__ = ["NetworkClient", "Purpose"]
 T = TypeVar("T")
 
 _FIRST_BOOTSTRAP_ID = -2
+_TOO_SHORT = 1.0
+"""Seconds; with less, an attempt to connect and ask may time out though nothing is wrong."""
 
 
 class NetworkClient:
@@ -182,6 +184,7 @@ class NetworkClient:
         self, topics: frozenset[str] | None, allow_auto_create: bool, deadline: float, timeout: float
     ) -> Metadata:
         failures, began = 0, time.monotonic()
+        said: KafkaError | None = None
         while True:
             remaining = deadline - time.monotonic()
             try:
@@ -189,17 +192,20 @@ class NetworkClient:
                 response = _ask_metadata(connection, topics, allow_auto_create, deadline)
                 return self._holder.update(response, all_topics=topics is None)
             except KafkaError as error:
-                failures += 1
-                pause = self._retry.pause(failures)
                 if not error.retriable:
                     raise
+                # One that our own deadline has cut short says less than the one before it.
+                if said is None or remaining >= _TOO_SHORT or not isinstance(error, KafkaTimeoutError):
+                    said = error
+                failures += 1
+                pause = self._retry.pause(failures)
                 if (now := time.monotonic()) + pause >= deadline:
-                    if isinstance(error, UnsupportedVersionError):
-                        raise
+                    if isinstance(said, UnsupportedVersionError):
+                        raise said from None
                     raise KafkaTimeoutError(
                         f"no broker has answered for {now - began:.2g} s, and {timeout:.3g} s leave no time "
-                        f"for another try; the last failure: {error}"
-                    ) from error
+                        f"for another try; the last failure: {said}"
+                    ) from said
             self._pool.pause(pause)
 
     def _any_connection(self, purpose: Purpose, timeout: float) -> Connection:

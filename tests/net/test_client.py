@@ -33,6 +33,7 @@ from pyklient.protocol.messages import (
     MetadataResponse,
 )
 from tests.net.scripted import HANG_UP, SILENCE, Addressed, RawServer, ScriptedBroker, config_for, metadata_of
+from tests.servers.process import wait_until
 
 
 def topic(name: str, leader: int = 1, error: int = 0) -> MetadataResponse.MetadataResponseTopic:
@@ -122,7 +123,7 @@ def test_an_unreachable_bootstrap_is_named_with_its_failure_when_time_is_up() ->
     said = r"no broker .* for 0\.\d+ s, and 0\.3 s leave no time for another try.*connection refused"
     with pytest.raises(KafkaTimeoutError, match=said) as caught:
         client.refresh_metadata((), 0.3)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5
     assert isinstance(caught.value.__cause__, BrokerConnectionError)
     assert all(place.address in str(caught.value) for place in places)
     client.close()
@@ -177,7 +178,12 @@ def test_threads_that_ask_for_the_same_metadata_share_one_request(
 def test_a_thread_with_more_time_outlasts_the_refresh_it_joined(
     broker: ScriptedBroker, client: NetworkClient
 ) -> None:
-    broker.on(MetadataRequest, lambda request: SILENCE)
+    broker.on(
+        MetadataRequest,
+        lambda request: (
+            SILENCE if broker.count(MetadataRequest) == 1 else metadata_of([broker], [topic("t")])
+        ),
+    )
     failures: list[BaseException] = []
 
     def impatient() -> None:
@@ -185,10 +191,10 @@ def test_a_thread_with_more_time_outlasts_the_refresh_it_joined(
             client.refresh_metadata(["t"], 0.2)
         except KafkaTimeoutError as error:
             failures.append(error)
-            broker.on(MetadataRequest, lambda request: metadata_of([broker], [topic("t")]))
 
     thread = threading.Thread(target=impatient)
     thread.start()
+    wait_until(lambda: broker.count(MetadataRequest) == 1, 10, "the first request")
     assert client.refresh_metadata(["t"], 5).topics
     thread.join(2)
     assert len(failures) == 1
@@ -297,7 +303,7 @@ def test_a_dialogue_out_of_time_names_what_it_waited_for(
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match="did not answer Heartbeat within"):
         client.play(beat(1), 0.2)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5
 
 
 def test_the_timeout_of_one_request_may_be_shorter(broker: ScriptedBroker, client: NetworkClient) -> None:
@@ -309,7 +315,7 @@ def test_the_timeout_of_one_request_may_be_shorter(broker: ScriptedBroker, clien
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError):
         client.play(hasty(), 30)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5
 
 
 def test_a_refresh_is_spared_where_the_topics_are_known(
