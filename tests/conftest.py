@@ -5,6 +5,7 @@ import signal
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from pyklient.protocol.records import kernel
 from tests.servers.pool import OWN_SERVERS, SERVERS
@@ -30,6 +31,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
+    # How long an example takes says more about the machine than about the code.
+    settings.register_profile("pyklient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("pyklient")
     # A shell ignores Ctrl-C for what it starts in the background, and every child would inherit that.
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)

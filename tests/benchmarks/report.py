@@ -20,10 +20,11 @@ row. Your figures will differ, the ratios less so.
 
 CPU is the time of the client's process with all its threads, from the making of the client to its end,
 for each record; Java's includes the start of its JVM. Records a second are counted by the clock, from
-the first confirmation to the last and from the first records read to the last. Every client waits for
-all in-sync replicas (`acks=all`), confirms every delivery and counts every record; after each run the
-broker is asked how many records it has stored. Latency is counted from the moment a record was due, so
-that a client that holds its caller up gains nothing by it."""
+the first confirmation to the last and from the first records read (with aiokafka, which reads ahead by
+itself, from the assignment of its partitions) to the last. Every client waits for all in-sync replicas
+(`acks=all`), confirms every delivery and counts every record; after each run the broker is asked how many
+records it has stored. Latency is counted from the moment a record was due, so that a client that holds
+its caller up gains nothing by it."""
 
 
 _WORDS: dict[Figure, str] = {

@@ -63,7 +63,7 @@ def test_a_line_that_cannot_be_sent_fails_by_its_number(
 def test_lines_that_the_broker_refuses_are_named_and_the_others_are_stored(
     pyklient: Pyklient, small: str
 ) -> None:
-    done = pyklient("produce", small, stdin=b"1\n2\n" + b"x" * 2_000 + b"\n4\n")
+    done = pyklient("produce", small, "-X", "linger_ms=2000", stdin=b"1\n2\n" + b"x" * 2_000 + b"\n4\n")
     assert done.code == 1
     assert done.err.startswith("pyklient: line 3: ")
     assert "MESSAGE_TOO_LARGE" in done.err

@@ -43,7 +43,7 @@ def test_closing_ends_a_loop_in_another_thread_and_commits_what_it_finished(feed
 def test_closing_does_not_commit_what_another_thread_still_has_in_hand(feed: Feed) -> None:
     topic, group = feed.topic(1, "a", "b"), feed.name()
     got, go_on = threading.Event(), threading.Event()
-    with connect(feed, group, session_timeout_ms=400, heartbeat_interval_ms=100) as connector:
+    with connect(feed, group, session_timeout_ms=2_000, heartbeat_interval_ms=100) as connector:
         stream = connector.stream(topic)
 
         def work() -> None:

@@ -70,7 +70,7 @@ def test_the_java_client_reads_in_a_session(bootstrap: str, new_topic: NewTopic,
             kafka_libs("4.3.1"),
             "org.apache.kafka.tools.consumer.ConsoleConsumer",
             *("--bootstrap-server", proxy.bootstrap_servers, "--topic", topic, "--group", new_name()),
-            *("--from-beginning", "--timeout-ms", "3000"),
+            *("--from-beginning", "--timeout-ms", "10000"),
             *("--command-property", "fetch.max.wait.ms=100"),
         )
         done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -8,6 +8,7 @@ import contextlib
 import socket
 import ssl
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Final, Self
@@ -36,8 +37,13 @@ class Addressed:
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
         self.host = HOST
-        with socket.create_server((HOST, 0)) as listener:
-            self.port: int = listener.getsockname()[1]
+        # Bound and not listening: connections are refused, and nobody else is given the port meanwhile. A
+        # server of ours may still take it, since both allow that.
+        held = socket.socket()
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        held.bind((HOST, 0))
+        self.port: int = held.getsockname()[1]
+        weakref.finalize(self, held.close)
 
     @property
     def address(self) -> str:

@@ -164,7 +164,7 @@ def test_a_nul_in_a_plain_password_is_refused_before_it_is_sent(broker: SaslBrok
 
 
 def test_a_session_is_replaced_before_the_broker_ends_it() -> None:
-    with SaslBroker(lifetime_ms=100) as broker:
+    with SaslBroker(lifetime_ms=1_000) as broker:
         client = client_of(broker, "SCRAM-SHA-256")
         client.refresh_metadata((), 2)
         first = client.connection(1, Purpose.OTHER, 2)

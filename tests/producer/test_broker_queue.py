@@ -85,7 +85,7 @@ def test_a_silent_broker_is_given_up_and_asked_again(broker: ProduceBroker) -> N
     with producing(broker, request_timeout_ms=200, delivery_timeout_ms=5_000) as producer:
         assert producer.send(TOPIC, b"x").result(10).offset == 0
     assert broker.stored[0] == [b"x"]
-    assert len(broker.seen) == 2
+    assert len(broker.seen) >= 2
 
 
 def test_a_broker_that_comes_back_older_gets_the_older_format() -> None:

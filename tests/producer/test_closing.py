@@ -86,7 +86,7 @@ def test_a_flush_waits_for_the_callbacks_too(broker: ProduceBroker) -> None:
 
 def test_a_failure_that_nobody_saw_is_raised_by_flush_once(broker: ProduceBroker) -> None:
     broker.faults.append(Refuse(NOT_ALLOWED))
-    with producing(broker) as producer:
+    with producing(broker, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
         for _ in range(3):
             producer.send(TOPIC, b"x")
         with pytest.raises(DeliveryError, match="3 records") as caught:
@@ -102,7 +102,7 @@ def test_a_failure_that_nobody_saw_is_raised_by_flush_once(broker: ProduceBroker
 def test_a_failure_that_somebody_saw_is_not_raised_again(broker: ProduceBroker) -> None:
     broker.faults.append(Refuse(NOT_ALLOWED))
     heard: list[Delivery] = []
-    with producing(broker) as producer:
+    with producing(broker, linger_ms=200) as producer:
         sent = [producer.send(TOPIC, b"x") for _ in range(4)]
         producer.send(TOPIC, b"x", on_delivery=heard.append)
         sent[0].add_done_callback(heard.append)
@@ -193,7 +193,7 @@ def test_a_producer_that_was_never_used_closes(broker: ProduceBroker) -> None:
 @pytest.mark.parametrize("timeout", [0, 0.2])
 def test_close_ends_in_time_and_fails_what_is_left(broker: ProduceBroker, timeout: float) -> None:
     broker.faults.append(LoseAnswer(SILENCE))
-    producer = broker.producer()
+    producer = broker.producer(linger_ms=200)
     sent = [producer.send(TOPIC, b"x") for _ in range(3)]
     wait_until(lambda: len(broker.seen) == 1)
     started = time.monotonic()
@@ -239,7 +239,7 @@ def test_a_sender_that_crashes_takes_its_records_with_it_and_says_so(
     def fail() -> None:
         raise ZeroDivisionError
 
-    broker.faults.append(LoseAnswer(SILENCE))
+    broker.faults.extend([LoseAnswer(SILENCE)] * 1_000)
     producer = broker.producer(batch_size=0)
     sent = [producer.send(TOPIC, b"x") for _ in range(9)]
     producer._thread.post(fail)

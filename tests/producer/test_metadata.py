@@ -33,7 +33,7 @@ def refusal(producer: Producer, topic: str = TOPIC) -> KafkaError:
 
 
 def test_a_topic_that_does_not_exist_is_named(broker: ProduceBroker) -> None:
-    with producing(broker, max_block_ms=100) as producer:
+    with producing(broker, max_block_ms=500) as producer:
         error = refusal(producer, "nowhere")
     assert isinstance(error, BrokerError)
     assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
@@ -42,7 +42,7 @@ def test_a_topic_that_does_not_exist_is_named(broker: ProduceBroker) -> None:
 
 def test_a_topic_without_a_leader_is_told_from_one_that_does_not_exist(broker: ProduceBroker) -> None:
     broker.leaders[0] = -1
-    with producing(broker, max_block_ms=100) as producer:
+    with producing(broker, max_block_ms=500) as producer:
         error = refusal(producer)
     assert isinstance(error, BrokerError)
     assert "leader" in str(error)
@@ -60,7 +60,7 @@ def test_what_waiting_does_not_cure_is_raised_at_once(broker: ProduceBroker, cod
 
 def test_bootstrap_servers_that_cannot_be_reached_are_named() -> None:
     nobody = Addressed(1)
-    producer = Producer(nobody.address, max_block_ms=200)
+    producer = Producer(nobody.address, max_block_ms=500)
     error = refusal(producer)
     producer.close()
     assert isinstance(error, KafkaTimeoutError | BrokerConnectionError)
@@ -72,7 +72,7 @@ def test_an_advertised_address_that_cannot_be_reached_is_named(broker: ProduceBr
     nobody = Addressed(2)
     broker.peers.append(nobody)
     broker.leaders[0] = 2
-    with producing(broker, max_block_ms=200) as producer:
+    with producing(broker, max_block_ms=500) as producer:
         error = refusal(producer)
     assert isinstance(error, BrokerConnectionError)
     assert nobody.address in str(error)
@@ -138,7 +138,7 @@ def test_a_topic_that_grows_is_noticed(two: ProduceBroker) -> None:
 
 
 def test_a_topic_that_is_deleted_is_asked_for_again(broker: ProduceBroker) -> None:
-    with producing(broker, metadata_max_age_ms=50, max_block_ms=200) as producer:
+    with producing(broker, metadata_max_age_ms=50, max_block_ms=500) as producer:
         producer.send(TOPIC, b"x").result(10)
         broker.known_topics[TOPIC] = UNKNOWN_TOPIC
         wait_until(lambda: producer._accumulator.appender.partition_count(TOPIC) == 0)
@@ -150,7 +150,7 @@ def test_a_topic_that_is_deleted_is_asked_for_again(broker: ProduceBroker) -> No
 
 def test_records_survive_a_broker_that_does_not_know_their_topic_for_a_moment(broker: ProduceBroker) -> None:
     """As one that has just started: nobody sends any more, so only what is under way can ask for it."""
-    with producing(broker) as producer:
+    with producing(broker, retry_backoff_ms=500, retry_backoff_max_ms=500) as producer:
         producer.send(TOPIC, b"x").result(10)
         broker.known_topics[TOPIC] = UNKNOWN_TOPIC
         broker.faults.append(Refuse(NOT_LEADER))

@@ -38,11 +38,11 @@ def test_retries_are_counted_where_they_are_limited(broker: ProduceBroker) -> No
 
 def test_a_record_fails_at_its_delivery_time_out_and_names_the_last_failure(broker: ProduceBroker) -> None:
     broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS)] * 1000)
-    with producing(broker, request_timeout_ms=100, delivery_timeout_ms=300) as producer:
+    with producing(broker, request_timeout_ms=1_000, delivery_timeout_ms=1_500) as producer:
         error = producer.send(TOPIC, b"x").exception(10)
         assert isinstance(error, KafkaTimeoutError)
         assert f"{TOPIC}-0" in str(error)
-        assert "delivery_timeout_ms=300" in str(error)
+        assert "delivery_timeout_ms=1500" in str(error)
         assert "NOT_ENOUGH_REPLICAS" in str(error)
         assert isinstance(error.__cause__, BrokerError)
         broker.faults.clear()
@@ -58,8 +58,8 @@ def test_a_record_fails_in_time_while_its_request_is_still_unanswered(broker: Pr
         return LoseAnswer(HANG_UP)
 
     broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS), keep_waiting])
-    options = {"request_timeout_ms": 400, "delivery_timeout_ms": 500, "retry_backoff_ms": 200}
-    with producing(broker, linger_ms=0, **options) as producer:
+    options = {"request_timeout_ms": 1_400, "delivery_timeout_ms": 1_500, "retry_backoff_ms": 800}
+    with producing(broker, linger_ms=0, retry_backoff_max_ms=800, **options) as producer:
         late = producer.send(TOPIC, b"x")
         assert isinstance(late.exception(10), KafkaTimeoutError)
         seen_to_fail.set()
@@ -70,8 +70,8 @@ def test_a_record_fails_in_time_while_its_request_is_still_unanswered(broker: Pr
 def test_an_answer_that_comes_after_the_record_has_failed_changes_nothing(broker: ProduceBroker) -> None:
     seen_to_fail = threading.Event()
     broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS), lambda request: seen_to_fail.wait(5) and None])
-    options = {"request_timeout_ms": 900, "delivery_timeout_ms": 1_000, "retry_backoff_ms": 300}
-    with producing(broker, linger_ms=0, retry_backoff_max_ms=300, **options) as producer:
+    options = {"request_timeout_ms": 1_400, "delivery_timeout_ms": 1_500, "retry_backoff_ms": 800}
+    with producing(broker, linger_ms=0, retry_backoff_max_ms=800, **options) as producer:
         late = producer.send(TOPIC, b"x")
         assert isinstance(late.exception(10), KafkaTimeoutError)
         seen_to_fail.set()

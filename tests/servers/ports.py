@@ -1,5 +1,6 @@
 """Free ports on the loopback interface."""
 
+import os
 import random
 import socket
 
@@ -7,18 +8,20 @@ __all__ = ["HOST", "free_port"]
 
 HOST = "127.0.0.1"
 _LOWEST, _HIGHEST = 20_000, 32_000
+_SHARES = 4
 _issued: set[int] = set()
 _random = random.SystemRandom()
 
 
 def free_port() -> int:
-    """A port that nobody uses, never given out twice by this process.
+    """A port that nobody uses, never given out twice by this process, nor by two that test side by side.
 
     It lies below the range from which the system takes the ports of outgoing connections: a client that
     reconnects to a broker which is down must neither occupy its port nor, on loopback, reach itself.
     """
+    share = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % _SHARES
     for _ in range(1000):
-        port = _random.randrange(_LOWEST, _HIGHEST)
+        port = _random.randrange(_LOWEST + share, _HIGHEST, _SHARES)
         if port in _issued:
             continue
         with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:

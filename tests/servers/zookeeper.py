@@ -46,7 +46,11 @@ class ZooKeeper:
 
     def wait_gone(self, path: str, timeout: float = 30) -> None:
         """Return once no session holds the ephemeral node *path*, such as that of a killed broker."""
-        wait_until(lambda: path not in self._command("dump").split(), timeout, f"{path} gone from ZooKeeper")
+        wait_until(lambda: self._is_gone(path), timeout, f"{path} gone from ZooKeeper")
+
+    def _is_gone(self, path: str) -> bool:
+        sessions = self._command("dump")
+        return bool(sessions) and path not in sessions.split()
 
     def _command(self, word: str) -> str:
         """The answer to one of ZooKeeper's four-letter commands; empty when there is none."""

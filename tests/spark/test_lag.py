@@ -93,7 +93,11 @@ def test_what_could_not_be_committed_is_committed_at_the_end_of_the_query(
     broker, group = start_reference(), new_name()
     topic = create_topic(broker.bootstrap_servers, new_name(), 1)
     listener = LagListener(
-        broker.bootstrap_servers, group, default_api_timeout_ms=2_000, request_timeout_ms=1_000
+        broker.bootstrap_servers,
+        group,
+        default_api_timeout_ms=5_000,
+        request_timeout_ms=2_000,
+        reconnect_backoff_max_ms=100,
     )
     listener.onQueryStarted(QueryStartedEvent.fromJson(RUN | {"name": "q", "timestamp": ""}))
     broker.kill()

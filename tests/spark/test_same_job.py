@@ -27,7 +27,7 @@ def results(servers: ServerPool, tmp_path_factory: pytest.TempPathFactory) -> di
     bootstrap = servers.get("kafka-4.3.1").bootstrap_servers
     output = tmp_path_factory.mktemp("same-job") / "results.json"
     jars = ",".join(str(jar) for jar in sorted(connector_libs().glob("*.jar")))
-    arguments = [bootstrap, f"job-{uuid.uuid4().hex[:8]}", jars, str(output)]
+    arguments = [bootstrap, f"job-x{uuid.uuid4().hex[:8]}", jars, str(output)]
     ran = subprocess.run(
         [sys.executable, "-m", "tests.spark.same_job", *arguments],
         cwd=ROOT,

@@ -20,7 +20,7 @@ NEWEST = pytest.mark.brokers("kafka-4.3.1")
 
 
 def options(bootstrap: str, topic: str, **given: str) -> SourceOptions:
-    needed = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "kafkaConsumer.pollTimeoutMs": "500"}
+    needed = {"kafka.bootstrap.servers": bootstrap, "subscribe": topic, "kafkaConsumer.pollTimeoutMs": "5000"}
     return SourceOptions.parse({**needed, **given}, Use.STREAM)
 
 
@@ -80,10 +80,11 @@ def test_a_task_that_retention_overtakes_knows_how_far_it_was(
 def test_a_log_that_ends_too_early_fails_the_task_or_ends_it(bootstrap: str, new_topic: NewTopic) -> None:
     topic = new_topic()
     fill(bootstrap, topic, number_records(range(3)))
+    patience = {"kafkaConsumer.pollTimeoutMs": "500"}
     with pytest.raises(DataLossError, match=f"{topic}-0 is to be read up to offset 5 and ends at 3"):
-        list(scan(bootstrap, topic, 1, 5))
-    assert list(scan(bootstrap, topic, 1, 5, failOnDataLoss="false")) == [1, 2]
-    assert list(scan(bootstrap, topic, 40, 50, failOnDataLoss="false")) == []
+        list(scan(bootstrap, topic, 1, 5, **patience))
+    assert list(scan(bootstrap, topic, 1, 5, failOnDataLoss="false", **patience)) == [1, 2]
+    assert list(scan(bootstrap, topic, 40, 50, failOnDataLoss="false", **patience)) == []
 
 
 def test_a_topic_that_is_gone_fails_the_task_or_ends_it(bootstrap: str, new_topic: NewTopic) -> None:

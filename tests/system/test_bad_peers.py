@@ -1,5 +1,6 @@
 """Addresses where no Kafka is: each client says what is wrong there, soon, and what to do."""
 
+import contextlib
 import http.server
 import socket
 import threading
@@ -80,7 +81,7 @@ def serve(listener: socket.socket, answer: bytes | None) -> None:
     """Answer whatever comes to *listener* with *answer*; with none, keep silent."""
 
     def talk(connection: socket.socket) -> None:
-        with connection:
+        with connection, contextlib.suppress(OSError):
             while connection.recv(65536):
                 if answer is not None:
                     connection.sendall(answer)
@@ -114,7 +115,7 @@ def test_a_host_that_does_not_exist_is_named(client: Callable[[str], None]) -> N
 
 @every_client
 def test_a_web_server_is_recognised(client: Callable[[str], None]) -> None:
-    with http.server.HTTPServer((HOST, 0), http.server.SimpleHTTPRequestHandler) as server:
+    with http.server.ThreadingHTTPServer((HOST, 0), http.server.SimpleHTTPRequestHandler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         thread.start()
         address = f"{HOST}:{server.server_port}"

@@ -70,9 +70,9 @@ def test_partitions_move_when_a_member_joins_leaves_or_dies(
             everything_arrives(each=20)
             leaves.leave()
             assert {partition for partition, _ in leaves.messages} == shares["leaves"]
-            wait_assigned(bootstrap, group, members=1, partitions=4, timeout=5)
+            wait_assigned(bootstrap, group, members=1, partitions=4)
 
-        quick: dict[str, Any] = {"session_timeout_ms": 1_500, "heartbeat_interval_ms": 200}
+        quick: dict[str, Any] = {"session_timeout_ms": 4_000, "heartbeat_interval_ms": 300}
         with Member(bootstrap, group, [topic], client_id="dies", commit_each=True, **quick) as dies:
             members.append(dies)
             shares = wait_assigned(bootstrap, group, members=2, partitions=4)
@@ -80,7 +80,7 @@ def test_partitions_move_when_a_member_joins_leaves_or_dies(
             everything_arrives(each=30)
             dies.kill()
             assert {partition for partition, _ in dies.messages} == shares["dies"]
-            wait_assigned(bootstrap, group, members=1, partitions=4, timeout=10)
+            wait_assigned(bootstrap, group, members=1, partitions=4)
 
         produce(bootstrap, topic, partitions=4, each=10)
         everything_arrives(each=40)
@@ -201,7 +201,7 @@ def test_a_handler_slower_than_twice_the_session_time_out_keeps_its_partitions(
     bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:
     topic, group = new_topic(partitions=2), new_name()
-    quick: dict[str, Any] = {"session_timeout_ms": 1_000, "heartbeat_interval_ms": 200}
+    quick: dict[str, Any] = {"session_timeout_ms": 3_000, "heartbeat_interval_ms": 300}
     with (
         Member(bootstrap, group, [topic], client_id="other", **quick) as other,
         connector(bootstrap, group, client_id="slow", enable_auto_commit=False, **quick) as slow,
@@ -211,7 +211,7 @@ def test_a_handler_slower_than_twice_the_session_time_out_keeps_its_partitions(
         produce(bootstrap, topic, partitions=2, each=2)
         messages = iter(stream)
         first = next(messages)
-        deadline = time.monotonic() + 2.2
+        deadline = time.monotonic() + 6.3
         while time.monotonic() < deadline:
             assert assignments(bootstrap, group) == shares
             time.sleep(0.1)
@@ -231,7 +231,7 @@ def test_a_kill_in_the_middle_of_a_message_hands_it_out_again(
     topic, group = new_topic(partitions=2), new_name()
     produce(bootstrap, topic, partitions=2, each=40)
     quick: dict[str, Any] = {
-        "session_timeout_ms": 1_500,
+        "session_timeout_ms": 4_000,
         "heartbeat_interval_ms": 200,
         "auto_commit_interval_ms": 100,
     }

@@ -258,9 +258,10 @@ def test_what_hides_behind_a_good_checksum_is_not_stored(
 ) -> None:
     bootstrap = reference_broker.bootstrap_servers
     topic = create_topic(bootstrap, new_name(), config={"max.message.bytes": 10 * _MIB})
+    batch = SEALED[name]()
     before = resident(reference_broker.process.pid)
     started = time.monotonic()
-    assert error_of(stranger, topic, SEALED[name]()) != 0
+    assert error_of(stranger, topic, batch) != 0
     assert list(read(bootstrap, topic, start=0)) == []
     assert time.monotonic() - started < 10
     assert resident(reference_broker.process.pid) - before < 192 * _MIB, "one batch is opened at a time"

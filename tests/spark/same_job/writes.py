@@ -180,7 +180,7 @@ REFUSED: dict[str, tuple[Callable[[Word, Topics], DataFrame], str]] = {
         "(?i)null (topic|for its topic)",
     ),
     "a partition that is not there": (
-        _refused([_VALUE, "7 partition"], kafka__max__block__ms=500, kafka__request__timeout__ms=400),
+        _refused([_VALUE, "7 partition"], kafka__max__block__ms=5_000, kafka__request__timeout__ms=4_000),
         "(?i)partition 7|-7",
     ),
     "a serializer of keys": (_refused([_VALUE], kafka__key__serializer="x.Y"), r"key\.serializer"),
