@@ -30,7 +30,7 @@ __all__ = ["BrokerQueue", "InFlightRequest", "RequestOptions", "SenderCalls"]
 log = logging.getLogger("pyklient.producer")
 
 _FITS_A_SOCKET: Final = 16 * 1024
-"""Bytes that any socket's empty send buffer takes at once."""
+"""Bytes that any socket's send buffer holds, whether or not the peer takes them."""
 
 PartitionData = ProduceRequest.PartitionProduceData
 TopicData = ProduceRequest.TopicProduceData
@@ -50,6 +50,8 @@ class InFlightRequest(NamedTuple):
     """One request, and the number of the connection that it was made for."""
 
     batches: Batches
+    size: int
+    """Of its batches, in bytes."""
     message: ProduceRequest
     version: int
     connection_number: int
@@ -96,6 +98,10 @@ class BrokerQueue:
         self._responses = responses
         self._sender = sender
         self._in_flight = 0
+        self._bytes_in_flight = 0
+        self._handed = 0
+        """Requests that the worker was given; it counts in ``_done`` those that it is done with."""
+        self._done = 0
         self._failures = 0
         """Attempts in a row to reach the broker that have failed."""
         self._version: int | None = None
@@ -124,16 +130,13 @@ class BrokerQueue:
             if request is None:
                 continue
             self._in_flight += 1
-            if (
-                self._is_idle()
-                and self._is_small(request)
-                and (connection := self._client.live_connection(self.node_id, Purpose.PRODUCE))
-            ):
-                # These bytes fit into the socket's buffer: no thread need wait for them, and a single
-                # record gets there sooner.
+            self._bytes_in_flight += request.size
+            if self._fits() and (connection := self._client.live_connection(self.node_id, Purpose.PRODUCE)):
+                # No thread need wait for these bytes, and a single record gets there sooner.
                 self._send(request, connection)
             else:
-                self.worker.run(partial(self._send, request))
+                self._handed += 1
+                self.worker.run(partial(self._send_slowly, request))
 
     def drop_moved(self) -> None:
         """Look again at queues in line whose records go elsewhere by now."""
@@ -148,12 +151,12 @@ class BrokerQueue:
         """Whether *queue* is led by another broker, or by none at the moment."""
         return self._sender.leader_of(queue) != self.node_id
 
-    def _is_idle(self) -> bool:
-        """Whether nothing else is under way. Without answers, nobody knows what has left the buffer."""
-        return self._in_flight == 1 and self._options.acks != 0
-
-    def _is_small(self, request: InFlightRequest) -> bool:
-        return sum(batch.size for _, batch in request.batches.values()) <= _FITS_A_SOCKET
+    def _fits(self) -> bool:
+        """Whether the socket's buffer holds all that is not answered, and nothing waits to be written before
+        it. Without answers, nobody knows what has left the buffer."""
+        return (
+            self._bytes_in_flight <= _FITS_A_SOCKET and self._handed == self._done and self._options.acks != 0
+        )
 
     def _load(self, version: int) -> InFlightRequest | None:
         """A request with the next batch of as many queues in line as fit."""
@@ -177,12 +180,13 @@ class BrokerQueue:
             self._leave(queue)
         if not batches:
             return None
+        size = sum(batch.size for _, batch in batches.values())
         message = ProduceRequest(
             acks=self._options.acks,
             timeout_ms=int(self._options.timeout * 1000),
             topic_data=list(topics.values()),
         )
-        return InFlightRequest(batches, message, version, self._connection_number)
+        return InFlightRequest(batches, size, message, version, self._connection_number)
 
     def _take(self, queue: PartitionQueue, version: int) -> tuple[ProducerBatch, list[Buffer]] | None:
         batch = queue.take()
@@ -211,6 +215,12 @@ class BrokerQueue:
         except KafkaError as error:
             failure = error
         self._sender.post(partial(self._connected, version, failure))
+
+    def _send_slowly(self, request: InFlightRequest) -> None:
+        try:
+            self._send(request)
+        finally:
+            self._done += 1
 
     def _send(self, request: InFlightRequest, connection: Connection | None = None) -> None:
         try:
@@ -259,14 +269,14 @@ class BrokerQueue:
 
     def _unsent(self, request: InFlightRequest, error: KafkaError) -> None:
         """Nothing of *request* has reached the broker."""
-        self._ended()
+        self._ended(request)
         self._lost_connection(request)
         self._unreachable(error)
         self._responses.unanswered(request.batches, error, in_doubt=False)
 
     def _answered(self, request: InFlightRequest, response: ProduceResponse | None) -> None:
         """*request* has been answered, or wanted no answer."""
-        self._ended()
+        self._ended(request)
         if response is None:
             self._responses.sent(request.batches)
         else:
@@ -275,14 +285,15 @@ class BrokerQueue:
 
     def _unanswered(self, request: InFlightRequest, error: BaseException) -> None:
         """*request* may have reached the broker, and will not be answered."""
-        self._ended()
+        self._ended(request)
         self._lost_connection(request)
         self._sender.want_metadata()
         failure = error if isinstance(error, KafkaError) else KafkaError(f"{error!r}")
         self._responses.unanswered(request.batches, failure, in_doubt=True)
 
-    def _ended(self) -> None:
+    def _ended(self, request: InFlightRequest) -> None:
         self._in_flight -= 1
+        self._bytes_in_flight -= request.size
         self._sender.can_fill(self)
 
     def _lost_connection(self, request: InFlightRequest) -> None:

@@ -44,7 +44,7 @@ KAFKA_PYTHON_POLL = Contender("kafka-python", "kafka_python", "consume", 600_000
 JAVA_CONSUME = Contender("Java", "java", "consume", 5_000_000)
 
 LATENCIES = tuple(
-    Contender(name, client, "latency", 4_000)
+    Contender(name, client, "latency", 10_000)
     for name, client in (
         ("pyklient", "own"),
         ("confluent-kafka", "confluent"),

@@ -50,7 +50,7 @@ class Bench:
         responses: Any = self.responses
         self.queue = BrokerQueue(1, nobody, options, Backoff(BACKOFF, BACKOFF), responses, calls)
         self.queue._in_flight = 2
-        self.request = InFlightRequest({}, ProduceRequest(), 9, 0)
+        self.request = InFlightRequest({}, 0, ProduceRequest(), 9, 0)
 
     def throttled(self) -> None:
         """The broker has answered, and wants to be left alone."""
@@ -78,6 +78,41 @@ def test_a_lost_connection_does_not_end_the_rest_that_the_broker_asked_for(
     assert bench.queue.rest_until >= begin + THROTTLE
     assert bench.queue._in_flight == 0
     assert sorted(bench.responses.heard) == ["answered", "unsent"]
+
+
+def test_nothing_overtakes_what_the_worker_has_yet_to_write() -> None:
+    queue = Bench().queue
+    assert queue._fits()
+    queue._handed += 1
+    assert not queue._fits()
+    queue._done += 1
+    assert queue._fits()
+
+
+def test_small_requests_wait_for_no_thread_as_long_as_the_socket_holds_what_is_not_answered(
+    broker: ProduceBroker,
+) -> None:
+    go_on = threading.Event()
+    values = [*numbers(3), bytes(20_000), b"4", b"5"]
+    handed: list[int] = []
+    with producing(broker, linger_ms=0, batch_size=0) as producer:
+        producer.send(TOPIC, values[0]).result(10)
+        queue = producer._sender._brokers[broker.node_id]
+        broker.faults.append(lambda request: go_on.wait(10) and None)
+        sent = []
+        for value in values[1:]:
+            sent.append(producer.send(TOPIC, value))
+            wait_until(lambda: queue._in_flight == len(sent))
+            handed.append(queue._handed)
+        go_on.set()
+        assert [delivery.result(10).offset for delivery in sent] == [1, 2, 3, 4, 5]
+        assert queue._bytes_in_flight == 0
+        # The large one is the worker's, and so is what stands behind it.
+        assert handed == [0, 0, 1, 2, 3]
+        wait_until(lambda: queue._done == 3)
+        producer.send(TOPIC, b"6").result(10)
+        assert queue._handed == 3
+    assert broker.stored[0] == [*values, b"6"]
 
 
 def test_a_silent_broker_is_given_up_and_asked_again(broker: ProduceBroker) -> None:
