@@ -93,7 +93,9 @@ DEF _ERROR = 4  # its place in an Outcome
 
 
 # no_gc: it refers to its batch, and the batch to it only until its outcome is known.
+# nonecheck: one that Delivery.__new__ alone has made has no batch.
 @cython.final
+@cython.nonecheck(True)
 @cython.freelist(1024)
 @cython.no_gc
 cdef class Delivery:

@@ -222,7 +222,7 @@ cdef class ColumnFilling:
     cdef _Column names
     cdef _Column contents
 
-    def __init__(self, bint with_headers, Py_ssize_t size=0):
+    def __cinit__(self, bint with_headers, Py_ssize_t size=0):
         self.rows.with_headers = with_headers
         self.offsets = _Memory.__new__(_Memory)
         self.timestamps = _Memory.__new__(_Memory)

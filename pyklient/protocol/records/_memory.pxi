@@ -25,6 +25,8 @@ _small.most = 8 << 20
 _large.most = 48 << 20
 cdef Py_ssize_t _WORTH_KEEPING = 16 << 10
 cdef Py_ssize_t _LARGE = 2 << 20
+# No system has so much; below it, no step and no doubling overflows.
+cdef Py_ssize_t _TOO_MUCH = <Py_ssize_t>(<size_t>-1 >> 4)
 
 
 cdef inline Shelf* _shelf_for(Py_ssize_t size) noexcept:
@@ -37,6 +39,10 @@ cdef Block _take_block(Py_ssize_t size) noexcept:
     cdef Shelf* shelf
     cdef Py_ssize_t step
     cdef Py_ssize_t index
+    if size >= _TOO_MUCH:
+        block.at = NULL
+        block.size = 0
+        return block
     if size >= _WORTH_KEEPING:
         # Of few sizes, so that the next one that is about as large fits; not many bytes more, since what is idle is
         # counted: a response is a little over 16 MiB.
@@ -81,6 +87,7 @@ cdef class _Memory:
 
     cdef Block block
     cdef Py_ssize_t used
+    cdef Py_ssize_t views
     cdef bint writable
 
     def __dealloc__(self):
@@ -89,10 +96,17 @@ cdef class _Memory:
 
     def __getbuffer__(self, Py_buffer* buffer, int flags):
         PyBuffer_FillInfo(buffer, self, self.block.at, self.used, not self.writable, flags)
+        self.views += 1
+
+    def __releasebuffer__(self, Py_buffer* buffer):
+        self.views -= 1
 
     cdef void* room(self, Py_ssize_t size) except NULL:
-        """Where *size* bytes and more fit; what is there already stays. Grows by doubling."""
+        """Where *size* bytes and more fit; what is there already stays. Grows by doubling. Raises BufferError
+        as long as anybody looks at it, as an array does: what it moves away from is used again."""
         cdef Block block
+        if self.views:
+            raise BufferError("cannot resize an array that is exporting buffers")
         if self.block.at is NULL or size > self.block.size:
             block = _take_block(max(size, 2 * self.block.size, 64))
             if block.at is NULL:
@@ -136,6 +150,8 @@ def microseconds(milliseconds not None, Py_ssize_t start, Py_ssize_t stop):
 def memory(Py_ssize_t size):
     """*size* bytes to write to. What is in them before that is not defined."""
     cdef _Memory fresh = _Memory.__new__(_Memory)
+    if size < 0:
+        raise ValueError("negative count")
     fresh.room(size)
     fresh.used = size
     fresh.writable = True

@@ -84,6 +84,19 @@ def test_log_append_time_is_every_records_time(kernel: Any) -> None:
     assert [row[1:3] for row in found] == [(latest, 1)] * len(SAMPLES) + [(1000, 0), (1001, 0), (1002, 0)]
 
 
+def test_columns_that_are_finished_do_not_move_under_whoever_reads_them(kernel: Any) -> None:
+    filling = kernel.ColumnFilling(True)
+    section = encode_batch([NewRecord(1, b"k", b"v" * 50)] * 4_000)[61:]
+    filling.add(section, 4_000, 0, 3_999, 0, None, 0)
+    columns = filling.finish()
+    before = [columns.offsets.tolist(), bytes(columns.values.data)]
+    with pytest.raises(BufferError, match="exporting buffers"):
+        filling.add(section, 4_000, 4_000, 3_999, 0, None, 0)
+    others = [kernel.decode_columns(batch(5, 20_000), "t", 0, 5) for _ in range(3)]
+    assert [columns.offsets.tolist(), bytes(columns.values.data)] == before
+    assert {len(other._columns.offsets) for other in others} == {20_000}
+
+
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 63, 64, 65, 1000])
 def test_what_is_null_is_told_from_what_is_empty(kernel: Any, count: int) -> None:
     for pattern in range(4):

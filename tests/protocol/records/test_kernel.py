@@ -9,6 +9,20 @@ import pytest
 
 from pyklient.protocol.records import kernel
 
+UNMADE = """
+from pyklient.protocol.records.kernel import ColumnFilling, Delivery
+def outcome_of(call):
+    try:
+        return call()
+    except (AttributeError, TypeError) as error:
+        return type(error).__name__
+bare = Delivery.__new__(Delivery)
+uses = [lambda: bare.topic, lambda: bare.partition, bare.done, bare.result, bare.exception,
+        lambda: bare.add_done_callback(print), bare.__reduce__, lambda: repr(bare), lambda: hash(bare)]
+print({outcome_of(use) for use in uses})
+print(outcome_of(lambda: ColumnFilling.__new__(ColumnFilling).finish()) in ("AttributeError", "TypeError"))
+"""
+
 SAY = "from pyklient.protocol.records import kernel; print(kernel.name, kernel.not_compiled, sep='|')"
 
 BROKEN = """
@@ -85,3 +99,9 @@ def test_everything_it_exports_is_there_and_of_one_kernel() -> None:
     homes = {getattr(one, "__module__", None) for one in exported}
     assert None not in exported
     assert not (any("_py" in str(home) for home in homes) and kernel.name == "compiled")
+
+
+@pytest.mark.parametrize("pin", ["compiled", "python"])
+def test_what_was_never_made_up_raises_instead_of_crashing(pin: str) -> None:
+    ran = imported(UNMADE, PYKLIENT_KERNEL=pin)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "{'AttributeError'}\nTrue\n", "")

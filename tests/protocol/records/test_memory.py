@@ -54,6 +54,12 @@ def test_rows_that_are_not_there_are_an_error(kernel: Any, start: int, stop: int
         kernel.microseconds(memoryview(array("q", [1, 2, 3])), start, stop)
 
 
-def test_more_than_there_is_is_an_error(kernel: Any) -> None:
+@pytest.mark.parametrize("size", [1 << 62, (1 << 62) + 1, (1 << 63) - 1])
+def test_more_than_there_is_is_an_error(kernel: Any, size: int) -> None:
     with pytest.raises(MemoryError):
-        kernel.memory(1 << 62)
+        kernel.memory(size)
+
+
+def test_less_than_nothing_is_an_error(kernel: Any) -> None:
+    with pytest.raises(ValueError, match="negative"):
+        kernel.memory(-1)
