@@ -30,7 +30,9 @@ __all__ = ["BrokerQueue", "InFlightRequest", "RequestOptions", "SenderCalls"]
 log = logging.getLogger("pyklient.producer")
 
 _FITS_A_SOCKET: Final = 16 * 1024
-"""Bytes that any socket's send buffer holds, whether or not the peer takes them."""
+"""Bytes that a send buffer of the system's choice holds, whether or not the peer takes them."""
+_AROUND_BATCHES: Final = 64
+"""Bytes of a request beside batches and the names of topics, about."""
 
 PartitionData = ProduceRequest.PartitionProduceData
 TopicData = ProduceRequest.TopicProduceData
@@ -44,6 +46,8 @@ class RequestOptions(NamedTuple):
     max_in_flight: int
     max_bytes: int
     """Of a request, unless one batch alone is larger."""
+    send_buffer: int = -1
+    """Of the socket, in bytes; -1 leaves it to the system."""
 
 
 class InFlightRequest(NamedTuple):
@@ -51,7 +55,7 @@ class InFlightRequest(NamedTuple):
 
     batches: Batches
     size: int
-    """Of its batches, in bytes."""
+    """In bytes, about."""
     message: ProduceRequest
     version: int
     connection_number: int
@@ -94,6 +98,9 @@ class BrokerQueue:
         self.worker = BlockingWorker(f"pyklient-producer-{node_id}")
         self._client = client
         self._options = options
+        # Half of the buffer goes to what the system notes about small writes.
+        given = options.send_buffer // 2 if options.send_buffer >= 0 else _FITS_A_SOCKET
+        self._at_once = min(given, _FITS_A_SOCKET)
         self._backoff = backoff
         self._responses = responses
         self._sender = sender
@@ -155,7 +162,7 @@ class BrokerQueue:
         """Whether the socket's buffer holds all that is not answered, and nothing waits to be written before
         it. Without answers, nobody knows what has left the buffer."""
         return (
-            self._bytes_in_flight <= _FITS_A_SOCKET and self._handed == self._done and self._options.acks != 0
+            self._bytes_in_flight <= self._at_once and self._handed == self._done and self._options.acks != 0
         )
 
     def _load(self, version: int) -> InFlightRequest | None:
@@ -180,7 +187,7 @@ class BrokerQueue:
             self._leave(queue)
         if not batches:
             return None
-        size = sum(batch.size for _, batch in batches.values())
+        size = _AROUND_BATCHES + sum(batch.size + len(at[0]) for at, (_, batch) in batches.items())
         message = ProduceRequest(
             acks=self._options.acks,
             timeout_ms=int(self._options.timeout * 1000),

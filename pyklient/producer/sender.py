@@ -54,6 +54,7 @@ class Sender:
             config.request_timeout_ms / 1000,
             config.max_in_flight_requests_per_connection,
             config.produce_max_bytes,
+            config.send_buffer_bytes,
         )
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._queues: dict[tuple[str, int], PartitionQueue] = {}

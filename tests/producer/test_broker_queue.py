@@ -11,6 +11,7 @@ from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.net.backoff import Backoff
 from pyklient.producer.broker_queue import BrokerQueue, InFlightRequest, RequestOptions, SenderCalls
 from pyklient.protocol.messages import REQUESTS, ProduceRequest, ProduceResponse
+from pyklient.protocol.records.layout import BATCH_SIZE
 from pyklient.protocol.schema import ApiMessage
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import ONE_BY_ONE, TOPIC, LoseAnswer, ProduceBroker, numbers, producing, wait_until
@@ -113,6 +114,37 @@ def test_small_requests_wait_for_no_thread_as_long_as_the_socket_holds_what_is_n
         producer.send(TOPIC, b"6").result(10)
         assert queue._handed == 3
     assert broker.stored[0] == [*values, b"6"]
+
+
+def test_with_a_small_send_buffer_less_goes_out_without_the_worker(broker: ProduceBroker) -> None:
+    go_on = threading.Event()
+    handed: list[int] = []
+    with producing(broker, linger_ms=0, batch_size=0, send_buffer_bytes=4096) as producer:
+        producer.send(TOPIC, b"0").result(10)
+        queue = producer._sender._brokers[broker.node_id]
+        broker.faults.append(lambda request: go_on.wait(10) and None)
+        sent = []
+        for _ in range(3):
+            sent.append(producer.send(TOPIC, bytes(800)))
+            wait_until(lambda: queue._in_flight == len(sent))
+            handed.append(queue._handed)
+        go_on.set()
+        assert [delivery.result(10).offset for delivery in sent] == [1, 2, 3]
+        assert queue._bytes_in_flight == 0
+    assert handed == [0, 0, 1]
+
+
+def test_what_is_around_the_batches_of_a_request_counts_too(broker: ProduceBroker) -> None:
+    go_on = threading.Event()
+    with producing(broker, linger_ms=0) as producer:
+        producer.send(TOPIC, b"0").result(10)
+        queue = producer._sender._brokers[broker.node_id]
+        broker.faults.append(lambda request: go_on.wait(10) and None)
+        delivery = producer.send(TOPIC, bytes(100))
+        wait_until(lambda: queue._in_flight == 1)
+        assert queue._bytes_in_flight > 100 + BATCH_SIZE + 64 + len(TOPIC)
+        go_on.set()
+        delivery.result(10)
 
 
 def test_a_silent_broker_is_given_up_and_asked_again(broker: ProduceBroker) -> None:
