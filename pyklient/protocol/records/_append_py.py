@@ -19,7 +19,7 @@ reentrant: a signal's handler or a finalizer may send in the middle of a ``send`
 
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from pyklient.errors import KafkaError
 from pyklient.model import RecordMetadata
@@ -86,6 +86,10 @@ class Delivery:
 
     __slots__ = ("_batch", "_index", "_timestamp_ms")
     __module__ = "pyklient.protocol.records.kernel"
+
+    def __init_subclass__(cls) -> NoReturn:
+        # as the compiled one has it
+        raise TypeError("type 'pyklient.protocol.records.kernel.Delivery' is not an acceptable base type")
 
     def __init__(self, batch: Batch, index: int, timestamp_ms: int) -> None:
         self._batch = batch

@@ -69,6 +69,10 @@ class Message(Draft):
         put(self, "value", value)
         put(self, "headers", headers)
 
+    def __init_subclass__(cls) -> NoReturn:
+        # as the compiled one has it
+        raise TypeError("type 'pyklient.protocol.records.kernel.Message' is not an acceptable base type")
+
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"a Message cannot be changed: {name}")
 

@@ -4,10 +4,12 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from pyklient.protocol.records import kernel
+from tests.protocol.records.kernels import KERNELS
 
 UNMADE = """
 from pyklient.protocol.records.kernel import ColumnFilling, Delivery
@@ -105,3 +107,10 @@ def test_everything_it_exports_is_there_and_of_one_kernel() -> None:
 def test_what_was_never_made_up_raises_instead_of_crashing(pin: str) -> None:
     ran = imported(UNMADE, PYKLIENT_KERNEL=pin)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "{'AttributeError'}\nTrue\n", "")
+
+
+@pytest.mark.parametrize("name", ["Message", "Delivery"])
+@pytest.mark.parametrize("twin", KERNELS, ids=lambda twin: str(twin.name))
+def test_what_there_are_millions_of_has_no_subclasses(twin: Any, name: str) -> None:
+    with pytest.raises(TypeError, match=rf"kernel\.{name}' is not an acceptable base type"):
+        type("Mine", (getattr(twin, name),), {})
