@@ -18,6 +18,11 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
+    except ImportError as error:
+        if error.name != "pyklient.protocol.records.kernel":
+            raise
+        print(f"pyklient: {error}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         return 130
     return run(sys.argv[1:])

@@ -148,6 +148,18 @@ def test_without_its_extra_the_command_says_how_to_get_it(tmp_path: Path) -> Non
     assert done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("pin", ["c", "Python"])
+def test_a_kernel_that_there_is_none_of_is_a_sentence(pin: str) -> None:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYKLIENT_KERNEL": pin}
+    done = subprocess.run(
+        [*_PYKLIENT, "info"], env=environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr == (
+        f"pyklient: PYKLIENT_KERNEL={pin}: there is no such kernel, only 'compiled' and 'python'\n"
+    )
+
+
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
     with Broker() as broker:

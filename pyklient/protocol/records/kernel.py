@@ -46,16 +46,21 @@ def _why_not_compiled() -> str:
     if pin == "python":
         return "PYKLIENT_KERNEL=python"
     if pin and pin != "compiled":
-        raise ImportError(f"PYKLIENT_KERNEL={pin}: there is no such kernel, only 'compiled' and 'python'")
+        raise ImportError(
+            f"PYKLIENT_KERNEL={pin}: there is no such kernel, only 'compiled' and 'python'", name=__name__
+        )
     try:
         importlib.import_module(_COMPILED)
         return ""
     except ImportError as error:
         why = f"it does not load: {error}"
         if isinstance(error, ModuleNotFoundError) and error.name == _COMPILED:
-            why = "it was not built when pyklient was installed, which takes a C compiler"
+            why = (
+                "it was not built when pyklient was installed; with a C compiler and Python's headers there, "
+                "install pyklient again"
+            )
         if pin:
-            raise ImportError(f"PYKLIENT_KERNEL={pin}, but {why}") from error
+            raise ImportError(f"PYKLIENT_KERNEL={pin}, but {why}", name=__name__) from error
         return why
 
 
