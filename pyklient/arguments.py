@@ -56,14 +56,14 @@ def text(value: Any, name: str) -> str:
 
 
 def names(values: Any, name: str) -> tuple[str, ...]:
-    """*values*, the name of one topic or several of them."""
+    """*values*, the name of one topic or several of them; none that no topic can have."""
     listed = values if not isinstance(values, str) else (values,)
     if isinstance(listed, bytes | Mapping) or not isinstance(listed, Iterable):
         raise _wrong(name, "the name of a topic, or a list of names", values)
     found = tuple(text(each, f"each topic in {name}") for each in listed)
     if not all(found):
         raise ConfigurationError(f"{name}={values!r}: a name is empty")
-    return found
+    return tuple(map(topic_name, found))
 
 
 def topic_name(value: str) -> str:

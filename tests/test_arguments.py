@@ -128,6 +128,35 @@ def test_a_producer_names_what_it_cannot_take(call: Callable[[Any], object], sai
         call(producer)
 
 
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("a b", "no topic is called 'a b': names are of a-z"),
+        ("t" * 250, "that has 250 characters, and 249 are the most"),
+        ("..", r"no topic is called '\.\.'"),
+        ("", "empty"),
+    ],
+    ids=["blank", "long", "dots", "empty"],
+)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda it, name: it.stream("t", name),
+        lambda it, name: it.create_message_streams({"t": 1, name: 1}),
+        lambda it, name: read(_NOWHERE, ["t", name]),
+    ],
+    ids=["stream", "create_message_streams", "read"],
+)
+def test_a_name_that_no_topic_can_have_is_not_waited_for(
+    call: Callable[[Any, str], object], name: str, said: str
+) -> None:
+    with (
+        ConsumerConnector(_NOWHERE, group_id="g") as connector,
+        pytest.raises(ConfigurationError, match=said),
+    ):
+        call(connector, name)
+
+
 @pytest.mark.parametrize("topics", [None, 7, b"t", [7], _PARTITION, {"t": 1}], ids=repr)
 def test_a_read_says_how_topics_are_named(topics: Any) -> None:
     with pytest.raises(TypeError, match=r"topics takes (the name of a topic, or a list|a str, not)"):

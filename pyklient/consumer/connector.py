@@ -283,6 +283,7 @@ class ConsumerConnector:
 def _named(topic: str, name: str) -> None:
     if not arguments.text(topic, name):
         raise ConfigurationError(f"{name} takes a name, not an empty str")
+    arguments.topic_name(topic)
 
 
 _open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()

@@ -154,8 +154,6 @@ def _subscribed(topics: Topics) -> dict[str, str]:
     if isinstance(topics, re.Pattern):
         return {"subscribePattern": _pattern_text(topics)}
     names = arguments.names(topics, "topics")
-    for name in names:
-        arguments.topic_name(name)
     if not names:
         raise ConfigurationError("name at least one topic to load")
     return {"subscribe": ",".join(names)}
