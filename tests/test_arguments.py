@@ -119,6 +119,16 @@ def test_an_admin_names_what_it_cannot_take(call: Callable[[Any], object], said:
         (lambda it: it.send_many("t", "abc"), "values takes a list or another iterable, not 'abc'"),
         (lambda it: it.send_many("t", b"abc"), "values takes a list or another iterable, not b'abc'"),
         (lambda it: it.send_many("t", None), "values takes a list or another iterable, not None"),
+        (lambda it: it.send_many("t", [b"x"], b"k"), "keys takes a list or another iterable, not b'k'"),
+        (lambda it: it.send_many("t", [b"x"], headers=7), "headers takes a list or another iterable, not 7"),
+        (
+            lambda it: it.send_many("t", [b"x"], timestamps_ms=1_700_000_000_000),
+            "timestamps_ms takes a list or another iterable, not 1700000000000",
+        ),
+        (
+            lambda it: it.send_many("t", [b"x"], headers=[("a", b"1")]),
+            "not 'a'; headers is a list of them, and of send_many one such list for each value",
+        ),
         (lambda it: it.flush("5"), "timeout takes a number of seconds, not '5'"),
         (lambda it: it.close("5"), "timeout takes a number of seconds, not '5'"),
     ],

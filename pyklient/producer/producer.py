@@ -127,9 +127,13 @@ class Producer:
         or a record cannot be sent, that is raised, and what went before stands: a note of the exception
         says how much that is.
         """
-        appender, several = self._accumulator.appender, arguments.several(values, "values")
+        arguments.several(values, "values")
+        for name, column in (("keys", keys), ("headers", headers), ("timestamps_ms", timestamps_ms)):
+            if column is not None:
+                arguments.several(column, name)
         arguments.text(topic, "topic")
-        return send_many(appender, self.send, topic, several, keys, headers, partition, timestamps_ms)
+        appender = self._accumulator.appender
+        return send_many(appender, self.send, topic, values, keys, headers, partition, timestamps_ms)
 
     def send_arrow(self, topic: str, data: Any, *, partition: int | None = None) -> BulkDelivery:
         """Send a record for each row of Arrow *data*, as ``send_many`` would, at a fraction of its price: no
@@ -219,7 +223,9 @@ class Producer:
             if not self._accumulator.tracker.wait(batch, left):
                 waiting = sum(batch.count for batch in batches if not batch.done)
                 raise KafkaTimeoutError(
-                    f"{waiting:,} records were not confirmed in time; they are still being sent"
+                    "1 record was not confirmed in time; it is still being sent"
+                    if waiting == 1
+                    else f"{waiting:,} records were not confirmed in time; they are still being sent"
                 )
         if not self._thread.catch_up(None if deadline is None else deadline - time.monotonic()):
             raise KafkaTimeoutError(

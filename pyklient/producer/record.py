@@ -101,7 +101,10 @@ def _checked_headers(headers: Any) -> HeaderTuple:
 
 def _checked_header(header: Any) -> tuple[str, bytes | None]:
     if isinstance(header, str | bytes) or not hasattr(header, "__len__") or len(header) != 2:
-        raise TypeError(f"a header is a pair (name, value), not {header!r}; headers is a list of them")
+        raise TypeError(
+            f"a header is a pair (name, value), not {header!r}; headers is a list of them, "
+            "and of send_many one such list for each value"
+        )
     name, value = header
     if not isinstance(name, str):
         raise TypeError(f"the name of a header is a str, not {name!r}")

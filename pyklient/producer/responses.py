@@ -281,7 +281,7 @@ class ProduceResponses:
     def _too_late(self, queue: PartitionQueue, count: int, failure: KafkaError | None) -> KafkaError:
         reason = failure or queue.blocked_by
         error = KafkaTimeoutError(
-            f"{queue.at}: {count:,} records were not confirmed within "
+            f"{queue.at}: {count:,} record{' was' if count == 1 else 's were'} not confirmed within "
             f"delivery_timeout_ms={self._config.delivery_timeout_ms}; "
             + ("the broker has not answered" if reason is None else f"the last failure: {reason}")
         )

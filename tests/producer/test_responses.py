@@ -42,7 +42,7 @@ def test_a_record_fails_at_its_delivery_time_out_and_names_the_last_failure(brok
         error = producer.send(TOPIC, b"x").exception(10)
         assert isinstance(error, KafkaTimeoutError)
         assert f"{TOPIC}-0" in str(error)
-        assert "delivery_timeout_ms=1500" in str(error)
+        assert "1 record was not confirmed within delivery_timeout_ms=1500" in str(error)
         assert "NOT_ENOUGH_REPLICAS" in str(error)
         assert isinstance(error.__cause__, BrokerError)
         broker.faults.clear()
