@@ -23,11 +23,12 @@ from tests.benchmarks.bench import Bench, Results, rotated
 from tests.benchmarks.clients import java
 from tests.benchmarks.report import page, scenario_table, targets_table
 from tests.benchmarks.scenarios import SCENARIOS, Scenario
+from tests.docs import benchmark_row
 from tests.servers.java import SERVER_JVM
 from tests.servers.kafka import KraftCluster
 from tests.servers.reaper import Reaper
 
-_PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
+_PAGE = benchmark_row.BENCHMARKS
 _BROKER = {
     "num.io.threads": 8,  # these two as Kafka ships, unlike the brokers of tests
     "num.network.threads": 3,
@@ -51,6 +52,8 @@ def main() -> None:
     target = options.page or (_PAGE if is_whole else None)
     if target:
         target.write_text(page(finished, _facts(options.rounds), _setups()), encoding="utf-8")
+        if target == _PAGE:
+            benchmark_row.write()
         console.print(f"written: {target}")
 
 
