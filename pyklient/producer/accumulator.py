@@ -235,6 +235,8 @@ class RecordAccumulator:
                 return self._partitioner(topic, record.key, count)
             return None if record.key is None else murmur2(record.key) % count
         try:
+            if isinstance(partition, bool):
+                raise TypeError
             number = operator.index(partition)
         except TypeError:
             raise TypeError(f"partition must be a whole number, not {partition!r}") from None

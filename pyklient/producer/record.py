@@ -81,6 +81,8 @@ def _encoded(what: str, given: Any, encoder: Callable[[Any], bytes | None] | Non
 
 def _checked_timestamp(timestamp_ms: Any) -> int:
     try:
+        if isinstance(timestamp_ms, bool):
+            raise TypeError
         number = operator.index(timestamp_ms)
     except TypeError:
         raise TypeError(
