@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyklient.consumer.connector import ConsumerConnector
     from pyklient.consumer.group import ConsumerRebalanceListener
     from pyklient.consumer.kafka_stream import KafkaStream
-    from pyklient.consumer.read import read
+    from pyklient.consumer.read import BoundedRead, read
     from pyklient.consumer.simple import Fetched, SimpleConsumer
     from pyklient.errors import (
         AuthenticationError,
@@ -68,6 +68,7 @@ __all__ = [
     "SimpleConsumer",
     "read",
     # what they hand out
+    "BoundedRead",
     "BulkDelivery",
     "Delivery",
     "Fetched",
@@ -121,7 +122,7 @@ _HOMES: Final = {
     "pyklient.consumer.connector": "ConsumerConnector",
     "pyklient.consumer.group": "ConsumerRebalanceListener",
     "pyklient.consumer.kafka_stream": "KafkaStream",
-    "pyklient.consumer.read": "read",
+    "pyklient.consumer.read": "BoundedRead read",
     "pyklient.consumer.simple": "Fetched SimpleConsumer",
     "pyklient.errors": (
         "AuthenticationError BrokerConnectionError BrokerError BufferFullError ClosedError CommitError "

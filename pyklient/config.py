@@ -318,7 +318,9 @@ class ConsumerConfig(ClientConfig):
 
     client: ClassVar[str] = "ConsumerConnector or read()"
 
-    group_id: str | None = option(None, "the group that shares the topics' partitions")
+    group_id: str | None = option(
+        None, "the group that shares the topics' partitions; none: all of them are read, nothing is committed"
+    )
     group_instance_id: str | None = option(
         None, "a name that survives restarts, so that a quick one causes no rebalance (KIP-345)"
     )

@@ -184,7 +184,7 @@ class ConsumerOptions(ReadOptions, total=False):
     """Options of ConsumerConnector."""
 
     group_id: str | None
-    """the group that shares the topics' partitions"""
+    """the group that shares the topics' partitions; none: all of them are read, nothing is committed"""
 
     group_instance_id: str | None
     """a name that survives restarts, so that a quick one causes no rebalance (KIP-345)"""
