@@ -120,7 +120,8 @@ class Producer:
         partition: int | None = None,
         timestamps_ms: Iterable[int | None] | None = None,
     ) -> BulkDelivery:
-        """Send a record for each of *values*; cheaper than as many calls of ``send``, and otherwise the same.
+        """Send a record for each of *values*, as so many calls of ``send`` would: cheaper than those where
+        there are values alone, dearer with keys, headers or timestamps.
 
         *keys*, *headers* and *timestamps_ms* have one item for each value; *partition* is for all. Waits
         for memory as often as it has to, up to ``max_block_ms`` each time. If one of the iterables raises,
