@@ -230,7 +230,8 @@ def _check(point: object) -> None:
             raise ConfigurationError(f"{point!r} has no time zone; a bound needs one, e.g. timezone.utc")
     elif isinstance(point, bool) or not isinstance(point, int) or point < 0:
         raise ConfigurationError(
-            f"{point!r} is no bound: an offset of 0 or more, an aware datetime, or a mapping to those"
+            f"{point!r} is no bound: an offset of 0 or more, an aware datetime, or a mapping to those; "
+            "leave start out for the first record, end out for all there is"
         )
 
 
