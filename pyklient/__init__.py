@@ -11,8 +11,8 @@
         for message in connector.stream("clicks"):
             print(message.key, message.value)
 
-This module is the whole public interface, beside ``pyklient.broker`` (a broker for tests and first runs)
-and ``pyklient.serialization`` (encoders and decoders).
+This module is the whole public interface, beside ``pyklient.broker`` (a broker for tests and first runs),
+``pyklient.serialization`` (encoders and decoders) and ``pyklient.spark`` (topics as DataFrames).
 """
 
 from typing import TYPE_CHECKING, Final
