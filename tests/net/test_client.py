@@ -123,7 +123,7 @@ def test_an_unreachable_bootstrap_is_named_with_its_failure_when_time_is_up() ->
     said = r"no broker .* for 0\.\d+ s, and 0\.3 s leave no time for another try.*connection refused"
     with pytest.raises(KafkaTimeoutError, match=said) as caught:
         client.refresh_metadata((), 0.3)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 1
     assert isinstance(caught.value.__cause__, BrokerConnectionError)
     assert all(place.address in str(caught.value) for place in places)
     client.close()
@@ -303,7 +303,7 @@ def test_a_dialogue_out_of_time_names_what_it_waited_for(
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError, match="did not answer Heartbeat within"):
         client.play(beat(1), 0.2)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 1
 
 
 def test_the_timeout_of_one_request_may_be_shorter(broker: ScriptedBroker, client: NetworkClient) -> None:
@@ -315,7 +315,7 @@ def test_the_timeout_of_one_request_may_be_shorter(broker: ScriptedBroker, clien
     started = time.monotonic()
     with pytest.raises(KafkaTimeoutError):
         client.play(hasty(), 30)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 1
 
 
 def test_a_refresh_is_spared_where_the_topics_are_known(

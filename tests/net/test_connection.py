@@ -213,7 +213,7 @@ def test_close_wakes_whoever_waits_and_leaves_no_thread(
     started = time.monotonic()
     connection.close()
     waiter.join(2)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 1
     assert [type(error) for error in failures] == [ClosedError]
     assert not readers()
 
@@ -286,7 +286,7 @@ def test_a_web_server_that_waits_for_a_line_is_recognised_too() -> None:
         started = time.monotonic()
         with pytest.raises(ProtocolError, match=f"{server.address} answers in HTTP"):
             opened(server, timeout=0.4)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 2
 
 
 def test_a_peer_that_stays_silent_costs_no_more_than_the_timeout() -> None:
@@ -298,7 +298,7 @@ def test_a_peer_that_stays_silent_costs_no_more_than_the_timeout() -> None:
         started = time.monotonic()
         with pytest.raises(KafkaTimeoutError, match=server.address):
             opened(server, timeout=0.3)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 1
 
 
 def test_a_broker_without_api_versions_is_called_too_old() -> None:

@@ -165,13 +165,16 @@ def test_a_connection_idle_for_too_long_is_replaced(broker: ScriptedBroker) -> N
 
 def test_a_node_that_failed_is_left_alone_and_says_why(broker: ScriptedBroker, nobody: Endpoint) -> None:
     pool = pool_for(broker, Backoff(5, 5))
+    began = time.monotonic()
     with pytest.raises(BrokerConnectionError, match="connection refused"):
         pool.get(nobody, Purpose.OTHER, 2)
-    assert 3 <= pool.wait_time(nobody.node_id) <= 6
+    left = pool.wait_time(nobody.node_id)
+    assert left <= 6
+    assert left + time.monotonic() - began >= 4
     started = time.monotonic()
     with pytest.raises(BrokerConnectionError, match=r"connection refused.*tried again in"):
         pool.get(nobody, Purpose.FETCH, 0.5)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 0.3
     pool.get(endpoint_of(broker), Purpose.OTHER, 2)
     assert pool.wait_time(broker.node_id) == 0
     pool.close()
@@ -279,7 +282,7 @@ def test_close_interrupts_a_thread_that_is_connecting() -> None:
         started = time.monotonic()
         pool.close()
         thread.join(2)
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 1.5
     assert [type(error) for error in failures] == [ClosedError]
 
 

@@ -206,7 +206,7 @@ def test_large_requests_and_answers_cross_each_other(certificates: Certificates)
         started = time.monotonic()
         with pytest.raises(KafkaTimeoutError):
             transport.receive(1, patience(0.05))
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 1
         echoed.set()
         with pytest.raises(BrokerConnectionError, match="peer closed the connection"):
             transport.receive(1, patience())

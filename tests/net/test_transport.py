@@ -92,7 +92,7 @@ def test_a_wait_ends_when_its_patience_does() -> None:
         started = time.monotonic()
         with pytest.raises(KafkaTimeoutError, match="time is up"):
             transport.receive(4, patience(0.1))
-        assert 0.09 < time.monotonic() - started < 5
+        assert 0.09 < time.monotonic() - started < 1
 
 
 def test_a_send_that_nobody_reads_ends_when_its_patience_does() -> None:
