@@ -8,7 +8,7 @@ producer's batch to the socket without a copy.
 """
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeAlias
 
 from pyklient.errors import ProtocolError
@@ -22,6 +22,7 @@ __all__ = [
     "encode_varint",
     "encode_varlong",
     "size_of_unsigned_varint",
+    "total_size",
     "zigzag",
 ]
 
@@ -43,6 +44,15 @@ _UINT32: Final = struct.Struct(">I")
 _INT64: Final = struct.Struct(">q")
 _FLOAT64: Final = struct.Struct(">d")
 _BOOL: Final = struct.Struct(">?")
+
+
+def total_size(buffers: Iterable[Buffer]) -> int:
+    """The bytes in *buffers* together, whatever their items are."""
+    total = 0
+    for buffer in buffers:
+        plain = type(buffer) is bytes or type(buffer) is bytearray
+        total += len(buffer) if plain else memoryview(buffer).nbytes
+    return total
 
 
 def zigzag(value: int) -> int:
@@ -87,14 +97,14 @@ def size_of_unsigned_varint(value: int) -> int:
 class Reader:
     """A position in one frame: ``data`` is the frame, ``pos`` the next byte, ``end`` one past the last."""
 
-    __slots__ = ("_allowance", "data", "end", "pos")
+    __slots__ = ("allowance", "data", "end", "pos")
 
     def __init__(self, buffer: Buffer) -> None:
         view = memoryview(buffer)
         self.data = view if view.format == "B" else view.cast("B")
         self.pos = 0
         self.end = len(self.data)
-        self._allowance = _MOST_ELEMENTS
+        self.allowance = _MOST_ELEMENTS
 
     @property
     def remaining(self) -> int:
@@ -237,8 +247,8 @@ class Reader:
         return list(struct.unpack_from(f">{length}{form}", self.data, start))
 
     def _charge(self, elements: int) -> None:
-        self._allowance -= elements
-        if self._allowance < 0:
+        self.allowance -= elements
+        if self.allowance < 0:
             raise ProtocolError(f"more than {_MOST_ELEMENTS} elements in one message")
 
     def string(self, length: int) -> str:
@@ -266,12 +276,12 @@ class Reader:
 
 
 class Writer:
-    """Bytes under construction. ``buf`` takes what comes next; ``parts`` are closed."""
+    """Bytes under construction, behind *start*. ``buf`` takes what comes next; ``parts`` are closed."""
 
     __slots__ = ("buf", "parts")
 
-    def __init__(self) -> None:
-        self.buf = bytearray()
+    def __init__(self, start: bytes = b"") -> None:
+        self.buf = bytearray(start)
         self.parts: list[Buffer] = []
 
     def finish(self) -> list[Buffer]:
@@ -280,40 +290,3 @@ class Writer:
             self.parts.append(self.buf)
             self.buf = bytearray()
         return self.parts
-
-    def uuid(self, value: bytes) -> None:
-        """16 bytes."""
-        if len(value) != 16:
-            raise ValueError(f"a UUID has 16 bytes, not {len(value)}")
-        self.buf += value
-
-    def unsigned_varint(self, value: int) -> None:
-        """An unsigned number, low groups first."""
-        self.buf += encode_unsigned_varint(value)
-
-    def length16(self, length: int) -> None:
-        """The length of a classic string."""
-        if length > 0x7FFF:
-            raise ValueError(f"a string of {length} bytes is too long, 32767 is the most")
-        self.buf += _INT16.pack(length)
-
-    def length32(self, length: int) -> None:
-        """The length of classic bytes, or of a classic array."""
-        self.buf += _INT32.pack(length)
-
-    def compact_length(self, length: int) -> None:
-        """A length plus one as an unsigned varint; -1 (null) becomes 0."""
-        self.buf += encode_unsigned_varint(length + 1)
-
-    def records(
-        self, value: Buffer | Sequence[Buffer] | None, length: Callable[["Writer", int], None]
-    ) -> None:
-        """Record bytes, one buffer or several in a row, as parts of their own behind their length."""
-        if value is None:
-            length(self, -1)
-            return
-        buffers = [value] if isinstance(value, bytes | bytearray | memoryview) else value
-        length(self, sum(memoryview(buffer).nbytes for buffer in buffers))
-        self.parts.append(self.buf)
-        self.parts.extend(buffers)
-        self.buf = bytearray()

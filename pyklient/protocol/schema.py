@@ -23,10 +23,11 @@ from types import NoneType
 from typing import Annotated, Any, ClassVar, Final, Self, TypeVar, dataclass_transform, get_args, get_origin
 
 from pyklient.errors import ProtocolError, UnsupportedVersionError
-from pyklient.protocol.codec import UNENCODABLE, codec_of, culprit
+from pyklient.protocol.codec import UNENCODABLE, ByVersion, culprit
 from pyklient.protocol.declared import Declared, Struct, WireType
+from pyklient.protocol.decoding import Decode, decoder
+from pyklient.protocol.encoding import Encode, encoder
 from pyklient.protocol.primitives import ZERO_UUID, Buffer, Reader, Writer
-from pyklient.protocol.values import Codec
 
 __all__ = [
     "EMPTY",
@@ -66,6 +67,8 @@ Bytes = Annotated[bytes, WireType("bytes", b"")]
 Uuid = Annotated[bytes, WireType("uuid", ZERO_UUID)]
 Records = Annotated[Any, WireType("records", None)]
 """Record bytes. To send: a buffer, or a sequence of buffers in a row. Received: a memoryview of the frame."""
+
+_F = TypeVar("_F")
 
 _ZERO: Final = object()
 
@@ -144,17 +147,25 @@ class ApiMessage(Struct):
     versions: ClassVar[tuple[int, int]] = (0, 0)
     flexible: ClassVar[int | None] = None
 
+    _encoders: ClassVar[ByVersion[Encode]]
+    _decoders: ClassVar[ByVersion[Decode]]
+
+    def __init_subclass__(cls) -> None:
+        cls._encoders = ByVersion(lambda version: cls._for_version(encoder, version))
+        cls._decoders = ByVersion(lambda version: cls._for_version(decoder, version))
+
     @classmethod
     def is_flexible(cls, version: int) -> bool:
         """Whether *version* has compact lengths and tagged fields."""
         return cls.flexible is not None and version >= cls.flexible
 
     @classmethod
-    def _codec(cls, version: int) -> Codec:
+    def _for_version(cls, make: Callable[[type[Struct], int, bool], _F], version: int) -> _F:
+        """An encoder or a decoder for *version*, if that is known."""
         first, last = cls.versions
         if not first <= version <= last:
             raise UnsupportedVersionError(f"{cls.__name__} has versions {first} to {last}, not {version}")
-        return codec_of(cls, version, cls.is_flexible(version))
+        return make(cls, version, cls.is_flexible(version))
 
     def encode(self, version: int) -> list[Buffer]:
         """The bytes in *version*, in parts that follow each other; record bytes are parts, uncopied.
@@ -168,9 +179,9 @@ class ApiMessage(Struct):
 
     def write(self, writer: Writer, version: int) -> None:
         """:meth:`encode` behind what *writer* already holds."""
-        put = self._codec(version).put
+        encode = self._encoders[version]
         try:
-            put(writer, self)
+            encode(writer, self)
         except UNENCODABLE as error:
             where = culprit(type(self), version, self.is_flexible(version), self)
             kind = TypeError if isinstance(error, TypeError | AttributeError) else ValueError
@@ -188,9 +199,9 @@ class ApiMessage(Struct):
     @classmethod
     def read(cls, reader: Reader, version: int) -> Self:
         """:meth:`decode` from where *reader* stands, leaving it behind the message."""
-        take = cls._codec(version).take
+        decode = cls._decoders[version]
         try:
-            value: Self = take(reader)
+            value: Self = decode(reader)
         except binary.error:
             raise ProtocolError(f"{cls.__name__} v{version} is cut off after {reader.end} bytes") from None
         except ProtocolError as error:

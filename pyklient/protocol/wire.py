@@ -6,8 +6,10 @@ in which they came, so the answer at hand always belongs to the oldest request t
 Neither role is safe to use from several threads at once.
 """
 
+import struct
 from collections import deque
 from dataclasses import dataclass
+from functools import cache
 from typing import Final
 
 from pyklient.error_codes import ErrorCode
@@ -21,12 +23,17 @@ from pyklient.protocol.messages import (
     RequestHeader,
     ResponseHeader,
 )
-from pyklient.protocol.primitives import Buffer, Reader, Writer
+from pyklient.protocol.primitives import Buffer, Reader, Writer, total_size
 from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["ClientWire", "FrameReader", "ReceivedRequest", "ServerWire", "frame_length"]
 
 _LENGTH_SIZE: Final = 4
+_CORRELATION_ID: Final = struct.Struct(">i")
+_REQUEST_START: Final = struct.Struct(">ihhi")
+"""The frame's length and the fields that every version of the request header begins with."""
+_RESPONSE_START: Final = struct.Struct(">ii")
+"""The frame's length and the correlation id."""
 _API_VERSIONS: Final = ApiVersionsResponse.api_key
 _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 
@@ -93,6 +100,7 @@ class ClientWire:
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
+        self._starts: dict[int, bytes] = {}
         self._due: deque[tuple[int, type[ApiMessage], int]] = deque()
         self.last_correlation_id = -1
 
@@ -106,21 +114,24 @@ class ClientWire:
 
         Raises UnsupportedVersionError where *version* cannot carry what the request asks for.
         """
-        key = request.api_key
+        key, flexible = request.api_key, request.flexible
+        header_version = 1 if flexible is None or version < flexible else 2
+        start = self._starts.get(header_version) or self._start(header_version)
+        parts, length = _frame(start, request, version)
         correlation_id = (
             0 if self.last_correlation_id >= _LAST_CORRELATION_ID else self.last_correlation_id + 1
         )
-        header = RequestHeader(
-            request_api_key=key,
-            request_api_version=version,
-            correlation_id=correlation_id,
-            client_id=self._client_id,
-        )
-        parts = _frame(header, 2 if request.is_flexible(version) else 1, request, version)
+        _REQUEST_START.pack_into(parts[0], 0, length, key, version, correlation_id)
         self.last_correlation_id = correlation_id
         if expects_reply:
             self._due.append((correlation_id, RESPONSES[key], version))
         return parts
+
+    def _start(self, header_version: int) -> bytes:
+        """What requests begin with: all of the header but what :data:`_REQUEST_START` puts there."""
+        start = _start_of_frame(RequestHeader(client_id=self._client_id), header_version)
+        self._starts[header_version] = start
+        return start
 
     def receive(self, frame: Buffer) -> tuple[int, ApiMessage]:
         """The correlation id and the response in *frame* (without its length); it must be the next one due.
@@ -128,10 +139,10 @@ class ClientWire:
         Raises ProtocolError.
         """
         reader = Reader(frame)
-        try:
-            correlation_id = reader.int32()
-        except ProtocolError:
-            raise ProtocolError(f"a response of {reader.end} bytes has no header") from None
+        if reader.end < _CORRELATION_ID.size:
+            raise ProtocolError(f"a response of {reader.end} bytes has no header")
+        (correlation_id,) = _CORRELATION_ID.unpack_from(reader.data)
+        reader.pos = _CORRELATION_ID.size
         if not self._due:
             raise ProtocolError(f"a response with correlation id {correlation_id}, and no request is waiting")
         expected, response_class, version = self._due[0]
@@ -142,7 +153,8 @@ class ClientWire:
         self._due.popleft()
         if response_class.api_key == _API_VERSIONS:
             return correlation_id, _api_versions(reader, version)
-        if response_class.is_flexible(version):
+        flexible = response_class.flexible
+        if flexible is not None and version >= flexible:
             reader.skip_tagged_fields()
         response = response_class.read(reader, version)
         _expect_end(reader, response_class, version)
@@ -210,7 +222,7 @@ class ServerWire:
         reader.pos = 0
         header = RequestHeader.read(reader, 2 if request_class.is_flexible(version) else 1)
         message = request_class.read(reader, version)
-        if not _has_librdkafkas_excess(message, reader.remaining):
+        if reader.pos != reader.end and not _has_librdkafkas_excess(message, reader.remaining):
             _expect_end(reader, request_class, version)
         return ReceivedRequest(key, version, header.correlation_id, header.client_id, message)
 
@@ -218,8 +230,15 @@ class ServerWire:
         """The frame that answers *received*, in parts."""
         version = 0 if received.unsupported else received.version
         flexible = response.is_flexible(version) and response.api_key != _API_VERSIONS
-        header = ResponseHeader(correlation_id=received.correlation_id)
-        return _frame(header, 1 if flexible else 0, response, version)
+        parts, length = _frame(_response_start(flexible), response, version)
+        _RESPONSE_START.pack_into(parts[0], 0, length, received.correlation_id)
+        return parts
+
+
+@cache
+def _response_start(flexible: bool) -> bytes:
+    """What responses begin with: all of the header but the correlation id."""
+    return _start_of_frame(ResponseHeader(), 1 if flexible else 0)
 
 
 def _has_librdkafkas_excess(message: ApiMessage, remaining: int) -> bool:
@@ -229,19 +248,19 @@ def _has_librdkafkas_excess(message: ApiMessage, remaining: int) -> bool:
     return isinstance(message, MetadataRequest) and message.topics is None and remaining == 3
 
 
-def _frame(header: ApiMessage, header_version: int, body: ApiMessage, version: int) -> list[Buffer]:
-    """Length, header and body, in parts."""
-    writer = Writer()
-    start = writer.buf
-    start += bytes(_LENGTH_SIZE)
-    header.write(writer, header_version)
+def _start_of_frame(header: ApiMessage, version: int) -> bytes:
+    """*header* behind the place of the frame's length."""
+    return b"".join([bytes(_LENGTH_SIZE), *header.encode(version)])
+
+
+def _frame(start: bytes, body: ApiMessage, version: int) -> tuple[list[Buffer], int]:
+    """*start* and *body* in parts, the first of which can be written to; and the length to put there."""
+    writer = Writer(start)
     body.write(writer, version)
     parts = writer.finish()
-    length = sum(memoryview(part).nbytes for part in parts) - _LENGTH_SIZE
-    start[:_LENGTH_SIZE] = length.to_bytes(_LENGTH_SIZE, "big")
-    return parts
+    return parts, total_size(parts) - _LENGTH_SIZE
 
 
 def _expect_end(reader: Reader, cls: type[ApiMessage], version: int) -> None:
-    if reader.remaining:
+    if reader.pos != reader.end:
         raise ProtocolError(f"{cls.__name__} v{version}: {reader.remaining} bytes too many at the end")

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -17,6 +17,7 @@ from pyklient.protocol.primitives import (
     encode_varint,
     encode_varlong,
     size_of_unsigned_varint,
+    total_size,
     zigzag,
 )
 
@@ -210,27 +211,20 @@ def test_tagged_fields_that_do_not_fit_are_refused(data: str) -> None:
         Reader(bytes.fromhex(data)).skip_tagged_fields()
 
 
-def test_record_bytes_become_parts_of_their_own_without_a_copy() -> None:
-    writer = Writer()
-    records: list[Buffer] = [bytearray(b"first"), memoryview(b"second")]
-    writer.buf += b"before"
-    writer.records(records, Writer.length32)
-    writer.buf += b"after"
-    parts = writer.finish()
-    assert b"".join(parts) == b"before\x00\x00\x00\x0bfirstsecondafter"
-    assert any(part is records[0] for part in parts)
-    assert any(part is records[1] for part in parts)
+def test_buffers_are_measured_in_bytes_whatever_their_items_are() -> None:
+    assert total_size([]) == 0
+    assert (
+        total_size([b"ab", bytearray(b"c"), memoryview(bytes(8)).cast("Q"), memoryview(b"abcd")[::2]]) == 13
+    )
+    with pytest.raises(TypeError, match="bytes-like"):
+        total_size(cast(list[Buffer], ["text"]))
 
 
 def test_nothing_written_is_one_empty_part() -> None:
     assert Writer().finish() == [b""]
 
 
-def test_a_uuid_of_another_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="16 bytes, not 4"):
-        Writer().uuid(b"abcd")
-
-
-def test_a_string_too_long_for_its_length_is_refused() -> None:
-    with pytest.raises(ValueError, match="32767"):
-        Writer().length16(32_768)
+def test_a_writer_goes_on_behind_what_it_is_given() -> None:
+    writer = Writer(b"start")
+    writer.buf += b", end"
+    assert writer.finish() == [b"start, end"]

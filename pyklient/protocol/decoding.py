@@ -1,0 +1,276 @@
+"""From bytes to an object: the source of decoders.
+
+A decoder of a version is one function, ``decode(reader)``. It has the reader's position in a variable, and
+gives it back before it calls anything, so that errors name the byte. It raises ProtocolError, or
+``struct.error`` where neighbouring numbers are cut off.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn, TypeAlias
+
+from pyklient.errors import ProtocolError
+from pyklient.protocol.declared import Declared, Struct, WireType
+from pyklient.protocol.primitives import Reader
+from pyklient.protocol.source import Source
+
+__all__ = ["Decode", "decoder"]
+
+Decode: TypeAlias = Callable[[Reader], Any]
+
+
+def decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
+    """The decoder of *cls* in *version*; *flexible* versions have compact lengths and tagged fields."""
+    source = _Decoder(version, flexible, _NAMES)
+    decode: Decode = source.build(
+        source.function_of(cls), f"decoder of {cls.__qualname__}", source.write_function
+    )
+    return decode
+
+
+def _field_decoder(cls: type[Struct], name: str, version: int) -> Decode:
+    """The decoder of the value of one tagged field of *cls*, made once."""
+    key = (cls, name, version)
+    decode = _field_decoders.get(key)
+    if decode is None:
+        (field,) = (each for each in cls.declared if each.name == name)
+        source = _Decoder(version, True, _NAMES)
+        source.write_field_function(field)
+        title = f"decoder of {cls.__qualname__}.{name}"
+        decode = _field_decoders[key] = source.build("decode_field", title, source.write_function)
+    return decode
+
+
+_field_decoders: Final[dict[tuple[type[Struct], str, int], Decode]] = {}
+
+
+class _Decoder(Source):
+    """Reads from ``data`` at ``pos``; ``end`` is where it ends."""
+
+    verb = "decode"
+
+    def write_function(self, cls: type[Struct], name: str) -> None:
+        """A function for the structure *cls*."""
+        with self.function(name, "v0"):
+            self.add(f"v0 = new({self.structure(cls)})")
+            self.read_fields(cls)
+
+    def write_field_function(self, field: Declared) -> None:
+        """The function ``decode_field`` for the value of *field*."""
+        with self.function("decode_field", "result"):
+            self.read_value(field, "result")
+
+    @contextmanager
+    def function(self, name: str, result: str) -> Iterator[None]:
+        """A function *name* that returns the variable *result*.
+
+        The reader reads a string again that is not UTF-8, because it knows what to say of it.
+        """
+        with self.block(f"def {name}(reader):"):
+            self.add("data = reader.data", "pos = reader.pos", "end = reader.end")
+            with self.block("try:"):
+                yield
+            with self.block("except UnicodeDecodeError:"):
+                self.add("reader.pos = pos", "reader.string(stop - pos)", "raise")
+            self.add("reader.pos = pos", f"return {result}")
+
+    def read_fields(self, cls: type[Struct]) -> None:
+        """All fields in wire order, then the tagged ones, then defaults for what this version lacks."""
+        with self.written_out(cls) as v:
+            run: list[Declared] = []
+            tagged: list[Declared] = []
+            for field in cls.declared:
+                if not field.in_version(self.version):
+                    continue
+                if field.tag is not None:
+                    tagged.append(field)
+                elif field.is_number:
+                    run.append(field)
+                else:
+                    self.read_run(run, v)
+                    run = []
+                    self.read_value(field, f"{v}.{field.name}")
+            self.read_run(run, v)
+            self.set_defaults((each for each in cls.declared if not each.in_version(self.version)), v)
+            if self.flexible:
+                self.read_tagged(cls, tagged, v)
+
+    def read_run(self, run: list[Declared], v: str) -> None:
+        """Numbers next to each other."""
+        if run:
+            form = struct.Struct(">" + "".join(field.format for field in run))
+            targets = "".join(f"{v}.{field.name}, " for field in run)
+            self.add(f"{targets}= {self.unpacker(form.format)}(data, pos)", f"pos += {form.size}")
+
+    def unpacker(self, form: str) -> str:
+        """The name of ``unpack_from`` for numbers of *form*."""
+        return self.bind(form, lambda: struct.Struct(form).unpack_from, "unpack")
+
+    def read_value(self, field: Declared, target: str) -> None:
+        """The value of *field*, assigned to *target*."""
+        nullable = field.nullable_in(self.version)
+        compact = self.flexible and field.compact
+        if field.is_array:
+            self.read_array(field, target, compact, nullable)
+        else:
+            self.read_item(field.kind, target, compact, nullable)
+
+    def read_array(self, field: Declared, target: str, compact: bool, nullable: bool) -> None:
+        """An array: no element is made before it is sure that as many can follow, and may."""
+        self.read_length(compact, wide=True)
+        if field.format:
+            self.add(f"{target} = []")
+            with self.block("if n > 0:"):
+                self.call(target, f"reader.numbers(n, {field.format!r})")
+        else:
+            items = f"a{self.depth}"
+            least = max(1, _least(field.kind, self.version, compact))
+            self.add(f"{target} = {items} = []")
+            with self.block("if n > 0:"):
+                self.add("reader.allowance -= n")
+                room = "n" if least == 1 else f"n * {least}"
+                self.add(
+                    f"if {room} > end - pos or reader.allowance < 0: refuse_count(reader, pos, n, {least})"
+                )
+                with self.block("for _ in range(n):"):
+                    self.read_item(field.kind, "x", compact, nullable=False)
+                    self.add(f"{items}.append(x)")
+        self.add(f"elif n < 0: {self.null(target, nullable)}")
+
+    def read_item(self, kind: WireType | type[Struct], target: str, compact: bool, nullable: bool) -> None:
+        """A single value."""
+        if isinstance(kind, type):
+            self.read_structure(kind, target)
+        elif kind.format:
+            form = self.bind((kind.format, "form"), lambda: struct.Struct(">" + kind.format), "form")
+            self.call(target, f"reader.number({form})")
+        elif kind.name == "uuid":
+            self.read_bytes("16", f"{target} = bytes(data[pos:stop])")
+        else:
+            self.read_length(compact, wide=kind.name != "string")
+            taken = {"string": "str(data[pos:stop], 'utf-8')", "bytes": "bytes(data[pos:stop])"}
+            with self.block("if n >= 0:"):
+                self.read_bytes("n", f"{target} = {taken.get(kind.name, 'data[pos:stop]')}")
+            self.add(f"else: {self.null(target, nullable)}")
+
+    def read_bytes(self, size: str, take: str) -> None:
+        """*size* bytes, of which the line *take* makes a value."""
+        self.add(f"stop = pos + {size}", f"if stop > end: refuse_size(reader, pos, {size})")
+        self.add(take, "pos = stop")
+
+    def read_length(self, compact: bool, wide: bool) -> None:
+        """The length ``n``: compact, or of two bytes, or of four where *wide*; -1 stands for null."""
+        if compact:
+            self.add("if pos < end and (n := data[pos] - 1) < 127: pos += 1")
+            self.add("else: n, pos = length_at(reader, pos, reader.compact_length)")
+            return
+        size, method = (4, "length32") if wide else (2, "length16")
+        unpack = self.unpacker(">i" if wide else ">h")
+        self.add(f"if pos + {size} <= end and (n := {unpack}(data, pos)[0]) >= -1: pos += {size}")
+        self.add(f"else: n, pos = length_at(reader, pos, reader.{method})")
+
+    def null(self, target: str, nullable: bool) -> str:
+        """What to do about null."""
+        return f"{target} = None" if nullable else "refuse_null(pos)"
+
+    def call(self, target: str, call: str) -> None:
+        """*target* from something that reads on with the reader."""
+        self.add("reader.pos = pos", f"{target} = {call}", "pos = reader.pos")
+
+    def read_structure(self, cls: type[Struct], target: str) -> None:
+        """A structure."""
+        if self.must_call(cls):
+            self.call(target, f"{self.function_of(cls)}(reader)")
+        else:
+            v = f"v{self.depth}"
+            self.add(f"{v} = new({self.structure(cls)})")
+            self.read_fields(cls)
+            self.add(f"{target} = {v}")
+
+    def read_tagged(self, cls: type[Struct], tagged: list[Declared], v: str) -> None:
+        """The tagged fields at the end of a structure: defaults, for as long as none comes."""
+        self.set_defaults(tagged, v)
+        self.add("if pos < end and not data[pos]: pos += 1")
+        with self.block("else:"):
+            self.add("reader.pos = pos")
+            if tagged:
+                self.add(f"take_tagged(reader, {v}, {self.structure(cls)}, {self.version})")
+            else:
+                self.add("reader.skip_tagged_fields()")
+            self.add("pos = reader.pos")
+
+    def set_defaults(self, fields: Iterable[Declared], v: str) -> None:
+        """Defaults: those that can be changed are made anew for each object."""
+        for field in fields:
+            kind, target = field.kind, f"{v}.{field.name}"
+            if not field.makes_defaults:
+                self.add(f"{target} = {self.default(field)}")
+            elif field.is_array or not isinstance(kind, type):
+                self.add(f"{target} = []")
+            else:
+                with self.written_out(kind) as inner:
+                    self.add(f"{target} = {inner} = new({self.structure(kind)})")
+                    self.set_defaults(kind.declared, inner)
+
+
+def _least(kind: WireType | type[Struct], version: int, compact: bool) -> int:
+    """The size in bytes of the smallest value of *kind*."""
+    if isinstance(kind, WireType):
+        if kind.format:
+            return struct.calcsize(">" + kind.format)
+        classic = {"uuid": 16, "string": 2}.get(kind.name, 4)
+        return 1 if compact and kind.name != "uuid" else classic
+    fields = (each for each in kind.declared if each.in_version(version) and each.tag is None)
+    return compact + sum(_least_of_field(field, version, compact and field.compact) for field in fields)
+
+
+def _least_of_field(field: Declared, version: int, compact: bool) -> int:
+    if field.is_array:
+        return 1 if compact else 4
+    return _least(field.kind, version, compact)
+
+
+def _take_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) -> None:
+    """Sets the tagged fields of *value* that are there. Those that nobody knows are stepped over."""
+    known = {field.tag: field.name for field in cls.declared if field.in_version(version)}
+    for tag, size in reader.tagged_fields():
+        name = known.get(tag)
+        if name is None:
+            reader.slice(size)
+            continue
+        stop = reader.pos + size
+        setattr(value, name, _field_decoder(cls, name, version)(reader))
+        if reader.pos != stop:
+            raise ProtocolError(f"tagged field {name} does not fill its {size} bytes")
+
+
+def _length_at(reader: Reader, pos: int, length: Callable[[], int]) -> tuple[int, int]:
+    """A length that is not of one byte, or none at all; and the position behind it."""
+    reader.pos = pos
+    return length(), reader.pos
+
+
+def _refuse_size(reader: Reader, pos: int, size: int) -> None:
+    reader.pos = pos
+    reader.slice(size)
+
+
+def _refuse_count(reader: Reader, pos: int, length: int, least: int) -> None:
+    reader.pos = pos
+    reader.allowance += length
+    reader.count(length, least)
+
+
+def _refuse_null(pos: int) -> NoReturn:
+    raise ProtocolError(f"null before byte {pos}, where it is not allowed")
+
+
+_NAMES: Final[dict[str, Any]] = {
+    "length_at": _length_at,
+    "new": object.__new__,
+    "refuse_count": _refuse_count,
+    "refuse_null": _refuse_null,
+    "refuse_size": _refuse_size,
+    "take_tagged": _take_tagged,
+}

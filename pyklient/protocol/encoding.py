@@ -1,0 +1,273 @@
+"""From an object to bytes: the source of encoders.
+
+An encoder of a version is one function, ``encode(writer, value)``. Neighbouring numbers share one call of
+``struct``, strings and arrays write their lengths in place. It raises what Python raises for a value of the
+wrong type or range, UnsupportedVersionError for what the version cannot carry.
+"""
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn, TypeAlias
+
+from pyklient.errors import UnsupportedVersionError
+from pyklient.protocol.declared import Declared, Struct, WireType
+from pyklient.protocol.primitives import Writer, encode_unsigned_varint, total_size
+from pyklient.protocol.source import Source
+
+__all__ = ["Encode", "encoder", "field_encoder"]
+
+Encode: TypeAlias = Callable[[Writer, Any], None]
+
+_LONGEST_CLASSIC_STRING: Final = 0x7FFF
+
+
+def encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
+    """The encoder of *cls* in *version*; *flexible* versions have compact lengths and tagged fields."""
+    source = _Encoder(version, flexible, _NAMES)
+    encode: Encode = source.build(
+        source.function_of(cls), f"encoder of {cls.__qualname__}", source.write_function
+    )
+    return encode
+
+
+def field_encoder(cls: type[Struct], name: str, version: int, flexible: bool) -> Encode:
+    """The encoder of the value of one field of *cls*, made once."""
+    key = (cls, name, version, flexible)
+    encode = _field_encoders.get(key)
+    if encode is None:
+        (field,) = (each for each in cls.declared if each.name == name)
+        source = _Encoder(version, flexible, _NAMES)
+        source.write_field_function(field)
+        title = f"encoder of {cls.__qualname__}.{name}"
+        encode = _field_encoders[key] = source.build("encode_field", title, source.write_function)
+    return encode
+
+
+_field_encoders: Final[dict[tuple[type[Struct], str, int, bool], Encode]] = {}
+
+
+class _Encoder(Source):
+    """Writes ``buf``, which is ``writer.buf`` at all times."""
+
+    verb = "encode"
+
+    def write_function(self, cls: type[Struct], name: str) -> None:
+        """A function for the structure *cls*."""
+        with self.block(f"def {name}(writer, v0):"):
+            self.add("buf = writer.buf")
+            self.write_fields(cls)
+
+    def write_field_function(self, field: Declared) -> None:
+        """The function ``encode_field`` for the value of *field*."""
+        with self.block("def encode_field(writer, x):"):
+            self.add("buf = writer.buf")
+            if field.is_number:
+                self.write_numbers(field.format, "x")
+            else:
+                self.write_value(field)
+
+    def write_fields(self, cls: type[Struct]) -> None:
+        """All fields in wire order, then the tagged ones, then a look at what this version leaves out."""
+        with self.written_out(cls) as v:
+            run: list[Declared] = []
+            tagged: list[Declared] = []
+            for field in cls.declared:
+                if not field.in_version(self.version):
+                    continue
+                if field.tag is not None:
+                    tagged.append(field)
+                elif field.is_number:
+                    run.append(field)
+                else:
+                    self.write_run(run, v)
+                    run = []
+                    self.add(f"x = {v}.{field.name}")
+                    self.write_value(field)
+            self.write_run(run, v)
+            if self.flexible:
+                self.write_tagged(cls, tagged, v)
+            self.write_refusals(cls, v)
+
+    def write_run(self, run: Sequence[Declared], v: str) -> None:
+        """Numbers next to each other."""
+        if run:
+            form = "".join(field.format for field in run)
+            self.write_numbers(form, ", ".join(f"{v}.{field.name}" for field in run))
+
+    def write_numbers(self, form: str, values: str) -> None:
+        """As many numbers as *form* says."""
+        self.add(f"buf += {self.packer(form)}({values})")
+
+    def packer(self, form: str) -> str:
+        """The name of ``pack`` for numbers of *form*."""
+        return self.bind(form, lambda: struct.Struct(">" + form).pack, "pack")
+
+    def write_value(self, field: Declared) -> None:
+        """The value ``x`` of *field*."""
+        nullable = field.nullable_in(self.version)
+        compact = self.flexible and field.compact
+        if not nullable and field.nullable_since is not None:
+            self.add(f"if x is None: refuse_early_null({field.name!r}, {self.version})")
+        if field.is_array:
+            self.write_array(field, compact, nullable)
+        else:
+            self.write_item(field.kind, compact, nullable)
+
+    def write_array(self, field: Declared, compact: bool, nullable: bool) -> None:
+        """The array ``x``; numbers are written at once."""
+        with self.unless_null(compact, True, nullable):
+            self.add("n = len(x)")
+            self.write_length(compact, wide=True)
+            if field.format:
+                self.add(f"if n: buf += pack(f'>{{n}}{field.format}', *x)")
+            elif isinstance(field.kind, type) and not self.must_call(field.kind):
+                with self.block(f"for v{self.depth} in x:"):
+                    self.write_fields(field.kind)
+            else:
+                with self.block("for x in x:"):
+                    self.write_item(field.kind, compact, nullable=False)
+
+    def write_item(self, kind: WireType | type[Struct], compact: bool, nullable: bool) -> None:
+        """The single value ``x``."""
+        if isinstance(kind, type):
+            self.write_structure(kind)
+        elif kind.format:
+            self.write_numbers(kind.format, "x")
+        elif kind.name == "uuid":
+            self.add("if len(x) != 16: refuse_uuid(x)", "buf += x")
+        elif kind.name == "string":
+            with self.unless_null(compact, False, nullable):
+                self.add("x = x.encode()", "n = len(x)")
+                self.write_length(compact, wide=False)
+                self.add("buf += x")
+        elif kind.name == "bytes":
+            with self.unless_null(compact, True, nullable):
+                self.add("n = len(x)")
+                self.write_length(compact, wide=True)
+                self.add("buf += x")
+        else:
+            with self.unless_null(compact, True, nullable):
+                self.write_records(compact)
+
+    def write_structure(self, cls: type[Struct]) -> None:
+        """The structure ``x``."""
+        if self.must_call(cls):
+            self.add(f"{self.function_of(cls)}(writer, x)", "buf = writer.buf")
+        else:
+            self.add(f"v{self.depth} = x")
+            self.write_fields(cls)
+
+    @contextmanager
+    def unless_null(self, compact: bool, wide: bool, nullable: bool) -> Iterator[None]:
+        """Lines for an ``x`` that is not None. None is written, or refused where it is not *nullable*."""
+        if not nullable:
+            self.add("if x is None: refuse_null()")
+            yield
+            return
+        if compact:
+            self.add("if x is None: buf.append(0)")
+        else:
+            self.add(f"if x is None: buf += {bytes([255]) * (4 if wide else 2)!r}")
+        with self.block("else:"):
+            yield
+
+    def write_length(self, compact: bool, wide: bool) -> None:
+        """The length ``n``: compact, or of two bytes, or of four where *wide*."""
+        if compact:
+            self.add("if n < 127: buf.append(n + 1)", "else: buf += unsigned_varint(n + 1)")
+            return
+        if not wide:
+            self.add(f"if n > {_LONGEST_CLASSIC_STRING}: refuse_string(n)")
+        self.write_numbers("i" if wide else "h", "n")
+
+    def write_records(self, compact: bool) -> None:
+        """Record bytes ``x``, one buffer or several in a row: parts of their own behind their length."""
+        self.add("if isinstance(x, buffers): x = (x,)", "n = total_size(x)")
+        self.write_length(compact, wide=True)
+        self.add("writer.parts.append(buf)", "writer.parts.extend(x)", "buf = writer.buf = bytearray()")
+
+    def write_tagged(self, cls: type[Struct], tagged: Sequence[Declared], v: str) -> None:
+        """The tagged fields at the end of a structure: none, for as long as all have their defaults."""
+        if not tagged:
+            self.add("buf.append(0)")
+            return
+        changed = " or ".join(self.is_changed(field, v) for field in tagged)
+        self.add(
+            f"if {changed}: put_tagged(writer, {v}, {self.structure(cls)}, {self.version})",
+            "else: buf.append(0)",
+        )
+
+    def is_changed(self, field: Declared, v: str) -> str:
+        """A condition: *field* is not its default. A structure of plain fields is compared in place."""
+        value, kind = f"{v}.{field.name}", field.kind
+        if field.is_array or not isinstance(kind, type) or not all(map(_is_plain, kind.declared)):
+            return f"{value} != {self.default(field)}"
+        parts = [f"type(x := {value}) is not {self.structure(kind)}"]
+        parts += [f"x.{inner.name} != {self.default(inner)}" for inner in kind.declared]
+        return " or ".join(parts)
+
+    def write_refusals(self, cls: type[Struct], v: str) -> None:
+        """Fields that this version lacks are refused unless default or ignorable."""
+        for field in cls.declared:
+            if not field.in_version(self.version) and not field.ignorable:
+                self.add(
+                    f"if {v}.{field.name} != {self.default(field)}: "
+                    f"refuse_absent({self.structure(cls)}, {field.name!r}, {v}, {self.version})"
+                )
+
+
+def _is_plain(field: Declared) -> bool:
+    return isinstance(field.kind, WireType) and not field.is_array
+
+
+def _put_tagged(writer: Writer, value: Any, cls: type[Struct], version: int) -> None:
+    """The tagged fields of *value* that do not have their defaults, in the order of their tags."""
+    known = {
+        field.tag: field for field in cls.declared if field.tag is not None and field.in_version(version)
+    }
+    sent = [
+        (tag, field, item)
+        for tag, field in sorted(known.items())
+        if (item := getattr(value, field.name)) != field.make_default()
+    ]
+    writer.buf += encode_unsigned_varint(len(sent))
+    for tag, field, item in sent:
+        inner = Writer()
+        field_encoder(cls, field.name, version, True)(inner, item)
+        writer.buf += encode_unsigned_varint(tag) + encode_unsigned_varint(len(inner.buf)) + inner.buf
+
+
+def _refuse_null() -> NoReturn:
+    raise TypeError("None, where there is no null")
+
+
+def _refuse_early_null(name: str, version: int) -> NoReturn:
+    raise UnsupportedVersionError(f"{name} cannot be None in version {version}")
+
+
+def _refuse_absent(cls: type[Struct], name: str, value: Any, version: int) -> NoReturn:
+    item = getattr(value, name)
+    raise UnsupportedVersionError(f"{cls.__qualname__} cannot carry {name}={item!r} in version {version}")
+
+
+def _refuse_string(length: int) -> NoReturn:
+    raise ValueError(f"a string of {length} bytes is too long, {_LONGEST_CLASSIC_STRING} is the most")
+
+
+def _refuse_uuid(value: bytes) -> NoReturn:
+    raise ValueError(f"a UUID has 16 bytes, not {len(value)}")
+
+
+_NAMES: Final[dict[str, Any]] = {
+    "buffers": (bytes, bytearray, memoryview),
+    "pack": struct.pack,
+    "put_tagged": _put_tagged,
+    "refuse_absent": _refuse_absent,
+    "refuse_early_null": _refuse_early_null,
+    "refuse_null": _refuse_null,
+    "refuse_string": _refuse_string,
+    "refuse_uuid": _refuse_uuid,
+    "total_size": total_size,
+    "unsigned_varint": encode_unsigned_varint,
+}
