@@ -2,7 +2,8 @@
 
 There are two ways to use it. ``ask`` sends and receives in the calling thread: no other thread is
 involved, which is what a fetcher wants. ``send`` returns a Future at once, so that several requests can be
-under way; the first ``send`` starts a reader thread, and from then on ``ask`` goes through it as well.
+under way; ``submit`` does the same with a function to call, which costs least. The first of them starts a
+reader thread, and from then on ``ask`` goes through it as well.
 
 Answers come in the order of the requests. Once one is given up, nothing that arrives later can be
 trusted to belong where it seems to: a time-out therefore ends the connection, and fails everything that
@@ -16,9 +17,11 @@ never held while waiting for the network. They are taken in this order.
 import logging
 import threading
 import time
+from collections.abc import Callable
 from concurrent.futures import Future
-from concurrent.futures import wait as wait_for_futures
-from typing import Any, NamedTuple, NoReturn
+from functools import partial
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
 
 from pyklient.errors import (
     BrokerConnectionError,
@@ -38,25 +41,39 @@ from pyklient.net.transport import (
     PeerClosedError,
     Transport,
 )
+from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
 from pyklient.protocol.wire import ClientWire, frame_length
 
-__all__ = ["Connection"]
+__all__ = ["Answered", "Connection"]
 
 log = logging.getLogger("pyklient.net")
 
 _CLOSE_TIMEOUT = 5.0
 _LOOK_AFTER = 0.05  # seconds of silence after which a connection is looked at before it is used
 _LONGEST_LOCK_WAIT = threading.TIMEOUT_MAX
+_SMALL_ANSWERS: Final = 4096
+"""Bytes that the reader asks for at once: most answers whole, with their length."""
+_LENGTH_SIZE: Final = 4
+_DRAIN_TICK: Final = 0.005
+
+Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
+"""Takes the response, or why there is none. Called once, by the reader, or by whoever ends the connection,
+who may hold its locks then. Must not raise."""
 
 
 class _Waiting(NamedTuple):
     """A request without its answer."""
 
-    name: str
-    future: "Future[Any]"
+    request_class: type[ApiMessage]
+    answered: Answered
     deadline: float
     timeout: float
+
+    @property
+    def name(self) -> str:
+        """What people call it."""
+        return _name(self.request_class)
 
 
 class Connection:
@@ -83,11 +100,14 @@ class Connection:
         self._max_idle = max_idle
         self._max_response = max_response
         self._versions: dict[int, tuple[int, int]] = {}
+        self._agreed: dict[tuple[type[ApiMessage], int | None], int] = {}
         self._expires_at = float("inf")
         self._hint = ""
         self._failure: KafkaError | None = None
         self._waiting: dict[int, _Waiting] = {}
         self._reader: threading.Thread | None = None
+        self._ahead = b""
+        """What the reader has of answers that are not whole yet."""
         self._last_used = time.monotonic()
         self._turn = threading.Lock()
         self._sending = threading.Lock()
@@ -118,6 +138,7 @@ class Connection:
         """What opening has found out: *versions* by API key, the session's *lifetime* in seconds, and a
         *hint* for the error if the broker ends the connection before it has answered anything else."""
         self._versions = versions
+        self._agreed = {}
         if lifetime is not None:
             self._expires_at = time.monotonic() + lifetime
         self._hint = hint
@@ -125,6 +146,12 @@ class Connection:
     def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
         """The newest version of a request that both sides know, and no newer than *max_version*.
         Raises UnsupportedVersionError when there is none."""
+        agreed = self._agreed.get((request_class, max_version))
+        if agreed is None:
+            agreed = self._agreed[request_class, max_version] = self._agree(request_class, max_version)
+        return agreed
+
+    def _agree(self, request_class: type[ApiMessage], max_version: int | None) -> int:
         ours = request_class.versions
         theirs = self._versions.get(request_class.api_key)
         if theirs is not None:
@@ -146,33 +173,43 @@ class Connection:
         *,
         max_version: int | None = None,
         timeout: float | None = None,
-        expects_reply: bool = True,
     ) -> "Future[Any]":
         """Send *request*; the Future gets its response, or a KafkaError.
 
-        *timeout* is in seconds, ``request_timeout_ms`` if None. With ``expects_reply=False`` the Future
-        gets None as soon as the system has taken the bytes. Raises where nothing was sent: the connection
+        *timeout* is in seconds, ``request_timeout_ms`` if None. Raises where nothing was sent: the connection
         has ended, or the broker has no version that can carry the request.
         """
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
-        self._raise_failure()
-        if self._reader is None:
-            self._start_reader(seconds)
         future: Future[Any] = Future()
         future.set_running_or_notify_cancel()
-        if not self._sending.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
-            raise self._timed_out(_name(type(request)), seconds)
+        self.submit(request, version, partial(_resolve, future), timeout=seconds)
+        return future
+
+    def submit(
+        self,
+        request: ApiMessage,
+        version: int,
+        answered: Answered,
+        *,
+        timeout: float,
+        expects_reply: bool = True,
+    ) -> None:
+        """Send *request* in *version*; *answered* gets its response, or why there is none, *timeout* seconds
+        later at most. With ``expects_reply=False`` it gets None as soon as the system has taken the bytes.
+        Raises where nothing was sent: the connection has ended, or the version cannot carry the request.
+        """
+        self._raise_failure()
+        if self._reader is None:
+            self._start_reader(timeout)
+        if not self._sending.acquire(timeout=min(timeout, _LONGEST_LOCK_WAIT)):
+            raise self._timed_out(_name(type(request)), timeout)
         try:
-            self._send(request, version, seconds, future if expects_reply else None)
+            self._send(request, version, timeout, answered if expects_reply else None)
         finally:
             self._sending.release()
         if not expects_reply:
-            if self._failure is None:
-                future.set_result(None)
-            else:
-                future.set_exception(for_another(self._failure))
-        return future
+            answered(None, self._ended())
 
     def ask(
         self, request: ApiMessage, timeout: float | None = None, *, max_version: int | None = None
@@ -207,10 +244,14 @@ class Connection:
             return self._exchange(request, version, patience)
 
     def drain(self, timeout: float) -> None:
-        """Wait until nothing is under way, for *timeout* seconds at most."""
+        """Wait until nothing of what is under way now is left, for *timeout* seconds at most."""
+        give_up = time.monotonic() + timeout
         with self._state:
-            futures = [waiting.future for waiting in self._waiting.values()]
-        wait_for_futures(futures, timeout)
+            under_way = set(self._waiting)
+        while under_way and time.monotonic() < give_up:
+            time.sleep(_DRAIN_TICK)
+            with self._state:
+                under_way &= self._waiting.keys()
 
     def close(self) -> None:
         """End the connection. Whoever waits on it gets a ClosedError. Bounded."""
@@ -238,18 +279,21 @@ class Connection:
         )
         self._transport.close()
 
-    def _send(self, request: ApiMessage, version: int, seconds: float, future: "Future[Any] | None") -> None:
-        """With ``_sending`` held: on the wire, and into the table unless *future* is None."""
-        deadline = self._deadline(_name(type(request)), seconds)
+    def _send(self, request: ApiMessage, version: int, seconds: float, answered: Answered | None) -> None:
+        """With ``_sending`` held: on the wire, and into the table unless *answered* is None."""
+        request_class = type(request)
+        now = time.monotonic()
         with self._state:
             self._raise_failure()
-            parts = self._wire.send(request, version, expects_reply=future is not None)
-            if future is not None:
-                waiting = _Waiting(_name(type(request)), future, time.monotonic() + seconds, seconds)
+            parts = self._wire.send(request, version, expects_reply=answered is not None)
+            if answered is not None:
+                waiting = _Waiting(request_class, answered, now + seconds, seconds)
                 self._waiting[self._wire.last_correlation_id] = waiting
-            self._last_used = time.monotonic()
+            self._last_used = now
         try:
-            self._transport.send(parts, deadline)
+            left = self._transport.send_at_once(parts)
+            if left:
+                self._transport.send(left, self._deadline(_name(request_class), seconds))
         except KafkaError as error:
             self._fail(error)
 
@@ -301,7 +345,7 @@ class Connection:
         """The reader thread: answers to their Futures, until the connection ends."""
         try:
             while True:
-                frame = self._receive_frame(self._reader_patience)
+                frame = self._next_frame(self._reader_patience)
                 with self._state:
                     # An answer that comes while another thread ends the connection has nobody who waits.
                     self._raise_failure()
@@ -309,7 +353,7 @@ class Connection:
                     waiting = self._waiting.pop(correlation_id)
                 del frame
                 self._hint = ""
-                waiting.future.set_result(response)
+                waiting.answered(response, None)
                 del response, waiting
         except KafkaError as error:
             self._fail(error)
@@ -320,11 +364,10 @@ class Connection:
             self._dispose()
 
     def _reader_patience(self) -> float:
-        self._raise_failure()
         now = time.monotonic()
         with self._state:
             first = min(self._waiting.values(), key=_deadline_of, default=None)
-            if first is None and now - self._last_used >= self._max_idle:
+            if first is None and now - self._last_used >= self._max_idle and self._failure is None:
                 # Here and now, so that no request gets in between.
                 self._failure = ClosedError(
                     f"the connection to {self.endpoint} was idle for {self._max_idle:.0f} s"
@@ -337,14 +380,31 @@ class Connection:
         return min(TICK, first.deadline - now)
 
     def _receive_frame(self, patience: Patience) -> memoryview:
-        head = self._transport.receive(4, patience)
+        """In memory of its own, as answers that carry records should be."""
+        return self._transport.receive(
+            self._frame_size(self._transport.receive(_LENGTH_SIZE, patience)), patience
+        )
+
+    def _next_frame(self, patience: Patience) -> memoryview:
+        """A frame by way of ``_ahead``: small ones take one trip to the system, or share it."""
+        while True:
+            ahead = self._ahead
+            have = len(ahead)
+            if have >= _LENGTH_SIZE:
+                stop = _LENGTH_SIZE + self._frame_size(ahead)
+                if have < stop:
+                    ahead += self._transport.receive(stop - have, patience)
+                self._ahead = ahead[stop:]
+                return memoryview(ahead)[_LENGTH_SIZE:stop]
+            self._ahead += self._transport.receive_some(_SMALL_ANSWERS, patience)
+
+    def _frame_size(self, head: Buffer) -> int:
         try:
-            size = frame_length(head, self._max_response)
+            return frame_length(head, self._max_response)
         except ProtocolError as error:
             if head[0] < 0x10:  # a length, not the first letters of another protocol
                 raise ProtocolError(f"{error}; that limit is receive_message_max_bytes") from None
             raise
-        return self._transport.receive(size, patience)
 
     def _fail(self, error: KafkaError) -> None:
         """End the connection because of *error*; the first reason counts. Everyone waiting hears of it."""
@@ -357,13 +417,12 @@ class Connection:
         now = time.monotonic()
         for item in waiting.values():
             if item.deadline <= now:
-                item.future.set_exception(self._timed_out(item.name, item.timeout))
+                item.answered(None, self._timed_out(item.name, item.timeout))
             elif isinstance(failure, KafkaTimeoutError):
-                item.future.set_exception(
-                    BrokerConnectionError(f"{item.name} to {self.endpoint} lost its connection: {failure}")
-                )
+                lost = f"{item.name} to {self.endpoint} lost its connection: {failure}"
+                item.answered(None, BrokerConnectionError(lost))
             else:
-                item.future.set_exception(for_another(failure))
+                item.answered(None, for_another(failure))
 
     def _explained(self, error: KafkaError) -> KafkaError:
         if isinstance(error, PeerClosedError) and self._hint:
@@ -396,8 +455,14 @@ class Connection:
         )
 
 
-def _deadline_of(waiting: _Waiting) -> float:
-    return waiting.deadline
+def _resolve(future: "Future[Any]", response: Any, error: KafkaError | None) -> None:
+    if error is None:
+        future.set_result(response)
+    else:
+        future.set_exception(error)
+
+
+_deadline_of = attrgetter("deadline")
 
 
 def _name(request_class: type[ApiMessage]) -> str:

@@ -40,6 +40,7 @@ TICK = 0.5
 """Longest single wait, in seconds: how late a cancelled or timed-out call may notice."""
 
 _WAITALL: int = getattr(socket, "MSG_WAITALL", 0)
+_DONTWAIT: int = getattr(socket, "MSG_DONTWAIT", 0)
 _HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
 _IOV_MAX = 1024  # Linux and macOS: sendmsg refuses more buffers than this
 
@@ -100,8 +101,14 @@ class Transport(Protocol):
     def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
         """Send all *parts* in order. Raises BrokerConnectionError, or what *patience* raises."""
 
+    def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
+        """Send what can go without a wait; the rest is returned. Raises BrokerConnectionError."""
+
     def receive(self, size: int, patience: Patience) -> memoryview:
         """Exactly *size* bytes, in memory of their own. Raises PeerClosedError at the end of the stream."""
+
+    def receive_some(self, limit: int, patience: Patience) -> bytes:
+        """What has arrived, at least one byte and at most *limit*. Raises as ``receive`` does."""
 
     def is_quiet(self) -> bool:
         """Whether nothing waits to be read: neither bytes nor the end of the stream."""
@@ -140,6 +147,17 @@ class TcpTransport:
             except OSError as error:
                 raise self._broken(error) from error
             waiting = _unsent(waiting, sent)
+
+    def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
+        if not (self._gather and _DONTWAIT):
+            return parts
+        try:
+            sent = self._socket.sendmsg(parts[:_IOV_MAX], (), _DONTWAIT)
+        except BlockingIOError:
+            return parts
+        except OSError as error:
+            raise self._broken(error) from error
+        return _unsent(parts, sent)
 
     def receive(self, size: int, patience: Patience) -> memoryview:
         # What is not written to costs nothing, so a length alone does not either.

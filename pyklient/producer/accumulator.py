@@ -131,8 +131,8 @@ class RecordAccumulator:
         self._start()
         record = self._encoder.encode(topic, value, key, timestamp_ms, headers)
         self._check(topic, record, on_delivery)
-        patience = 0.0 if self._is_own_thread() else self._limits.max_block
-        deadline = self._clocks.monotonic() + patience
+        may_wait = not self._is_own_thread()
+        deadline = self._clocks.monotonic() + (self._limits.max_block if may_wait else 0.0)
         while True:
             count = self.appender.partition_count(topic)
             if not count:
@@ -141,7 +141,7 @@ class RecordAccumulator:
             if record.headers:
                 self._topics.refuse_headers()
             number = self._partition(topic, record, partition, count, deadline)
-            delivery = self._place(topic, number, record, on_delivery, deadline)
+            delivery = self._place(topic, number, record, on_delivery, deadline, may_wait)
             if delivery is not None:
                 return delivery
 
@@ -256,13 +256,14 @@ class RecordAccumulator:
         record: ProducerRecord,
         on_delivery: Callable[[Delivery], object] | None,
         deadline: float,
+        may_wait: bool,
     ) -> Delivery | None:
         """Append, after a wait for memory if need be. None where the topic's partitions have changed
         meanwhile. Raises BufferFullError."""
         memory = self._limits.buffer_memory
         with self._border:
             self.raise_refusal()
-            if self._is_own_thread():
+            if not may_wait:
                 delivery = self._append(topic, number, record, on_delivery, memory + self._credit)
                 if delivery is None and self.appender.partition_count(topic):
                     raise self._full(topic, "a send inside on_delivery does not wait")
@@ -326,13 +327,14 @@ class RecordAccumulator:
         key, value, timestamp_ms, headers, _ = record
         appender = self.appender
         chosen = appender.sticky(topic) if number is None else number
-        delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
-        if delivery is not None or not self._has_room(record, limit):
-            return delivery
         full = appender.current(topic, chosen)
-        if number is None:
-            chosen = self._stick_elsewhere(topic, chosen)
-            if full is not None and full.partition != chosen:
+        if full is not None:
+            delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
+            if delivery is not None or not self._has_room(record, limit):
+                return delivery
+        if number is None and (elsewhere := self._stick_elsewhere(topic, chosen)) != chosen:
+            chosen = elsewhere
+            if full is not None:
                 appender.take(full)
                 self.filled.append(full)
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
@@ -358,6 +360,8 @@ class RecordAccumulator:
         self._unfinished.setdefault((batch.topic, batch.partition), {})[batch] = None
 
     def _stick_elsewhere(self, topic: str, current: int) -> int:
+        if self.appender.partition_count(topic) == 1:
+            return current
         number = self._sticky.next(
             self._topics.available(topic),
             self.appender.partition_count(topic),

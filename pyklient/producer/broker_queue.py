@@ -9,14 +9,14 @@ import logging
 import time
 from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
 from pyklient.net.connection import Connection
+from pyklient.net.metadata import Metadata
 from pyklient.producer.batch import ProducerBatch, format_for
 from pyklient.producer.metadata import MAX_PRODUCE_VERSION
 from pyklient.producer.partition_queue import PartitionQueue
@@ -34,7 +34,7 @@ _FITS_A_SOCKET: Final = 16 * 1024
 _AROUND_BATCHES: Final = 64
 """Bytes of a request beside batches and the names of topics, about."""
 
-PartitionData = ProduceRequest.PartitionProduceData
+PartitionData: TypeAlias = ProduceRequest.TopicProduceData.PartitionProduceData
 TopicData = ProduceRequest.TopicProduceData
 
 
@@ -91,7 +91,7 @@ class BrokerQueue:
         self.node_id = node_id
         self.line: deque[PartitionQueue] = deque()
         """Partitions that have something to send."""
-        self.timer = float("inf")
+        self.timer = self.alarm = float("inf")
         """When the sender fills it next: the sender's."""
         self.rest_until = 0.0
         """Nothing is sent before: the broker wants fewer requests, or could not be reached."""
@@ -101,9 +101,12 @@ class BrokerQueue:
         # Half of the buffer goes to what the system notes about small writes.
         given = options.send_buffer // 2 if options.send_buffer >= 0 else _FITS_A_SOCKET
         self._at_once = min(given, _FITS_A_SOCKET)
+        self._timeout_ms = int(options.timeout * 1000)
         self._backoff = backoff
         self._responses = responses
         self._sender = sender
+        self._metadata: Metadata | None = None
+        """By which the partitions in line are led by this broker."""
         self._in_flight = 0
         self._bytes_in_flight = 0
         self._handed = 0
@@ -138,7 +141,7 @@ class BrokerQueue:
                 continue
             self._in_flight += 1
             self._bytes_in_flight += request.size
-            if self._fits() and (connection := self._client.live_connection(self.node_id, Purpose.PRODUCE)):
+            if self._fits() and (connection := self._live_connection()):
                 # No thread need wait for these bytes, and a single record gets there sooner.
                 self._send(request, connection)
             else:
@@ -146,17 +149,17 @@ class BrokerQueue:
                 self.worker.run(partial(self._send_slowly, request))
 
     def drop_moved(self) -> None:
-        """Look again at queues in line whose records go elsewhere by now."""
+        """Look again at queues in line whose records go elsewhere by now, or nowhere at the moment."""
+        metadata = self._client.metadata
+        if metadata is self._metadata:
+            return
+        self._metadata = metadata
         for _ in range(len(self.line)):
             queue = self.line[0]
-            if self._is_misplaced(queue):
+            if self._sender.leader_of(queue) != self.node_id:
                 self._leave(queue)
             else:
                 self.line.rotate(-1)
-
-    def _is_misplaced(self, queue: PartitionQueue) -> bool:
-        """Whether *queue* is led by another broker, or by none at the moment."""
-        return self._sender.leader_of(queue) != self.node_id
 
     def _fits(self) -> bool:
         """Whether the socket's buffer holds all that is not answered, and nothing waits to be written before
@@ -167,31 +170,32 @@ class BrokerQueue:
 
     def _load(self, version: int) -> InFlightRequest | None:
         """A request with the next batch of as many queues in line as fit."""
+        self.drop_moved()
         batches: Batches = {}
-        topics: dict[str, TopicData] = {}
-        size = 0
+        topics: dict[str, list[PartitionData]] = {}
+        planned, size, now = 0, _AROUND_BATCHES, time.monotonic()
         for _ in range(len(self.line)):
             queue = self.line[0]
-            if self._is_misplaced(queue) or not queue.ready(time.monotonic()):
+            if not queue.ready(now):
                 self._leave(queue)
                 continue
-            size += queue.peek_size()
-            if batches and size > self._options.max_bytes:
+            planned += queue.peek_size()
+            if batches and planned > self._options.max_bytes:
                 break
             loaded = self._take(queue, version)
             if loaded is not None:
                 batch, buffers = loaded
                 batches[queue.topic, queue.partition] = (queue, batch)
-                topic = topics.setdefault(queue.topic, TopicData(name=queue.topic))
-                topic.partition_data.append(PartitionData(index=queue.partition, records=buffers))
+                data = PartitionData(index=queue.partition, records=buffers)
+                topics.setdefault(queue.topic, []).append(data)
+                size += batch.size + len(queue.topic)
             self._leave(queue)
         if not batches:
             return None
-        size = _AROUND_BATCHES + sum(batch.size + len(at[0]) for at, (_, batch) in batches.items())
         message = ProduceRequest(
             acks=self._options.acks,
-            timeout_ms=int(self._options.timeout * 1000),
-            topic_data=list(topics.values()),
+            timeout_ms=self._timeout_ms,
+            topic_data=[TopicData(name=name, partition_data=data) for name, data in topics.items()],
         )
         return InFlightRequest(batches, size, message, version, self._connection_number)
 
@@ -225,11 +229,14 @@ class BrokerQueue:
 
     def _send_slowly(self, request: InFlightRequest) -> None:
         try:
-            self._send(request)
+            self._send(request, self._live_connection())
         finally:
             self._done += 1
 
-    def _send(self, request: InFlightRequest, connection: Connection | None = None) -> None:
+    def _live_connection(self) -> Connection | None:
+        return self._client.live_connection(self.node_id, Purpose.PRODUCE)
+
+    def _send(self, request: InFlightRequest, connection: Connection | None) -> None:
         try:
             if self._broken is not None and self._broken[0] == request.connection_number:
                 raise self._broken[1]
@@ -238,9 +245,10 @@ class BrokerQueue:
             version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
             if format_for(version) != format_for(request.version):
                 raise UnsupportedVersionError(f"broker {self.node_id} has changed its version")
-            answer = connection.send(
+            connection.submit(
                 request.message,
-                max_version=MAX_PRODUCE_VERSION,
+                version,
+                partial(self._pass_on, request),
                 timeout=self._options.timeout,
                 expects_reply=self._options.acks != 0,
             )
@@ -249,13 +257,12 @@ class BrokerQueue:
             failure = error if isinstance(error, KafkaError) else KafkaError(f"cannot be sent: {error!r}")
             self._broken = (request.connection_number, failure)
             self._sender.post(partial(self._unsent, request, failure))
-            return
-        answer.add_done_callback(partial(self._pass_on, request))
 
-    def _pass_on(self, request: InFlightRequest, answer: "Future[ProduceResponse | None]") -> None:
-        error = answer.exception()
+    def _pass_on(
+        self, request: InFlightRequest, response: ProduceResponse | None, error: KafkaError | None
+    ) -> None:
         if error is None:
-            self._sender.hand_over(partial(self._answered, request, answer.result()))
+            self._sender.hand_over(partial(self._answered, request, response))
         else:  # what ends a connection may be met with its locks held
             self._sender.post(partial(self._unanswered, request, error))
 
@@ -287,16 +294,16 @@ class BrokerQueue:
         if response is None:
             self._responses.sent(request.batches)
         else:
-            self._rest(response.throttle_time_ms / 1000)
+            if response.throttle_time_ms:
+                self._rest(response.throttle_time_ms / 1000)
             self._responses.apply(request.batches, response, self.node_id)
 
-    def _unanswered(self, request: InFlightRequest, error: BaseException) -> None:
+    def _unanswered(self, request: InFlightRequest, error: KafkaError) -> None:
         """*request* may have reached the broker, and will not be answered."""
         self._ended(request)
         self._lost_connection(request)
         self._sender.want_metadata()
-        failure = error if isinstance(error, KafkaError) else KafkaError(f"{error!r}")
-        self._responses.unanswered(request.batches, failure, in_doubt=True)
+        self._responses.unanswered(request.batches, error, in_doubt=True)
 
     def _ended(self, request: InFlightRequest) -> None:
         self._in_flight -= 1

@@ -95,7 +95,7 @@ class ProducerIdManager:
         identified: Callable[[KafkaError | None], None],
     ) -> None:
         self.enabled = wanted
-        self.timer = _NEVER
+        self.timer = self.alarm = _NEVER
         """When it asks next: the sender's."""
         self._client = client
         self._backoff = backoff
@@ -105,14 +105,10 @@ class ProducerIdManager:
         self._post = post
         self._identified = identified
         self._id: ProducerId | None = None
-        self._due = _NEVER
+        self.due = _NEVER
+        """When ``ask`` has something to do."""
         self._asking = False
         self._failures = 0
-
-    @property
-    def due(self) -> float:
-        """When ``ask`` has something to do."""
-        return _NEVER if self._asking else self._due
 
     def provide(self, sequences: Sequences | None) -> bool:
         """Whether *sequences* have an id, now if not before; or None, which needs none. Else the sender hears
@@ -122,8 +118,8 @@ class ProducerIdManager:
         if self._id is not None and self._id[0] == sequences.used_up:
             self._id = None
         if self._id is None:
-            if self._due == _NEVER and not self._asking:
-                self._due = time.monotonic()
+            if self.due == _NEVER and not self._asking:
+                self.due = time.monotonic()
             return False
         sequences.adopt(*self._id)
         return True
@@ -131,7 +127,7 @@ class ProducerIdManager:
     def ask(self) -> None:
         """Ask, which is due."""
         self._asking = True
-        self._due = _NEVER
+        self.due = _NEVER
         self._worker.run(self._ask)
 
     def _answered(self, producer_id: ProducerId | None, failure: KafkaError | None) -> None:
@@ -139,10 +135,10 @@ class ProducerIdManager:
         self._id = producer_id
         if failure is not None and failure.retriable:
             self._failures += 1
-            self._due = time.monotonic() + self._backoff.pause(self._failures)
+            self.due = time.monotonic() + self._backoff.pause(self._failures)
         else:
             self._failures = 0
-            self._due = _NEVER
+            self.due = _NEVER
             if failure is not None and self._can_do_without(failure):
                 log.info("no idempotence: %s", failure)
                 self.enabled = False

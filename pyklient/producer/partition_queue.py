@@ -55,7 +55,7 @@ class PartitionQueue:
         self.at = at
         self.topic, self.partition = at
         self.sequences = sequences
-        self.timer = float("inf")
+        self.timer = self.alarm = float("inf")
         """When the sender looks at it next: the sender's."""
         self.queued = False
         """Whether it stands in line at a BrokerQueue: that one's."""

@@ -211,9 +211,12 @@ class ProduceResponses:
     def _apply(self, queue: PartitionQueue, batch: ProducerBatch, one: PartitionResponse) -> None:
         """What the broker says of one batch."""
         code = one.error_code
+        if not code:
+            self._stored(queue, batch, one.base_offset, one.log_append_time_ms)
+            return
         action = action_for(code, idempotent=batch.idempotent)
         if action is Action.STORED:
-            self._stored(queue, batch, one.base_offset if not code else -1, one.log_append_time_ms)
+            self._stored(queue, batch, -1, one.log_append_time_ms)
             return
         error: KafkaError = broker_error(code, _context(queue, one))
         if action is Action.TOO_LARGE and batch.count == 1:

@@ -41,7 +41,7 @@ class Sender:
         config: ProducerConfig,
         thread: SenderThread,
     ) -> None:
-        self.timer = _NEVER
+        self.timer = self.alarm = _NEVER
         """When it gives up what is left: the thread's."""
         self._accumulator = accumulator
         self._client = client
@@ -106,8 +106,10 @@ class Sender:
             broker.fill()
             if broker.line and broker.rest_until > time.monotonic():
                 self._thread.set_timer(broker, broker.rest_until, self._to_fill.add)
-        self._thread.set_timer(self._metadata, self._metadata.due, MetadataRefresher.ask)
-        self._thread.set_timer(self._producer_id, self._producer_id.due, ProducerIdManager.ask)
+        if self._metadata.due != self._metadata.timer:
+            self._thread.set_timer(self._metadata, self._metadata.due, MetadataRefresher.ask)
+        if self._producer_id.due != self._producer_id.timer:
+            self._thread.set_timer(self._producer_id, self._producer_id.due, ProducerIdManager.ask)
         return not self._closing or (bool(self._accumulator.unfinished()) and not self._time_is_up)
 
     def end(self, crash: BaseException | None) -> None:
@@ -179,15 +181,21 @@ class Sender:
     def _look(self, queue: PartitionQueue) -> None:
         """See to *queue*: fail what is too old, put it in line if it has something to send."""
         now = time.monotonic()
-        self._responses.expire(queue, now)
+        next_look = queue.next_look(now)
+        if next_look <= now:
+            self._responses.expire(queue, now)
+            next_look = queue.next_look(now)
         if not queue.queued and queue.ready(now):
             self._route(queue)
-        self._thread.set_timer(queue, queue.next_look(now), self._look)
+        if next_look != queue.timer:
+            self._thread.set_timer(queue, next_look, self._look)
 
     def _route(self, queue: PartitionQueue) -> None:
         """Put *queue*, which has something to send, in line at its leader, or note what it waits for."""
-        self._waiting_for_leader.discard(queue)
-        self._waiting_for_producer_id.discard(queue)
+        if self._waiting_for_leader:
+            self._waiting_for_leader.discard(queue)
+        if self._waiting_for_producer_id:
+            self._waiting_for_producer_id.discard(queue)
         leader = self._leader_of(queue)
         if leader is None:
             if queue.blocked_by is None:

@@ -8,7 +8,6 @@ sleeps until the next timer. A reader that brings an answer takes one itself if 
 confirmed sooner then, by the time that it takes to wake a thread.
 """
 
-import contextlib
 import heapq
 import itertools
 import logging
@@ -31,9 +30,13 @@ _SIGN_OF_LIFE: Final = 0.5
 
 
 class Timed(Protocol):
-    """Something that has a timer. ``timer`` is when it goes off; it is the thread's to set."""
+    """Something that has a timer. Both are the thread's to set."""
 
     timer: float
+    """When it goes off."""
+    alarm: float
+    """When the thread looks at ``timer``: not later than that. Most timers are put off again and again, which
+    costs nothing so."""
 
 
 _Target = TypeVar("_Target", bound=Timed)
@@ -139,12 +142,9 @@ class SenderThread:
 
     def set_timer(self, target: _Target, when: float, call: Callable[[_Target], object]) -> None:
         """``call(target)`` at *when*, and not when it was to be before."""
-        if when == target.timer:
-            return
         target.timer = when
-        if when < _NEVER:
-            timer: _Timer = (when, next(self._serial), target, call)
-            heapq.heappush(self._timers, timer)
+        if when < target.alarm:
+            self._set_alarm(target, when, call)
             if len(self._timers) > self._too_many_timers:
                 self._drop_stale_timers()
 
@@ -192,8 +192,11 @@ class SenderThread:
         left = min(self._sleeps_until - time.monotonic(), _LONGEST_SLEEP)
         # In this order: news that come after the look find out that this thread sleeps.
         if left > 0 and not self._inbox and not work.has_news():
-            with contextlib.suppress(queue.Empty):
+            try:
                 self._bell.get(timeout=left)
+            except queue.Empty:
+                self._sleeps_until = -_NEVER
+                return
         self._sleeps_until = -_NEVER
         while not self._bell.empty():
             self._bell.get_nowait()
@@ -202,9 +205,14 @@ class SenderThread:
         for _ in range(len(self._inbox)):
             self._inbox.popleft()()
 
+    def _set_alarm(self, target: _Target, when: float, call: Callable[[_Target], object]) -> None:
+        target.alarm = when
+        timer: _Timer = (when, next(self._serial), target, call)
+        heapq.heappush(self._timers, timer)
+
     def _drop_stale_timers(self) -> None:
-        """Most are set anew long before they are due, and would stay until then: a time-out away."""
-        live = {timer[2]: timer for timer in self._timers if timer[0] == timer[2].timer}
+        """Those that gave way to an earlier one would stay until they are due."""
+        live = {timer[2]: timer for timer in self._timers if timer[0] == timer[2].alarm}
         self._timers = list(live.values())
         heapq.heapify(self._timers)
         self._too_many_timers = max(_FEW_TIMERS, 2 * len(self._timers))
@@ -213,9 +221,14 @@ class SenderThread:
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
             when, _, target, call = heapq.heappop(self._timers)
-            if target.timer == when:  # it has not been set anew since
+            if when != target.alarm:  # an earlier one has taken its place
+                continue
+            target.alarm = _NEVER
+            if target.timer <= now:
                 target.timer = _NEVER
                 call(target)
+            elif target.timer < _NEVER:
+                self._set_alarm(target, target.timer, call)
 
 
 class BlockingWorker:

@@ -13,7 +13,7 @@ from tests.producer.script import TOPIC, ProduceBroker, producing, wait_until
 
 class Bell:
     def __init__(self) -> None:
-        self.timer = float("inf")
+        self.timer = self.alarm = float("inf")
 
 
 class Diary:
