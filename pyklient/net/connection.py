@@ -17,7 +17,7 @@ never held while waiting for the network. They are taken in this order.
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from functools import partial
 from operator import attrgetter
@@ -30,7 +30,6 @@ from pyklient.errors import (
     KafkaError,
     KafkaTimeoutError,
     ProtocolError,
-    UnsupportedVersionError,
     for_another,
 )
 from pyklient.net.transport import (
@@ -41,11 +40,12 @@ from pyklient.net.transport import (
     PeerClosedError,
     Transport,
 )
+from pyklient.net.versions import AgreedVersions, request_name
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
 from pyklient.protocol.wire import ClientWire, frame_length
 
-__all__ = ["Answered", "Connection"]
+__all__ = ["Answered", "Connection", "Rest"]
 
 log = logging.getLogger("pyklient.net")
 
@@ -61,6 +61,9 @@ Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
 """Takes the response, or why there is none. Called once, by the reader, or by whoever ends the connection,
 who may hold its locks then. Must not raise."""
 
+Rest: TypeAlias = Callable[[], None]
+"""What is left to do of a request."""
+
 
 class _Waiting(NamedTuple):
     """A request without its answer."""
@@ -73,7 +76,7 @@ class _Waiting(NamedTuple):
     @property
     def name(self) -> str:
         """What people call it."""
-        return _name(self.request_class)
+        return request_name(self.request_class)
 
 
 class Connection:
@@ -99,8 +102,7 @@ class Connection:
         self._request_timeout = request_timeout
         self._max_idle = max_idle
         self._max_response = max_response
-        self._versions: dict[int, tuple[int, int]] = {}
-        self._agreed: dict[tuple[type[ApiMessage], int | None], int] = {}
+        self._versions = AgreedVersions(endpoint, {})
         self._expires_at = float("inf")
         self._hint = ""
         self._failure: KafkaError | None = None
@@ -137,8 +139,7 @@ class Connection:
     def settle(self, versions: dict[int, tuple[int, int]], lifetime: float | None, hint: str) -> None:
         """What opening has found out: *versions* by API key, the session's *lifetime* in seconds, and a
         *hint* for the error if the broker ends the connection before it has answered anything else."""
-        self._versions = versions
-        self._agreed = {}
+        self._versions = AgreedVersions(self.endpoint, versions)
         if lifetime is not None:
             self._expires_at = time.monotonic() + lifetime
         self._hint = hint
@@ -146,26 +147,7 @@ class Connection:
     def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
         """The newest version of a request that both sides know, and no newer than *max_version*.
         Raises UnsupportedVersionError when there is none."""
-        agreed = self._agreed.get((request_class, max_version))
-        if agreed is None:
-            agreed = self._agreed[request_class, max_version] = self._agree(request_class, max_version)
-        return agreed
-
-    def _agree(self, request_class: type[ApiMessage], max_version: int | None) -> int:
-        ours = request_class.versions
-        theirs = self._versions.get(request_class.api_key)
-        if theirs is not None:
-            version = min(theirs[1], ours[1])
-            if max_version is not None:
-                version = min(version, max_version)
-            if version >= max(theirs[0], ours[0]):
-                return version
-        takes = "does not know it" if theirs is None else f"takes versions {theirs[0]} to {theirs[1]}"
-        limit = "" if max_version is None else f", here at most {max_version}"
-        raise UnsupportedVersionError(
-            f"{_name(request_class)}: {self.endpoint} {takes}; "
-            f"this client has versions {ours[0]} to {ours[1]}{limit}"
-        )
+        return self._versions.of(request_class, max_version)
 
     def send(
         self,
@@ -203,13 +185,31 @@ class Connection:
         if self._reader is None:
             self._start_reader(timeout)
         if not self._sending.acquire(timeout=min(timeout, _LONGEST_LOCK_WAIT)):
-            raise self._timed_out(_name(type(request)), timeout)
-        try:
-            self._send(request, version, timeout, answered if expects_reply else None)
-        finally:
-            self._sending.release()
+            raise self._timed_out(request_name(type(request)), timeout)
+        parts = self._enter(request, version, timeout, answered if expects_reply else None)
+        self._finish(parts, type(request), timeout)
         if not expects_reply:
             answered(None, self._ended())
+
+    def submit_at_once(
+        self, request: ApiMessage, version: int, answered: Answered, *, timeout: float
+    ) -> Rest | None:
+        """The same in a thread that must not wait. What cannot be done without is returned, as a function
+        for another thread to call; until it has, nothing else goes out on this connection. Raises as
+        ``submit`` does, and so does that function."""
+        self._raise_failure()
+        if self._reader is None or not self._sending.acquire(blocking=False):
+            return partial(self.submit, request, version, answered, timeout=timeout)
+        left: Sequence[Buffer] = self._enter(request, version, timeout, answered)
+        try:
+            left = self._transport.send_at_once(left)
+        except KafkaError as error:
+            self._fail(error)
+            left = ()
+        if left:
+            return partial(self._finish, left, type(request), timeout)
+        self._sending.release()
+        return None
 
     def ask(
         self, request: ApiMessage, timeout: float | None = None, *, max_version: int | None = None
@@ -218,7 +218,7 @@ class Connection:
         (``request_timeout_ms`` if None), and what ended the connection if that comes first."""
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
-        name = _name(type(request))
+        name = request_name(type(request))
         deadline = self._deadline(name, seconds)
         self._raise_failure()
         if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
@@ -279,23 +279,33 @@ class Connection:
         )
         self._transport.close()
 
-    def _send(self, request: ApiMessage, version: int, seconds: float, answered: Answered | None) -> None:
-        """With ``_sending`` held: on the wire, and into the table unless *answered* is None."""
-        request_class = type(request)
-        now = time.monotonic()
-        with self._state:
-            self._raise_failure()
-            parts = self._wire.send(request, version, expects_reply=answered is not None)
-            if answered is not None:
-                waiting = _Waiting(request_class, answered, now + seconds, seconds)
-                self._waiting[self._wire.last_correlation_id] = waiting
-            self._last_used = now
+    def _enter(
+        self, request: ApiMessage, version: int, seconds: float, answered: Answered | None
+    ) -> list[Buffer]:
+        """With ``_sending`` held: into the table, unless *answered* is None. What is to be sent is returned.
+        ``_sending`` is free again where this raises."""
         try:
-            left = self._transport.send_at_once(parts)
-            if left:
-                self._transport.send(left, self._deadline(_name(request_class), seconds))
+            now = time.monotonic()
+            with self._state:
+                self._raise_failure()
+                parts = self._wire.send(request, version, expects_reply=answered is not None)
+                if answered is not None:
+                    waiting = _Waiting(type(request), answered, now + seconds, seconds)
+                    self._waiting[self._wire.last_correlation_id] = waiting
+                self._last_used = now
+        except BaseException:
+            self._sending.release()
+            raise
+        return parts
+
+    def _finish(self, left: Sequence[Buffer], request_class: type[ApiMessage], seconds: float) -> None:
+        """What is *left* of a request, in whatever time that takes; ``_sending`` is free then."""
+        try:
+            self._transport.send(left, self._deadline(request_name(request_class), seconds))
         except KafkaError as error:
             self._fail(error)
+        finally:
+            self._sending.release()
 
     def _exchange(self, request: ApiMessage, version: int, patience: Patience) -> Any:
         """With ``_turn`` held and no reader: one request and its answer in this thread."""
@@ -314,10 +324,12 @@ class Connection:
             self._raise_failure()
         except BaseException:
             # Interrupted in the middle (Ctrl-C): the answer would be taken for that of the next request.
-            self._fail(BrokerConnectionError(f"{_name(type(request))} to {self.endpoint} was interrupted"))
+            self._fail(
+                BrokerConnectionError(f"{request_name(type(request))} to {self.endpoint} was interrupted")
+            )
             self._dispose()
             raise
-        self._hint = self._hint if not self._versions else ""
+        self._hint = self._hint if not self._versions.known else ""
         return response
 
     def _has_been_left(self) -> bool:
@@ -463,7 +475,3 @@ def _resolve(future: "Future[Any]", response: Any, error: KafkaError | None) -> 
 
 
 _deadline_of = attrgetter("deadline")
-
-
-def _name(request_class: type[ApiMessage]) -> str:
-    return request_class.__name__.removesuffix("Request")

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
-from pyklient.net.connection import Connection
+from pyklient.net.connection import Connection, Rest
 from pyklient.net.metadata import Metadata
 from pyklient.producer.batch import ProducerBatch, format_for
 from pyklient.producer.metadata import MAX_PRODUCE_VERSION
@@ -27,12 +27,10 @@ from pyklient.protocol.records.layout import Buffer
 
 __all__ = ["BrokerQueue", "InFlightRequest", "RequestOptions", "SenderCalls"]
 
-log = logging.getLogger("pyklient.producer")
+_SMALL: Final = 64 * 1024
+"""Bytes that are worth a try without a thread that may wait: of more, a socket seldom takes all."""
 
-_FITS_A_SOCKET: Final = 16 * 1024
-"""Bytes that a send buffer of the system's choice holds, whether or not the peer takes them."""
-_AROUND_BATCHES: Final = 64
-"""Bytes of a request beside batches and the names of topics, about."""
+log = logging.getLogger("pyklient.producer")
 
 PartitionData: TypeAlias = ProduceRequest.TopicProduceData.PartitionProduceData
 TopicData = ProduceRequest.TopicProduceData
@@ -46,8 +44,6 @@ class RequestOptions(NamedTuple):
     max_in_flight: int
     max_bytes: int
     """Of a request, unless one batch alone is larger."""
-    send_buffer: int = -1
-    """Of the socket, in bytes; -1 leaves it to the system."""
 
 
 class InFlightRequest(NamedTuple):
@@ -55,7 +51,7 @@ class InFlightRequest(NamedTuple):
 
     batches: Batches
     size: int
-    """In bytes, about."""
+    """Of the batches, in bytes."""
     message: ProduceRequest
     version: int
     connection_number: int
@@ -98,9 +94,6 @@ class BrokerQueue:
         self.worker = BlockingWorker(f"pyklient-producer-{node_id}")
         self._client = client
         self._options = options
-        # Half of the buffer goes to what the system notes about small writes.
-        given = options.send_buffer // 2 if options.send_buffer >= 0 else _FITS_A_SOCKET
-        self._at_once = min(given, _FITS_A_SOCKET)
         self._timeout_ms = int(options.timeout * 1000)
         self._backoff = backoff
         self._responses = responses
@@ -108,7 +101,6 @@ class BrokerQueue:
         self._metadata: Metadata | None = None
         """By which the partitions in line are led by this broker."""
         self._in_flight = 0
-        self._bytes_in_flight = 0
         self._handed = 0
         """Requests that the worker was given; it counts in ``_done`` those that it is done with."""
         self._done = 0
@@ -126,6 +118,11 @@ class BrokerQueue:
         queue.queued = True
         self.line.append(queue)
 
+    @property
+    def is_full(self) -> bool:
+        """Whether it must be answered before it sends more."""
+        return self._in_flight >= self._options.max_in_flight
+
     def fill(self) -> None:
         """Send what may be sent."""
         while self.line and self._in_flight < self._options.max_in_flight:
@@ -140,13 +137,10 @@ class BrokerQueue:
             if request is None:
                 continue
             self._in_flight += 1
-            self._bytes_in_flight += request.size
-            if self._fits() and (connection := self._live_connection()):
-                # No thread need wait for these bytes, and a single record gets there sooner.
-                self._send(request, connection)
-            else:
+            left = self._send_at_once(request)
+            if left is not None:
                 self._handed += 1
-                self.worker.run(partial(self._send_slowly, request))
+                self.worker.run(partial(self._send_slowly, request, left))
 
     def drop_moved(self) -> None:
         """Look again at queues in line whose records go elsewhere by now, or nowhere at the moment."""
@@ -161,19 +155,13 @@ class BrokerQueue:
             else:
                 self.line.rotate(-1)
 
-    def _fits(self) -> bool:
-        """Whether the socket's buffer holds all that is not answered, and nothing waits to be written before
-        it. Without answers, nobody knows what has left the buffer."""
-        return (
-            self._bytes_in_flight <= self._at_once and self._handed == self._done and self._options.acks != 0
-        )
-
     def _load(self, version: int) -> InFlightRequest | None:
         """A request with the next batch of as many queues in line as fit."""
         self.drop_moved()
         batches: Batches = {}
         topics: dict[str, list[PartitionData]] = {}
-        planned, size, now = 0, _AROUND_BATCHES, time.monotonic()
+        planned = size = 0
+        now = time.monotonic()
         for _ in range(len(self.line)):
             queue = self.line[0]
             if not queue.ready(now):
@@ -188,7 +176,7 @@ class BrokerQueue:
                 batches[queue.topic, queue.partition] = (queue, batch)
                 data = PartitionData(index=queue.partition, records=buffers)
                 topics.setdefault(queue.topic, []).append(data)
-                size += batch.size + len(queue.topic)
+                size += batch.size
             self._leave(queue)
         if not batches:
             return None
@@ -227,36 +215,61 @@ class BrokerQueue:
             failure = error
         self._sender.post(partial(self._connected, version, failure))
 
-    def _send_slowly(self, request: InFlightRequest) -> None:
+    def _send_at_once(self, request: InFlightRequest) -> Rest | None:
+        """Send it, in the sender's turn: a record gets there sooner than by way of another thread. What is
+        left for the worker: all of it, where it is large, or something stands before it there."""
+        connection = None
+        if request.size <= _SMALL and self._handed == self._done and self._options.acks:
+            connection = self._client.live_connection(self.node_id, Purpose.PRODUCE)
+        if connection is None:
+            return partial(self._submit, request)
         try:
-            self._send(request, self._live_connection())
+            self._raise_broken(request)
+            version = self._version_for(request, connection)
+            answered = partial(self._pass_on, request)
+            return connection.submit_at_once(
+                request.message, version, answered, timeout=self._options.timeout
+            )
+        except Exception as error:
+            self._cannot_send(request, error)
+            return None
+
+    def _send_slowly(self, request: InFlightRequest, left: Rest) -> None:
+        try:
+            left()
+        except Exception as error:
+            self._cannot_send(request, error)
         finally:
             self._done += 1
 
-    def _live_connection(self) -> Connection | None:
-        return self._client.live_connection(self.node_id, Purpose.PRODUCE)
+    def _submit(self, request: InFlightRequest) -> None:
+        self._raise_broken(request)
+        connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._options.timeout)
+        connection.submit(
+            request.message,
+            self._version_for(request, connection),
+            partial(self._pass_on, request),
+            timeout=self._options.timeout,
+            expects_reply=self._options.acks != 0,
+        )
 
-    def _send(self, request: InFlightRequest, connection: Connection | None) -> None:
-        try:
-            if self._broken is not None and self._broken[0] == request.connection_number:
-                raise self._broken[1]
-            if connection is None:
-                connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._options.timeout)
-            version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
-            if format_for(version) != format_for(request.version):
-                raise UnsupportedVersionError(f"broker {self.node_id} has changed its version")
-            connection.submit(
-                request.message,
-                version,
-                partial(self._pass_on, request),
-                timeout=self._options.timeout,
-                expects_reply=self._options.acks != 0,
-            )
-        except Exception as error:
-            # Whatever it is, the records it happened to must hear of it.
-            failure = error if isinstance(error, KafkaError) else KafkaError(f"cannot be sent: {error!r}")
-            self._broken = (request.connection_number, failure)
-            self._sender.post(partial(self._unsent, request, failure))
+    def _version_for(self, request: InFlightRequest, connection: Connection) -> int:
+        """Raises UnsupportedVersionError where *request* was made for another record format."""
+        version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
+        if format_for(version) != format_for(request.version):
+            raise UnsupportedVersionError(f"broker {self.node_id} has changed its version")
+        return version
+
+    def _raise_broken(self, request: InFlightRequest) -> None:
+        """What stands behind something that has failed on its way fails too."""
+        if self._broken is not None and self._broken[0] == request.connection_number:
+            raise self._broken[1]
+
+    def _cannot_send(self, request: InFlightRequest, error: Exception) -> None:
+        """Whatever it is, the records it happened to must hear of it."""
+        failure = error if isinstance(error, KafkaError) else KafkaError(f"cannot be sent: {error!r}")
+        self._broken = (request.connection_number, failure)
+        self._sender.post(partial(self._unsent, request, failure))
 
     def _pass_on(
         self, request: InFlightRequest, response: ProduceResponse | None, error: KafkaError | None
@@ -307,7 +320,6 @@ class BrokerQueue:
 
     def _ended(self, request: InFlightRequest) -> None:
         self._in_flight -= 1
-        self._bytes_in_flight -= request.size
         self._sender.can_fill(self)
 
     def _lost_connection(self, request: InFlightRequest) -> None:

@@ -295,7 +295,7 @@ def _assemble(
         StickyPartitioner(random.Random()),
         TopicMetadata(client, backoff, look_up),
         start=lambda: thread.start(sender),
-        wake=thread.wake,
+        wake=thread.tell,
         is_own_thread=thread.is_current,
     )
     sender = Sender(accumulator, client, config, thread)

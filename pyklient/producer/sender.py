@@ -54,12 +54,12 @@ class Sender:
             config.request_timeout_ms / 1000,
             config.max_in_flight_requests_per_connection,
             config.produce_max_bytes,
-            config.send_buffer_bytes,
         )
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._brokers: dict[int, BrokerQueue] = {}
         self._to_fill: set[BrokerQueue] = set()
+        self._full: set[BrokerQueue] = set()
         self._waiting_for_leader: set[PartitionQueue] = set()
         self._waiting_for_producer_id: set[PartitionQueue] = set()
         self._closing = False
@@ -98,12 +98,20 @@ class Sender:
         """See Work."""
         return bool(self._accumulator.begun or self._accumulator.filled)
 
+    def is_full(self) -> bool:
+        """See Work."""
+        return bool(self._full) and len(self._full) >= len(self._client.metadata.nodes)
+
     def step(self) -> bool:
         """See Work."""
         self._take_new_batches()
         while self._to_fill:
             broker = self._to_fill.pop()
             broker.fill()
+            if broker.is_full:
+                self._full.add(broker)
+            else:
+                self._full.discard(broker)
             if broker.line and broker.rest_until > time.monotonic():
                 self._thread.set_timer(broker, broker.rest_until, self._to_fill.add)
         if self._metadata.due != self._metadata.timer:

@@ -25,6 +25,7 @@ log = logging.getLogger("pyklient.producer")
 _NEVER: Final = float("inf")
 _LONGEST_SLEEP: Final = 60.0
 _FEW_TIMERS: Final = 1024
+_NAP: Final = 0.02
 _SIGN_OF_LIFE: Final = 0.5
 """How often somebody who waits for the thread makes sure that it still runs."""
 
@@ -50,6 +51,9 @@ class Work(Protocol):
     def has_news(self) -> bool:
         """Whether users' threads have left something since the last step."""
 
+    def is_full(self) -> bool:
+        """Whether nothing more can be sent before an answer comes, which takes a turn by itself."""
+
     def step(self) -> bool:
         """Take in what users' threads have left, and send what can be sent. False: that was all, for ever."""
 
@@ -58,9 +62,12 @@ class Work(Protocol):
 
 
 class SenderThread:
-    """The thread, the turn, the inbox and the timers. Times are ``time.monotonic`` seconds."""
+    """The thread, the turn, the inbox and the timers. Times are ``time.monotonic`` seconds.
 
-    def __init__(self, name: str) -> None:
+    *nap* is how late it may take in news that cannot be sent before an answer comes.
+    """
+
+    def __init__(self, name: str, nap: float = _NAP) -> None:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._turn = threading.Lock()
         self._holder: int | None = None
@@ -71,6 +78,9 @@ class SenderThread:
         self._too_many_timers = _FEW_TIMERS
         self._serial = itertools.count()
         self._sleeps_until = -_NEVER
+        self._nap = nap
+        self._listens = True
+        """Whether news are worth a turn."""
         self._work: Work | None = None
         self._over = False
         self._crash: BaseException | None = None
@@ -114,7 +124,7 @@ class SenderThread:
             return
         try:
             self._take_turn()
-            due = -_NEVER if self._over else self._next_timer()
+            due = -_NEVER if self._over or self._missed_news() else self._next_timer()
         finally:
             self._turn.release()
         self.wake(due)
@@ -140,6 +150,12 @@ class SenderThread:
         if due < self._sleeps_until:
             self._bell.put(None)
 
+    def tell(self, due: float) -> None:
+        """Users' threads have left something that is to be seen to at *due*."""
+        # In this order, and looked at in the other where it begins to listen: nothing is missed.
+        if self._listens:
+            self.wake(due)
+
     def set_timer(self, target: _Target, when: float, call: Callable[[_Target], object]) -> None:
         """``call(target)`` at *when*, and not when it was to be before."""
         target.timer = when
@@ -158,6 +174,9 @@ class SenderThread:
                     break
                 # With the turn: whoever takes the next one, and sets an earlier timer, wakes this thread.
                 self._sleeps_until = self._next_timer()
+                self._listens = not work.is_full()
+                if not self._listens:
+                    self._sleeps_until = min(self._sleeps_until, time.monotonic() + self._nap)
             self._sleep(work)
         # For good: nobody takes a turn any more.
         self._turn.acquire()
@@ -184,6 +203,14 @@ class SenderThread:
         finally:
             self._holder = None
 
+    def _missed_news(self) -> bool:
+        """With the turn, after it: whether there are news that nobody was woken for, and now may be."""
+        work = self._work
+        if self._listens or work is None or work.is_full():
+            return False
+        self._listens = True
+        return work.has_news()
+
     def _next_timer(self) -> float:
         return self._timers[0][0] if self._timers else _NEVER
 
@@ -191,7 +218,7 @@ class SenderThread:
         """Until the next timer, an item, or a call of ``wake``."""
         left = min(self._sleeps_until - time.monotonic(), _LONGEST_SLEEP)
         # In this order: news that come after the look find out that this thread sleeps.
-        if left > 0 and not self._inbox and not work.has_news():
+        if left > 0 and not self._inbox and not (self._listens and work.has_news()):
             try:
                 self._bell.get(timeout=left)
             except queue.Empty:

@@ -11,7 +11,6 @@ from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.net.backoff import Backoff
 from pyklient.producer.broker_queue import BrokerQueue, InFlightRequest, RequestOptions, SenderCalls
 from pyklient.protocol.messages import REQUESTS, ProduceRequest, ProduceResponse
-from pyklient.protocol.records.layout import BATCH_SIZE
 from pyklient.protocol.schema import ApiMessage
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import ONE_BY_ONE, TOPIC, LoseAnswer, ProduceBroker, numbers, producing, wait_until
@@ -81,24 +80,17 @@ def test_a_lost_connection_does_not_end_the_rest_that_the_broker_asked_for(
     assert sorted(bench.responses.heard) == ["answered", "unsent"]
 
 
-def test_nothing_overtakes_what_the_worker_has_yet_to_write() -> None:
-    queue = Bench().queue
-    assert queue._fits()
-    queue._handed += 1
-    assert not queue._fits()
-    queue._done += 1
-    assert queue._fits()
-
-
-def test_small_requests_wait_for_no_thread_as_long_as_the_socket_holds_what_is_not_answered(
+def test_small_requests_wait_for_no_thread_unless_something_stands_before_them_there(
     broker: ProduceBroker,
 ) -> None:
     go_on = threading.Event()
-    values = [*numbers(3), bytes(20_000), b"4", b"5"]
+    values = [*numbers(3), bytes(100_000), b"4", b"5"]
     handed: list[int] = []
     with producing(broker, linger_ms=0, batch_size=0) as producer:
         producer.send(TOPIC, values[0]).result(10)
         queue = producer._sender._brokers[broker.node_id]
+        wait_until(lambda: queue._done == queue._handed)
+        begin = queue._handed
         broker.faults.append(lambda request: go_on.wait(10) and None)
         sent = []
         for value in values[1:]:
@@ -107,44 +99,30 @@ def test_small_requests_wait_for_no_thread_as_long_as_the_socket_holds_what_is_n
             handed.append(queue._handed)
         go_on.set()
         assert [delivery.result(10).offset for delivery in sent] == [1, 2, 3, 4, 5]
-        assert queue._bytes_in_flight == 0
-        # The large one is the worker's, and so is what stands behind it.
-        assert handed == [0, 0, 1, 2, 3]
-        wait_until(lambda: queue._done == 3)
+        # The large one is the worker's, and so is what comes before that has written it.
+        assert handed[:3] == [begin, begin, begin + 1]
+        wait_until(lambda: queue._done == queue._handed)
+        written = queue._handed
         producer.send(TOPIC, b"6").result(10)
-        assert queue._handed == 3
+        assert queue._handed == written
     assert broker.stored[0] == [*values, b"6"]
 
 
-def test_with_a_small_send_buffer_less_goes_out_without_the_worker(broker: ProduceBroker) -> None:
+def test_what_the_socket_does_not_take_at_once_is_the_workers_and_the_rest_stays_behind_it(
+    broker: ProduceBroker,
+) -> None:
     go_on = threading.Event()
-    handed: list[int] = []
+    values = [bytes([number]) * 60_000 for number in range(40)]
     with producing(broker, linger_ms=0, batch_size=0, send_buffer_bytes=4096) as producer:
         producer.send(TOPIC, b"0").result(10)
         queue = producer._sender._brokers[broker.node_id]
         broker.faults.append(lambda request: go_on.wait(10) and None)
-        sent = []
-        for _ in range(3):
-            sent.append(producer.send(TOPIC, bytes(800)))
-            wait_until(lambda: queue._in_flight == len(sent))
-            handed.append(queue._handed)
+        sent = [producer.send(TOPIC, value) for value in values]
+        # With five of them on the way, and nobody who reads, the buffers of both sides are full.
+        wait_until(lambda: queue._in_flight == 5 and queue._handed > queue._done)
         go_on.set()
-        assert [delivery.result(10).offset for delivery in sent] == [1, 2, 3]
-        assert queue._bytes_in_flight == 0
-    assert handed == [0, 0, 1]
-
-
-def test_what_is_around_the_batches_of_a_request_counts_too(broker: ProduceBroker) -> None:
-    go_on = threading.Event()
-    with producing(broker, linger_ms=0) as producer:
-        producer.send(TOPIC, b"0").result(10)
-        queue = producer._sender._brokers[broker.node_id]
-        broker.faults.append(lambda request: go_on.wait(10) and None)
-        delivery = producer.send(TOPIC, bytes(100))
-        wait_until(lambda: queue._in_flight == 1)
-        assert queue._bytes_in_flight > 100 + BATCH_SIZE + 64 + len(TOPIC)
-        go_on.set()
-        delivery.result(10)
+        assert [delivery.result(10).offset for delivery in sent] == list(range(1, 41))
+    assert broker.stored[0] == [b"0", *values]
 
 
 def test_a_silent_broker_is_given_up_and_asked_again(broker: ProduceBroker) -> None:

@@ -24,10 +24,14 @@ class Diary:
         self.steps = 0
         self.news = 0
         self.going = True
+        self.full = False
         self.crash: list[BaseException | None] = []
 
     def has_news(self) -> bool:
         return self.news > 0
+
+    def is_full(self) -> bool:
+        return self.full
 
     def ring(self, target: Timed) -> None:
         self.rung.append((target, time.monotonic()))
@@ -190,6 +194,42 @@ def test_it_wakes_for_what_is_due_before_its_timer_and_sleeps_on_for_the_rest(
     assert diary.steps == before
     sender.wake(time.monotonic())
     wait_until(lambda: diary.steps > before)
+
+
+def test_while_nothing_can_be_sent_news_cost_no_turn_each_and_none_is_lost(
+    sender: SenderThread, diary: Diary
+) -> None:
+    def fill_up() -> None:
+        diary.full = True
+
+    on_thread(sender, fill_up)
+    before, begin = diary.steps, time.monotonic()
+    for _ in range(2_000):
+        diary.news = 1
+        sender.tell(time.monotonic())
+        time.sleep(0.0001)
+    naps = (time.monotonic() - begin) / 0.02
+    assert 1 <= diary.steps - before <= naps + 2
+
+
+def test_news_that_came_while_nothing_could_be_sent_are_seen_with_the_answer(diary: Diary) -> None:
+    sender = SenderThread("pyklient-producer test", nap=3_600)
+
+    def answered() -> None:
+        diary.full = False
+
+    sender.start(diary)
+    for _ in range(300):
+        diary.full, diary.news = True, 0
+        on_thread(sender, lambda: None)
+        reader = threading.Thread(target=sender.hand_over, args=(answered,))
+        reader.start()
+        diary.news = 1  # before, within or after the turn that makes room
+        sender.tell(time.monotonic())
+        reader.join(5)
+        wait_until(lambda: diary.news == 0, 5)
+    sender.post(diary.stop)
+    assert sender.join(5)
 
 
 def test_news_that_came_before_it_slept_are_not_slept_over(diary: Diary) -> None:
