@@ -360,11 +360,12 @@ class RecordAccumulator:
         self._unfinished.setdefault((batch.topic, batch.partition), {})[batch] = None
 
     def _stick_elsewhere(self, topic: str, current: int) -> int:
-        if self.appender.partition_count(topic) == 1:
+        count = self.appender.partition_count(topic)
+        if count == 1:
             return current
         number = self._sticky.next(
             self._topics.available(topic),
-            self.appender.partition_count(topic),
+            count,
             current,
             lambda partition: len(self._unfinished.get((topic, partition), ())),
         )

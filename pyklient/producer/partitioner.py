@@ -62,7 +62,10 @@ class StickyPartitioner:
         candidates = available or range(count)
         if len(candidates) == 1:
             return candidates[0]
-        return min(self._draw(candidates, current), self._draw(candidates, current), key=waiting)
+        one = self._draw(candidates, current)
+        if not waiting(one):
+            return one
+        return min(one, self._draw(candidates, current), key=waiting)
 
     def _draw(self, candidates: Sequence[int], current: int) -> int:
         """One of two candidates or more, but not *current*."""
