@@ -197,8 +197,8 @@ class Connection:
         """The same in a thread that must not wait. What cannot be done without is returned, as a function
         for another thread to call; until it has, nothing else goes out on this connection. Raises as
         ``submit`` does, and so does that function."""
-        self._raise_failure()
         if self._reader is None or not self._sending.acquire(blocking=False):
+            self._raise_failure()
             return partial(self.submit, request, version, answered, timeout=timeout)
         left: Sequence[Buffer] = self._enter(request, version, timeout, answered)
         try:
@@ -287,7 +287,8 @@ class Connection:
         try:
             now = time.monotonic()
             with self._state:
-                self._raise_failure()
+                if self._failure is not None:
+                    self._raise_failure()
                 parts = self._wire.send(request, version, expects_reply=answered is not None)
                 if answered is not None:
                     waiting = _Waiting(type(request), answered, now + seconds, seconds)
@@ -359,8 +360,9 @@ class Connection:
             while True:
                 frame = self._next_frame(self._reader_patience)
                 with self._state:
-                    # An answer that comes while another thread ends the connection has nobody who waits.
-                    self._raise_failure()
+                    if self._failure is not None:
+                        # An answer that comes while another thread ends the connection: nobody waits for it.
+                        self._raise_failure()
                     correlation_id, response = self._wire.receive(frame)
                     waiting = self._waiting.pop(correlation_id)
                 del frame

@@ -136,7 +136,9 @@ class TcpTransport:
     def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
         waiting: Sequence[Buffer] = parts if self._gather else [b"".join(parts)]
         while waiting:
-            self._wait_at_most(socket.SO_SNDTIMEO, patience())
+            seconds = patience()
+            if seconds != self._waits.get(socket.SO_SNDTIMEO):
+                self._wait_at_most(socket.SO_SNDTIMEO, seconds)
             try:
                 if self._gather:
                     sent = self._socket.sendmsg(waiting[:_IOV_MAX])
@@ -164,7 +166,9 @@ class TcpTransport:
         whole = memory(size)
         have = 0
         while have < size:
-            self._wait_at_most(socket.SO_RCVTIMEO, patience())
+            seconds = patience()
+            if seconds != self._waits.get(socket.SO_RCVTIMEO):
+                self._wait_at_most(socket.SO_RCVTIMEO, seconds)
             try:
                 count = self._socket.recv_into(whole[have:], 0, self._receive_flags)
             except BlockingIOError:
@@ -180,7 +184,9 @@ class TcpTransport:
     def receive_some(self, limit: int, patience: Patience, flags: int = 0) -> bytes:
         """What has arrived, at least one byte and at most *limit*."""
         while True:
-            self._wait_at_most(socket.SO_RCVTIMEO, patience())
+            seconds = patience()
+            if seconds != self._waits.get(socket.SO_RCVTIMEO):
+                self._wait_at_most(socket.SO_RCVTIMEO, seconds)
             try:
                 data = self._socket.recv(limit, flags)
             except BlockingIOError:
@@ -204,8 +210,6 @@ class TcpTransport:
         self._socket.close()
 
     def _wait_at_most(self, option: int, seconds: float) -> None:
-        if self._waits.get(option) == seconds:
-            return
         micros = max(int(seconds * 1e6), 1000)  # 0 would mean: for ever
         try:
             self._socket.setsockopt(

@@ -201,7 +201,8 @@ class BrokerQueue:
         """Out of the line; it may come back at its end."""
         self.line.popleft()
         queue.queued = False
-        self._sender.look(queue)
+        if queue.has_more:
+            self._sender.look(queue)
 
     # On the worker's thread, most of the time:
 
@@ -256,7 +257,7 @@ class BrokerQueue:
     def _version_for(self, request: InFlightRequest, connection: Connection) -> int:
         """Raises UnsupportedVersionError where *request* was made for another record format."""
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
-        if format_for(version) != format_for(request.version):
+        if version != request.version and format_for(version) != format_for(request.version):
             raise UnsupportedVersionError(f"broker {self.node_id} has changed its version")
         return version
 

@@ -84,6 +84,11 @@ class PartitionQueue:
         """Whether there is nothing in it."""
         return not (self._waiting or self._to_retry or self._in_flight)
 
+    @property
+    def has_more(self) -> bool:
+        """Whether anything in it is not on the wire. If not, a timer set before need not be looked at."""
+        return bool(self._waiting or self._to_retry)
+
     def add(self, gathered: Batch) -> None:
         """A batch has been begun; the one before it takes no more records."""
         self._waiting.append(gathered)

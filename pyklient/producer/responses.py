@@ -261,7 +261,8 @@ class ProduceResponses:
             log_append_time_ms = -1
         if not batch.expired:
             self.settle(batch.gathered, batch.first, batch.stop, base_offset, log_append_time_ms, None)
-        self._look(queue)
+        if queue.has_more:
+            self._look(queue)
 
     def _again(
         self, queue: PartitionQueue, batch: ProducerBatch, error: KafkaError, *, in_doubt: bool

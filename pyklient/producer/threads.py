@@ -124,7 +124,8 @@ class SenderThread:
             return
         try:
             self._take_turn()
-            due = -_NEVER if self._over or self._missed_news() else self._next_timer()
+            missed = not self._listens and self._missed_news()
+            due = -_NEVER if self._over or missed else self._next_timer()
         finally:
             self._turn.release()
         self.wake(due)
@@ -206,7 +207,7 @@ class SenderThread:
     def _missed_news(self) -> bool:
         """With the turn, after it: whether there are news that nobody was woken for, and now may be."""
         work = self._work
-        if self._listens or work is None or work.is_full():
+        if work is None or work.is_full():
             return False
         self._listens = True
         return work.has_news()

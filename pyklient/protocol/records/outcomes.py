@@ -80,6 +80,7 @@ class Settlement:
         """Where the desk has written its failures down."""
         self._desk = desk
         self._unsettled = -1
+        self._has_failures = False
         self._watched: set[int] = set()
 
     def settle(
@@ -91,13 +92,15 @@ class Settlement:
             if self._unsettled < 0:
                 self._unsettled = self.count
             self._outcomes.append(Outcome(first, stop, base_offset, timestamp_ms, error))
+            self._has_failures |= error is not None
             self._unsettled -= stop - first
             if self._unsettled:
                 return None
             self._outcomes.sort()
             self.done = True
             listeners, self._listeners = self._listeners, []
-            self._count_unseen(listeners)
+            if self._has_failures:
+                self._count_unseen(listeners)
             waiters, self.waiters = self.waiters, []
         self.let_go()
         for wake in waiters:
@@ -238,8 +241,6 @@ class Settlement:
 
     def _count_unseen(self, listeners: list[Any]) -> None:
         failed = [outcome for outcome in self._outcomes if outcome.error is not None]
-        if not failed:
-            return
         self._watched.update([delivery.place[1] for delivery in listeners[::2]])
         for outcome in failed:
             seen = sum(outcome.first <= index < outcome.stop for index in self._watched)
