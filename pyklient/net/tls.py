@@ -22,6 +22,8 @@ from pyklient.protocol.primitives import Buffer
 __all__ = ["TlsTransport", "explain"]
 
 _CHUNK = 256 * 1024
+_NOTHING = (b"",)
+"""What is left to send where all of it waits encrypted in here."""
 
 
 class TlsTransport:
@@ -34,6 +36,8 @@ class TlsTransport:
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
+        self._left: Sequence[Buffer] = ()
+        """Encrypted already, and not taken by the system at once."""
 
     def handshake(self, patience: Patience) -> None:
         """Agree on keys and check the certificate. Raises an error of ours that says what to do."""
@@ -50,14 +54,10 @@ class TlsTransport:
                 return
 
     def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
+        if self._left:
+            self._flush(patience)
         for chunk in _chunks(parts):
-            with self._lock:
-                try:
-                    done = 0
-                    while done < len(chunk):
-                        done += self._tls.write(memoryview(chunk)[done:])
-                except ssl.SSLError as error:
-                    raise explain(error, self._peer) from error
+            self._encrypt(chunk)
             try:
                 self._flush(patience)
             except BrokerConnectionError:
@@ -68,7 +68,13 @@ class TlsTransport:
                 raise
 
     def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
-        return parts
+        if self._left or sum(map(len, parts)) > _CHUNK:
+            return parts
+        self._encrypt(b"".join(parts))
+        with self._lock:
+            data = self._outgoing.read()
+        self._left = self._below.send_at_once((data,))
+        return _NOTHING if self._left else ()
 
     def receive_some(self, limit: int, patience: Patience) -> bytes:
         room = bytearray(limit)
@@ -123,11 +129,22 @@ class TlsTransport:
         with self._lock:
             self._incoming.write(data)
 
+    def _encrypt(self, data: Buffer) -> None:
+        with self._lock:
+            try:
+                done = 0
+                while done < len(data):
+                    done += self._tls.write(memoryview(data)[done:])
+            except ssl.SSLError as error:
+                raise explain(error, self._peer) from error
+
     def _flush(self, patience: Patience) -> None:
         with self._lock:
             data = self._outgoing.read()
-        if data:
-            self._below.send((data,), patience)
+        waiting = [*self._left, data] if data else self._left
+        if waiting:
+            self._below.send(waiting, patience)
+            self._left = ()
 
 
 def _chunks(parts: Sequence[Buffer]) -> Iterator[Buffer]:

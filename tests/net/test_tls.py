@@ -25,6 +25,7 @@ from pyklient.net.tls import TlsTransport
 from pyklient.net.transport import Deadline, TcpTransport
 from pyklient.protocol.messages import MetadataRequest
 from tests.net.scripted import RawServer, ScriptedBroker, config_for
+from tests.servers.process import wait_until
 from tests.servers.tls import Certificates
 
 
@@ -211,3 +212,33 @@ def test_large_requests_and_answers_cross_each_other(certificates: Certificates)
         with pytest.raises(BrokerConnectionError, match="peer closed the connection"):
             transport.receive(1, patience())
     assert got == [sent]
+
+
+def test_what_the_system_does_not_take_at_once_is_encrypted_once(certificates: Certificates) -> None:
+    parts = [bytes([number]) * 40_000 for number in range(200)]
+    go_on = threading.Event()
+    got: list[bytes] = []
+    context = server_context(certificates.server)
+
+    def read_when_told(sock: socket.socket) -> None:
+        with context.wrap_socket(sock, server_side=True) as tls, tls.makefile("rb") as stream:
+            go_on.wait(10)
+            got.append(stream.read(8_000_000))
+
+    trusting = ssl.create_default_context(cafile=str(certificates.authority))
+    with (
+        RawServer(read_when_told) as server,
+        socket.create_connection((server.host, server.port)) as sock,
+    ):
+        transport = TlsTransport(TcpTransport(sock, "peer"), "peer", trusting, "127.0.0.1")
+        transport.handshake(patience())
+        assert transport.send_at_once(parts) == parts  # too much to try
+        waiting = list(parts)
+        while not (left := transport.send_at_once(waiting[:2])):
+            waiting = waiting[2:]
+        assert transport.send_at_once(waiting[2:4]) == waiting[2:4]  # nothing overtakes what is left
+        go_on.set()
+        transport.send(left, patience())
+        transport.send(waiting[2:], patience())
+        wait_until(lambda: bool(got), 10, "all bytes")
+    assert got == [b"".join(parts)]

@@ -56,6 +56,26 @@ def test_parts_arrive_whole_and_in_order_through_a_small_buffer(slow_path: bool)
 
 
 @pytest.mark.parametrize("slow_path", [False, True])
+def test_what_the_system_does_not_take_at_once_comes_back_and_nothing_is_lost(slow_path: bool) -> None:
+    parts = [bytes([number]) * 40_000 for number in range(200)]
+    expected = b"".join(parts)
+    got: list[bytes] = []
+    with linked(buffer=64 * 1024, slow_path=slow_path) as (transport, far):
+        waiting = list(parts)
+        began = time.monotonic()
+        while waiting and not (left := transport.send_at_once(waiting[:2])):
+            waiting = waiting[2:]
+        assert time.monotonic() - began < 2  # nobody reads
+        assert sum(map(len, left)) > 0
+        reader = threading.Thread(target=lambda: got.append(read_all(far, len(expected))))
+        reader.start()
+        transport.send(left, patience())
+        transport.send(waiting[2:], patience())
+        reader.join(5)
+    assert got == [expected]
+
+
+@pytest.mark.parametrize("slow_path", [False, True])
 def test_receive_returns_exactly_what_was_asked_for_however_it_arrives(slow_path: bool) -> None:
     with linked(slow_path=slow_path) as (transport, far):
 
