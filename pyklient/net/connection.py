@@ -11,7 +11,8 @@ is still waiting on it.
 
 Locks: ``_turn`` is held by the one ``ask`` under way while there is no reader; ``_sending`` orders
 requests on the wire; ``_state`` guards the wire's bookkeeping and the table of waiting requests, and is
-never held while waiting for the network. They are taken in this order.
+never held while waiting for the network. They are taken in this order. What ``submit_at_once`` leaves to
+another thread takes ``_sending`` along, which that one releases.
 """
 
 import logging
@@ -58,11 +59,11 @@ _LENGTH_SIZE: Final = 4
 _DRAIN_TICK: Final = 0.005
 
 Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
-"""Takes the response, or why there is none. Called once, by the reader, or by whoever ends the connection,
-who may hold its locks then. Must not raise."""
+"""Takes the response, or why there is none. Called once: by the reader; by whoever ends the connection, who
+may hold its locks then; within ``submit`` where no reply is expected. Must not raise."""
 
 Rest: TypeAlias = Callable[[], None]
-"""What is left to do of a request."""
+"""What is left to do of a request, in a thread that may wait."""
 
 
 class _Waiting(NamedTuple):
@@ -355,7 +356,7 @@ class Connection:
             self._turn.release()
 
     def _read(self) -> None:
-        """The reader thread: answers to their Futures, until the connection ends."""
+        """The reader thread: each answer to the function that waits for it, until the connection ends."""
         try:
             while True:
                 frame = self._next_frame(self._reader_patience)
@@ -394,7 +395,7 @@ class Connection:
         return min(TICK, first.deadline - now)
 
     def _receive_frame(self, patience: Patience) -> memoryview:
-        """In memory of its own, as answers that carry records should be."""
+        """A frame in memory of its own, as answers that carry records should be."""
         return self._transport.receive(
             self._frame_size(self._transport.receive(_LENGTH_SIZE, patience)), patience
         )

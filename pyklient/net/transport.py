@@ -1,4 +1,4 @@
-"""Bytes to and from one peer: a blocking TCP socket behind two functions, ``send`` and ``receive``.
+"""Bytes to and from one peer: a blocking TCP socket behind functions that send and receive.
 
 Time-outs are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO). ``settimeout`` would make the socket non-blocking
 underneath, and then every megabyte costs several trips through the GIL instead of one: a whole response
@@ -95,14 +95,15 @@ class Deadline:
 
 
 class Transport(Protocol):
-    """What a connection needs of its bytes. ``send`` is called by one thread at a time, and so is
-    ``receive``; the two may overlap."""
+    """What a connection needs of its bytes. One thread at a time sends, and one receives; the two may
+    overlap."""
 
     def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
         """Send all *parts* in order. Raises BrokerConnectionError, or what *patience* raises."""
 
     def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
-        """Send what can go without a wait; the rest is returned. Raises BrokerConnectionError."""
+        """Send what can go without a wait, which may be nothing; the rest is returned. Raises
+        BrokerConnectionError."""
 
     def receive(self, size: int, patience: Patience) -> memoryview:
         """Exactly *size* bytes, in memory of their own. Raises PeerClosedError at the end of the stream."""
@@ -114,7 +115,7 @@ class Transport(Protocol):
         """Whether nothing waits to be read: neither bytes nor the end of the stream."""
 
     def abort(self) -> None:
-        """Wake every thread that waits in ``send`` or ``receive``: they see a broken connection."""
+        """Wake every thread that waits here: they see a broken connection."""
 
     def close(self) -> None:
         """Give the socket back, without a word to the peer. Nobody may be inside a call."""
@@ -181,14 +182,13 @@ class TcpTransport:
             have += count
         return whole
 
-    def receive_some(self, limit: int, patience: Patience, flags: int = 0) -> bytes:
-        """What has arrived, at least one byte and at most *limit*."""
+    def receive_some(self, limit: int, patience: Patience) -> bytes:
         while True:
             seconds = patience()
             if seconds != self._waits.get(socket.SO_RCVTIMEO):
                 self._wait_at_most(socket.SO_RCVTIMEO, seconds)
             try:
-                data = self._socket.recv(limit, flags)
+                data = self._socket.recv(limit)
             except BlockingIOError:
                 continue
             except OSError as error:
@@ -210,6 +210,7 @@ class TcpTransport:
         self._socket.close()
 
     def _wait_at_most(self, option: int, seconds: float) -> None:
+        """For when it is not set so already. Callers see to that: most of the time it is, without a call."""
         micros = max(int(seconds * 1e6), 1000)  # 0 would mean: for ever
         try:
             self._socket.setsockopt(

@@ -69,7 +69,7 @@ class RecordAccumulator:
     """Safe to use from several threads.
 
     *start* begins the sender's thread, once; *wake* is told the moment at which it has something to do;
-    *is_own_thread* says whether the caller is that thread, which never waits here.
+    *is_own_thread* says whether the caller runs in the sender's turn, and so must not wait here.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
 """What goes to one broker: partitions in line, requests on the way, and how the way is found.
 
 A BrokerQueue alone changes what it knows of its broker: the connection, the requests in flight, and until
-when to leave it alone. Everything here runs in the sender's turn, but for what its worker does: connecting
-and writing.
+when to leave it alone. Everything here runs in the sender's turn, but for what its worker does, connecting
+and writing, and for ``_pass_on``, which the connection calls.
 """
 
 import logging
@@ -204,18 +204,6 @@ class BrokerQueue:
         if queue.has_more:
             self._sender.look(queue)
 
-    # On the worker's thread, most of the time:
-
-    def _connect(self) -> None:
-        failure: KafkaError | None = None
-        version: int | None = None
-        try:
-            connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._options.timeout)
-            version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
-        except KafkaError as error:
-            failure = error
-        self._sender.post(partial(self._connected, version, failure))
-
     def _send_at_once(self, request: InFlightRequest) -> Rest | None:
         """Send it, in the sender's turn: a record gets there sooner than by way of another thread. What is
         left for the worker: all of it, where it is large, or something stands before it there."""
@@ -234,6 +222,18 @@ class BrokerQueue:
         except Exception as error:
             self._cannot_send(request, error)
             return None
+
+    # On the worker's thread, most of the time:
+
+    def _connect(self) -> None:
+        failure: KafkaError | None = None
+        version: int | None = None
+        try:
+            connection = self._client.connection(self.node_id, Purpose.PRODUCE, self._options.timeout)
+            version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
+        except KafkaError as error:
+            failure = error
+        self._sender.post(partial(self._connected, version, failure))
 
     def _send_slowly(self, request: InFlightRequest, left: Rest) -> None:
         try:

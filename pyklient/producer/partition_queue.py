@@ -86,7 +86,8 @@ class PartitionQueue:
 
     @property
     def has_more(self) -> bool:
-        """Whether anything in it is not on the wire. If not, a timer set before need not be looked at."""
+        """Whether anything in it is not on the wire. If not, there is nothing to send, and a timer that is
+        set goes off too early at worst."""
         return bool(self._waiting or self._to_retry)
 
     def add(self, gathered: Batch) -> None:

@@ -64,7 +64,7 @@ class Work(Protocol):
 class SenderThread:
     """The thread, the turn, the inbox and the timers. Times are ``time.monotonic`` seconds.
 
-    *nap* is how late it may take in news that cannot be sent before an answer comes.
+    *nap* is how late, in seconds, it may take in news that cannot be sent before an answer comes.
     """
 
     def __init__(self, name: str, nap: float = _NAP) -> None:
@@ -80,7 +80,7 @@ class SenderThread:
         self._sleeps_until = -_NEVER
         self._nap = nap
         self._listens = True
-        """Whether news are worth a turn."""
+        """Whether news is worth a turn: whether a broker takes more before it answers."""
         self._work: Work | None = None
         self._over = False
         self._crash: BaseException | None = None
@@ -152,13 +152,15 @@ class SenderThread:
             self._bell.put(None)
 
     def tell(self, due: float) -> None:
-        """Users' threads have left something that is to be seen to at *due*."""
-        # In this order, and looked at in the other where it begins to listen: nothing is missed.
+        """Users' threads have left something that is to be seen to at *due*. Wakes nobody while nothing more
+        can be sent: the turn that changes that looks for news, and so does the end of a nap."""
+        # News first, then this. Whoever begins to listen does it in the other order, so nothing is missed.
         if self._listens:
             self.wake(due)
 
     def set_timer(self, target: _Target, when: float, call: Callable[[_Target], object]) -> None:
-        """``call(target)`` at *when*, and not when it was to be before."""
+        """``call(target)`` at *when*, and not when it was to be before. In a turn; *call* is always the same
+        for one target."""
         target.timer = when
         if when < target.alarm:
             self._set_alarm(target, when, call)
@@ -205,9 +207,11 @@ class SenderThread:
             self._holder = None
 
     def _missed_news(self) -> bool:
-        """With the turn, after it: whether there are news that nobody was woken for, and now may be."""
+        """With the turn, after what there was to do: whether there is news that nobody was woken for, and
+        that may be sent now."""
         work = self._work
-        if work is None or work.is_full():
+        assert work is not None
+        if work.is_full():
             return False
         self._listens = True
         return work.has_news()
@@ -218,7 +222,7 @@ class SenderThread:
     def _sleep(self, work: Work) -> None:
         """Until the next timer, an item, or a call of ``wake``."""
         left = min(self._sleeps_until - time.monotonic(), _LONGEST_SLEEP)
-        # In this order: news that come after the look find out that this thread sleeps.
+        # In this order: news that comes after the look finds out that this thread sleeps.
         if left > 0 and not self._inbox and not (self._listens and work.has_news()):
             try:
                 self._bell.get(timeout=left)
@@ -265,7 +269,7 @@ class BlockingWorker:
     A broker that is frozen or cut off makes whoever writes to it wait until the request's time-out. The
     sender must not: it has the other brokers to serve, and time-outs to watch.
 
-    An task is a function that reports its own failures. Whoever gives tasks sees to it that they stay
+    A task is a function that reports its own failures. Whoever gives tasks sees to it that they stay
     few: the sender never has more than ``max_in_flight_requests_per_connection`` on the way to a broker.
     """
 
@@ -297,5 +301,5 @@ class BlockingWorker:
             try:
                 task()
             except Exception:
-                log.exception("%s: an task failed in a way that nobody foresaw", self._name)
+                log.exception("%s: a task failed in a way that nobody foresaw", self._name)
             del task
