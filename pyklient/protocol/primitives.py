@@ -19,11 +19,7 @@ __all__ = [
     "Writer",
     "ZERO_UUID",
     "encode_unsigned_varint",
-    "encode_varint",
-    "encode_varlong",
-    "size_of_unsigned_varint",
     "total_size",
-    "zigzag",
 ]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
@@ -36,14 +32,8 @@ _MOST_ELEMENTS: Final = 1 << 20
 _NUMBERS_PER_ELEMENT: Final = 8
 """Numbers in an array are cheap: this many count as one element."""
 
-_INT8: Final = struct.Struct(">b")
 _INT16: Final = struct.Struct(">h")
-_UINT16: Final = struct.Struct(">H")
 _INT32: Final = struct.Struct(">i")
-_UINT32: Final = struct.Struct(">I")
-_INT64: Final = struct.Struct(">q")
-_FLOAT64: Final = struct.Struct(">d")
-_BOOL: Final = struct.Struct(">?")
 
 
 def total_size(buffers: Iterable[Buffer]) -> int:
@@ -53,11 +43,6 @@ def total_size(buffers: Iterable[Buffer]) -> int:
         plain = type(buffer) is bytes or type(buffer) is bytearray
         total += len(buffer) if plain else memoryview(buffer).nbytes
     return total
-
-
-def zigzag(value: int) -> int:
-    """Fold the sign into the lowest bit, so that small negative numbers stay short: 0, -1, 1 → 0, 1, 2."""
-    return value << 1 if value >= 0 else (-value << 1) - 1
 
 
 def encode_unsigned_varint(value: int) -> bytes:
@@ -73,25 +58,6 @@ def encode_unsigned_varint(value: int) -> bytes:
 
 
 _ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
-
-
-def encode_varint(value: int) -> bytes:
-    """A signed 32-bit number, zigzag and varint: one to five bytes."""
-    if not -(1 << 31) <= value < 1 << 31:
-        raise ValueError(f"{value} does not fit a varint of 32 bits")
-    return encode_unsigned_varint(zigzag(value))
-
-
-def encode_varlong(value: int) -> bytes:
-    """A signed 64-bit number, zigzag and varint: one to ten bytes."""
-    if not -(1 << 63) <= value < 1 << 63:
-        raise ValueError(f"{value} does not fit a varint of 64 bits")
-    return encode_unsigned_varint(zigzag(value))
-
-
-def size_of_unsigned_varint(value: int) -> int:
-    """How many bytes :func:`encode_unsigned_varint` needs for *value*."""
-    return max(1, (value.bit_length() + 6) // 7)
 
 
 class Reader:
@@ -110,11 +76,6 @@ class Reader:
     def remaining(self) -> int:
         """Bytes not yet read."""
         return self.end - self.pos
-
-    def finish(self) -> None:
-        """All bytes must have been read."""
-        if self.pos != self.end:
-            raise ProtocolError(f"{self.end - self.pos} bytes too many at the end")
 
     def slice(self, length: int) -> memoryview:
         """The next *length* bytes, as a view of the frame."""
@@ -135,41 +96,13 @@ class Reader:
             raise ProtocolError(f"a number of {form.size} bytes at byte {start} is cut off")
         return form.unpack_from(self.data, start)[0]
 
-    def int8(self) -> int:
-        """Signed, one byte."""
-        return int(self.number(_INT8))
-
     def int16(self) -> int:
         """Signed, two bytes."""
         return int(self.number(_INT16))
 
-    def uint16(self) -> int:
-        """Unsigned, two bytes."""
-        return int(self.number(_UINT16))
-
     def int32(self) -> int:
         """Signed, four bytes."""
         return int(self.number(_INT32))
-
-    def uint32(self) -> int:
-        """Unsigned, four bytes."""
-        return int(self.number(_UINT32))
-
-    def int64(self) -> int:
-        """Signed, eight bytes."""
-        return int(self.number(_INT64))
-
-    def float64(self) -> float:
-        """IEEE 754, eight bytes."""
-        return float(self.number(_FLOAT64))
-
-    def boolean(self) -> bool:
-        """One byte; anything but 0 is true."""
-        return bool(self.number(_BOOL))
-
-    def uuid(self) -> bytes:
-        """16 bytes."""
-        return bytes(self.slice(16))
 
     def unsigned_varint(self) -> int:
         """At most 32 bits, in one to five bytes."""
@@ -178,19 +111,9 @@ class Reader:
         if pos < self.end and (first := data[pos]) < 0x80:
             self.pos = pos + 1
             return first
-        return self._long_varint(32)
+        return self._long_varint()
 
-    def varint(self) -> int:
-        """Signed, at most 32 bits, zigzag."""
-        raw = self.unsigned_varint()
-        return (raw >> 1) ^ -(raw & 1)
-
-    def varlong(self) -> int:
-        """Signed, at most 64 bits, zigzag."""
-        raw = self._long_varint(64)
-        return (raw >> 1) ^ -(raw & 1)
-
-    def _long_varint(self, bits: int) -> int:
+    def _long_varint(self) -> int:
         pos = start = self.pos
         data = self.data
         value = shift = 0
@@ -203,10 +126,10 @@ class Reader:
             if byte < 0x80:
                 break
             shift += 7
-            if shift >= bits:
-                raise ProtocolError(f"a varint at byte {start} is longer than {bits} bits")
-        if value >> bits:
-            raise ProtocolError(f"a varint at byte {start} is larger than {bits} bits")
+            if shift >= 32:
+                raise ProtocolError(f"a varint at byte {start} is longer than 32 bits")
+        if value >> 32:
+            raise ProtocolError(f"a varint at byte {start} is larger than 32 bits")
         self.pos = pos
         return value
 

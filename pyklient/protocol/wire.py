@@ -26,7 +26,7 @@ from pyklient.protocol.messages import (
 from pyklient.protocol.primitives import Buffer, Reader, Writer, total_size
 from pyklient.protocol.schema import ApiMessage
 
-__all__ = ["ClientWire", "FrameReader", "ReceivedRequest", "ServerWire", "frame_length"]
+__all__ = ["ClientWire", "ReceivedRequest", "ServerWire", "frame_length"]
 
 _LENGTH_SIZE: Final = 4
 _CORRELATION_ID: Final = struct.Struct(">i")
@@ -57,42 +57,6 @@ def frame_length(head: Buffer, max_frame: int) -> int:
     if length < 0:
         raise ProtocolError(f"a frame of length {length}: the peer does not speak Kafka's protocol")
     raise ProtocolError(f"a frame of {length} bytes, where at most {max_frame} are allowed")
-
-
-class FrameReader:
-    """Cuts a stream of bytes into frames. Holds no more than one frame of *max_frame* bytes."""
-
-    def __init__(self, max_frame: int) -> None:
-        self._max_frame = max_frame
-        self._buffer = bytearray()
-        self._needed = _LENGTH_SIZE
-        self._in_body = False
-
-    def feed(self, data: Buffer) -> list[bytes]:
-        """The frames that *data* completes, without their length. Raises ProtocolError for a bad length."""
-        frames: list[bytes] = []
-        view = memoryview(data)
-        start = 0
-        while True:
-            missing = self._needed - len(self._buffer)
-            stop = start + missing
-            if stop > len(view):
-                self._buffer += view[start:]
-                return frames
-            self._buffer += view[start:stop]
-            start = stop
-            if self._in_body:
-                frames.append(bytes(self._buffer))
-                self._needed = _LENGTH_SIZE
-            else:
-                self._needed = frame_length(self._buffer, self._max_frame)
-            self._in_body = not self._in_body
-            self._buffer = bytearray()
-
-    @property
-    def pending(self) -> int:
-        """Bytes of an unfinished frame that have come so far."""
-        return len(self._buffer) + (_LENGTH_SIZE if self._in_body else 0)
 
 
 class ClientWire:

@@ -21,20 +21,17 @@ from pyklient.protocol.messages import (
     ProduceResponse,
 )
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.wire import ClientWire, FrameReader, ReceivedRequest, ServerWire, frame_length
+from pyklient.protocol.wire import ClientWire, ReceivedRequest, ServerWire, frame_length
 
 _ALL_VERSIONS: list[tuple[int, int]] = [
     (key, version) for key, cls in REQUESTS.items() for version in range(cls.versions[0], cls.versions[1] + 1)
 ]
 
 
-def _frames(parts: list[Buffer]) -> list[bytes]:
-    return FrameReader(1 << 20).feed(b"".join(parts))
-
-
 def _frame(parts: list[Buffer]) -> bytes:
-    (frame,) = _frames(parts)
-    return frame
+    whole = b"".join(parts)
+    assert frame_length(whole, 1 << 20) == len(whole) - 4
+    return whole[4:]
 
 
 @pytest.mark.parametrize(("key", "version"), _ALL_VERSIONS)
@@ -158,26 +155,11 @@ def test_three_bytes_behind_a_request_for_all_topics_pass_since_librdkafka_sends
         server.receive(_frame(client.send(MetadataRequest(topics=[]), 12)) + bytes(3))
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_frames_are_the_same_however_the_bytes_arrive(size: int) -> None:
-    client = ClientWire("me")
-    requests = [HeartbeatRequest(member_id="m" * length) for length in range(20)]
-    stream = b"".join(b"".join(client.send(request, 4)) for request in requests)
-    reader, server, found = FrameReader(1000), ServerWire(), []
-    for start in range(0, len(stream), size):
-        found += [server.receive(frame).message for frame in reader.feed(stream[start : start + size])]
-    assert found == requests
-    assert reader.pending == 0
-
-
-def test_an_empty_frame_is_a_frame() -> None:
-    assert FrameReader(10).feed(bytes(8)) == [b"", b""]
-
-
-def test_a_frame_may_be_as_large_as_allowed_and_no_larger() -> None:
-    assert FrameReader(10).feed(b"\x00\x00\x00\x0a0123456789") == [b"0123456789"]
+def test_a_frame_may_be_empty_and_as_large_as_allowed_but_no_larger() -> None:
+    assert frame_length(bytes(8), 10) == 0
+    assert frame_length(b"\x00\x00\x00\x0a0123456789", 10) == 10
     with pytest.raises(ProtocolError, match="11 bytes, where at most 10 are allowed"):
-        FrameReader(10).feed(b"\x00\x00\x00\x0b")
+        frame_length(b"\x00\x00\x00\x0b", 10)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +179,7 @@ def test_a_length_that_is_none_says_what_the_peer_may_be(head: bytes, reason: st
     with pytest.raises(ProtocolError, match=reason):
         frame_length(head, 100_000_000)
     with pytest.raises(ProtocolError, match=reason):
-        FrameReader(100_000_000).feed(head + b"whatever follows")
+        frame_length(head + b"whatever follows", 100_000_000)
 
 
 @settings(deadline=None)
