@@ -107,8 +107,10 @@ def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
         left, behind = submit("second"), submit("third")
         assert left is not None
         assert behind is not None
+        closing = threading.Thread(target=connection.close)
         if ended:
-            connection.close()
+            closing.start()  # it does not end before what is left has given up the right to send
+            wait_until(lambda: not connection.alive, 5, "an ended connection", poll=0.01)
         go_on.set()
         rests = [threading.Thread(target=rest) for rest in (left, *(() if ended else (before, behind)))]
         for thread in rests:
@@ -122,7 +124,10 @@ def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
         for _, response, error in heard:
             assert isinstance(error, ClosedError) if ended else response.throttle_time_ms == 5
         assert isinstance(failure_of(busy), ClosedError) if ended else busy.result(5)
-        connection.close()
+        if ended:
+            closing.join(10)
+        else:
+            connection.close()
 
 
 def test_a_small_request_goes_at_once_and_an_ended_connection_says_so(

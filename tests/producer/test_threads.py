@@ -25,12 +25,16 @@ class Diary:
         self.news = 0
         self.going = True
         self.full = False
+        self.when_asked: list[Callable[[], None]] = []
+        """What happens at the moment at which it is asked whether it is full."""
         self.crash: list[BaseException | None] = []
 
     def has_news(self) -> bool:
         return self.news > 0
 
     def is_full(self) -> bool:
+        while self.when_asked:
+            self.when_asked.pop()()
         return self.full
 
     def ring(self, target: Timed) -> None:
@@ -196,44 +200,59 @@ def test_it_wakes_for_what_is_due_before_its_timer_and_sleeps_on_for_the_rest(
     wait_until(lambda: diary.steps > before)
 
 
-def test_while_nothing_can_be_sent_news_cost_no_turn_each_and_none_is_lost(
-    sender: SenderThread, diary: Diary
-) -> None:
+def test_while_nothing_can_be_sent_news_takes_no_turn_of_its_own_and_none_is_lost(diary: Diary) -> None:
+    nap = 0.05
+    sender = SenderThread("pyklient-producer test", nap)
+
     def fill_up() -> None:
         diary.full = True
 
+    sender.start(diary)
     on_thread(sender, fill_up)
-    before, begin = diary.steps, time.monotonic()
+    begin, before = time.monotonic(), diary.steps
     for _ in range(2_000):
         diary.news = 1
         sender.tell(time.monotonic())
         time.sleep(0.0001)
-    naps = (time.monotonic() - begin) / 0.02
-    assert 1 <= diary.steps - before <= naps + 2
-
-
-def test_news_that_came_while_nothing_could_be_sent_are_seen_with_the_answer(diary: Diary) -> None:
-    sender = SenderThread("pyklient-producer test", nap=3_600)
-
-    def answered() -> None:
-        diary.full = False
-
-    sender.start(diary)
-    for _ in range(300):
-        diary.full, diary.news = True, 0
-        on_thread(sender, lambda: None)
-        reader = threading.Thread(target=sender.hand_over, args=(answered,))
-        reader.start()
-        diary.news = 1  # before, within or after the turn that makes room
-        sender.tell(time.monotonic())
-        reader.join(5)
-        wait_until(lambda: diary.news == 0, 5)
+    wait_until(lambda: diary.news == 0, 5)
+    steps, naps = diary.steps - before, (time.monotonic() - begin) / nap
+    assert steps <= naps + 2
     sender.post(diary.stop)
     assert sender.join(5)
 
 
-def test_news_that_came_before_it_slept_are_not_slept_over(diary: Diary) -> None:
-    """They came when it was awake, so nobody has woken it for them."""
+@pytest.mark.parametrize("moment", ["before the turn that makes room", "after its step", "after it"])
+def test_news_that_came_while_nothing_could_be_sent_is_seen_with_the_answer(
+    diary: Diary, moment: str
+) -> None:
+    sender = SenderThread("pyklient-producer test", nap=3_600)
+
+    def arrive() -> None:
+        diary.news = 1
+        sender.tell(time.monotonic())
+
+    def answered() -> None:
+        diary.full = False
+        if moment == "after its step":
+            diary.when_asked.append(arrive)
+
+    sender.start(diary)
+    for _ in range(20):
+        diary.full = True
+        on_thread(sender, lambda: None)
+        wait_until(lambda: not sender._listens, 5)
+        if moment == "before the turn that makes room":
+            arrive()
+        sender.hand_over(answered)
+        if moment == "after it":
+            arrive()
+        wait_until(lambda: not diary.news and not diary.when_asked, 5)
+    sender.post(diary.stop)
+    assert sender.join(5)
+
+
+def test_news_that_came_before_it_slept_is_not_slept_over(diary: Diary) -> None:
+    """It came when the thread was awake, so nobody has woken that for it."""
     diary.news = 5
     sender = SenderThread("pyklient-producer test")
     sender.start(diary)
