@@ -402,16 +402,22 @@ class Connection:
 
     def _next_frame(self, patience: Patience) -> memoryview:
         """A frame by way of ``_ahead``: small ones take one trip to the system, or share it."""
-        while True:
-            ahead = self._ahead
-            have = len(ahead)
-            if have >= _LENGTH_SIZE:
-                stop = _LENGTH_SIZE + self._frame_size(ahead)
-                if have < stop:
-                    ahead += self._transport.receive(stop - have, patience)
-                self._ahead = ahead[stop:]
-                return memoryview(ahead)[_LENGTH_SIZE:stop]
-            self._ahead += self._transport.receive_some(_SMALL_ANSWERS, patience)
+        try:
+            while True:
+                ahead = self._ahead
+                have = len(ahead)
+                if have >= _LENGTH_SIZE:
+                    stop = _LENGTH_SIZE + self._frame_size(ahead)
+                    if have < stop:
+                        ahead += self._transport.receive(stop - have, patience)
+                    self._ahead = ahead[stop:]
+                    return memoryview(ahead)[_LENGTH_SIZE:stop]
+                self._ahead += self._transport.receive_some(_SMALL_ANSWERS, patience)
+        except PeerClosedError as error:
+            if not self._ahead:
+                raise
+            message = f"{self.endpoint} closed the connection in the middle of an answer"
+            raise PeerClosedError(message) from error
 
     def _frame_size(self, head: Buffer) -> int:
         try:

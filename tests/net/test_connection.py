@@ -34,6 +34,7 @@ from pyklient.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
+from pyklient.protocol.wire import ReceivedRequest, ServerWire
 from tests.net.scripted import HANG_UP, SILENCE, RawServer, ScriptedBroker, config_for
 from tests.servers.process import wait_until
 
@@ -420,6 +421,21 @@ def test_the_newest_common_version_is_chosen_within_the_callers_limit() -> None:
             connection.send(MetadataRequest())
         assert connection.alive
         connection.close()
+
+
+@pytest.mark.parametrize("cut_after", [3, 4, 9])
+def test_a_hang_up_within_an_answer_says_so(broker: ScriptedBroker, cut_after: int) -> None:
+    whole = ServerWire().send(ReceivedRequest(12, 4, 1, None, HeartbeatRequest()), HeartbeatResponse())
+
+    def answer_partly(request: object) -> Any:
+        broker._sockets[-1].sendall(b"".join(whole)[:cut_after])
+        return HANG_UP
+
+    broker.on(HeartbeatRequest, answer_partly)
+    connection = opened(broker)
+    error = failure_of(connection.send(HeartbeatRequest()))
+    assert "closed the connection in the middle of an answer" in str(error)
+    connection.close()
 
 
 def test_a_request_that_its_version_cannot_carry_leaves_the_connection_usable(connection: Connection) -> None:
