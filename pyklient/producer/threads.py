@@ -26,6 +26,7 @@ _NEVER: Final = float("inf")
 _LONGEST_SLEEP: Final = 60.0
 _FEW_TIMERS: Final = 1024
 _NAP: Final = 0.02
+"""Short against any time-out, and long against the answer that is waited for and brings a turn of its own."""
 _SIGN_OF_LIFE: Final = 0.5
 """How often somebody who waits for the thread makes sure that it still runs."""
 
