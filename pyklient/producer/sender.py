@@ -100,7 +100,11 @@ class Sender:
 
     def is_full(self) -> bool:
         """See Work."""
-        return bool(self._full) and len(self._full) >= len(self._client.metadata.nodes)
+        if not self._full:
+            return False
+        nodes = self._client.metadata.nodes
+        # One that is full and has left the cluster says nothing of those that are in it.
+        return len(self._full) >= len(nodes) and all(broker.node_id in nodes for broker in self._full)
 
     def step(self) -> bool:
         """See Work."""

@@ -221,3 +221,20 @@ def test_a_connection_that_the_client_gave_up_itself_costs_no_record(broker: Pro
         while time.monotonic() < until:
             failures.append(producer.send(TOPIC, b"x").exception(10))
         assert not any(failures)
+
+
+def test_a_full_broker_that_has_left_the_cluster_does_not_keep_news_from_the_others() -> None:
+    with ProduceBroker(partitions=2) as broker, ProduceBroker(partitions=2, node_id=2) as gone:
+        gone.on(ProduceRequest, lambda request: SILENCE)
+        broker.peers.append(gone)
+        broker.leaders[1] = gone.node_id
+        with producing(broker, max_in_flight_requests_per_connection=1, **ONE_BY_ONE) as producer:
+            producer.send(TOPIC, value=b"0", partition=1)
+            wait_until(lambda: gone.count(ProduceRequest) == 1)
+            broker.peers.clear()
+            broker.leaders.clear()
+            producer._thread.post(producer._sender.want_metadata)
+            producer.send(TOPIC, value=b"1", partition=0).result(5)
+            wait_until(lambda: len(producer._client.metadata.nodes) == 1)
+            producer.send(TOPIC, value=b"2", partition=0).result(5)
+            assert not producer._sender.is_full()
