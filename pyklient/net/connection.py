@@ -204,8 +204,8 @@ class Connection:
         left: Sequence[Buffer] = self._enter(request, version, timeout, answered)
         try:
             left = self._transport.send_at_once(left)
-        except KafkaError as error:
-            self._fail(error)
+        except Exception as error:
+            self._fail(self._unsendable(error, type(request)))
             left = ()
         if left:
             return partial(self._finish, left, type(request), timeout)
@@ -304,10 +304,17 @@ class Connection:
         """What is *left* of a request, in whatever time that takes; ``_sending`` is free then."""
         try:
             self._transport.send(left, self._deadline(request_name(request_class), seconds))
-        except KafkaError as error:
-            self._fail(error)
+        except Exception as error:
+            self._fail(self._unsendable(error, request_class))
         finally:
             self._sending.release()
+
+    def _unsendable(self, error: Exception, request_class: type[ApiMessage]) -> KafkaError:
+        """Half of a request may be on the wire: whatever has happened, the connection cannot go on."""
+        if isinstance(error, KafkaError):
+            return error
+        name = request_name(request_class)
+        return BrokerConnectionError(f"{name} could not be sent to {self.endpoint}: {error!r}")
 
     def _exchange(self, request: ApiMessage, version: int, patience: Patience) -> Any:
         """With ``_turn`` held and no reader: one request and its answer in this thread."""

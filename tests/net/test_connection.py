@@ -20,7 +20,7 @@ from pyklient.errors import (
 )
 from pyklient.net.connection import Connection, Rest
 from pyklient.net.opening import NoVersionsError, open_connection
-from pyklient.net.transport import Endpoint
+from pyklient.net.transport import Endpoint, TcpTransport
 from pyklient.protocol.messages import (
     REQUESTS,
     ApiVersionsRequest,
@@ -151,6 +151,49 @@ def test_a_small_request_goes_at_once_and_an_ended_connection_says_so(
     with pytest.raises(ClosedError):
         connection.submit_at_once(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=2)
     assert len(heard) == 3
+
+
+class OutOfMemory(TcpTransport):
+    """Of which every write fails in a way that no transport foresees."""
+
+    def send(self, parts: Any, patience: Any) -> None:
+        raise MemoryError
+
+    def send_at_once(self, parts: Any) -> Any:
+        raise MemoryError
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_nobody_foresaw_in_a_write_is_told_once_and_ends_the_connection(at_once: bool) -> None:
+    heard: list[Any] = []
+    near, far = socket.socketpair()
+    connection = Connection(
+        Endpoint(1, "localhost", 1),
+        OutOfMemory(near, "peer"),
+        client_id="test",
+        request_timeout=5,
+        max_idle=60,
+        max_response=1_000,
+    )
+    connection.settle({HeartbeatRequest.api_key: (0, 4)}, None, "")
+
+    def submit() -> None:
+        connection.submit(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=5)
+
+    def submit_at_once() -> None:
+        connection.submit_at_once(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=5)
+
+    with far:
+        connection._start_reader(5)
+        (submit_at_once if at_once else submit)()
+        ((response, error),) = heard
+        assert response is None
+        assert isinstance(error, BrokerConnectionError)
+        assert "Heartbeat could not be sent to broker 1 at localhost:1: MemoryError()" in str(error)
+        with pytest.raises(BrokerConnectionError):
+            (submit_at_once if at_once else submit)()
+        assert len(heard) == 1
+        connection.close()
 
 
 def test_threads_that_ask_at_once_do_not_get_each_others_answers(connection: Connection) -> None:
