@@ -1,0 +1,21 @@
+"""Connections to scripted brokers, and what becomes of their requests."""
+
+from concurrent.futures import Future
+from typing import Any
+
+from pyklient.errors import KafkaError
+from pyklient.net.connection import Connection
+from pyklient.net.opening import open_connection
+from pyklient.net.transport import Endpoint
+from tests.net.scripted import RawServer, ScriptedBroker, config_for
+
+
+def opened(broker: ScriptedBroker | RawServer, timeout: float = 2.0, **options: Any) -> Connection:
+    endpoint = Endpoint(broker.node_id, broker.host, broker.port)
+    return open_connection(config_for(broker, **options), None, endpoint, timeout, lambda: None)
+
+
+def failure_of(future: "Future[Any]", timeout: float = 2.0) -> KafkaError:
+    error = future.exception(timeout)
+    assert isinstance(error, KafkaError)
+    return error
