@@ -78,30 +78,22 @@ class _Decoder(Source):
     def read_fields(self, cls: type[Struct]) -> None:
         """All fields in wire order, then the tagged ones, then defaults for what this version lacks."""
         with self.written_out(cls) as v:
-            run: list[Declared] = []
-            tagged: list[Declared] = []
-            for field in cls.declared:
-                if not field.in_version(self.version):
-                    continue
-                if field.tag is not None:
-                    tagged.append(field)
-                elif field.is_number:
-                    run.append(field)
+            groups, tagged = self.layout(cls)
+            for group in groups:
+                if group[0].is_number:
+                    self.read_run(group, v)
                 else:
-                    self.read_run(run, v)
-                    run = []
+                    (field,) = group
                     self.read_value(field, f"{v}.{field.name}")
-            self.read_run(run, v)
             self.set_defaults((each for each in cls.declared if not each.in_version(self.version)), v)
             if self.flexible:
                 self.read_tagged(cls, tagged, v)
 
     def read_run(self, run: list[Declared], v: str) -> None:
         """Numbers next to each other."""
-        if run:
-            form = struct.Struct(">" + "".join(field.format for field in run))
-            targets = "".join(f"{v}.{field.name}, " for field in run)
-            self.add(f"{targets}= {self.unpacker(form.format)}(data, pos)", f"pos += {form.size}")
+        form = struct.Struct(">" + "".join(field.format for field in run))
+        targets = "".join(f"{v}.{field.name}, " for field in run)
+        self.add(f"{targets}= {self.unpacker(form.format)}(data, pos)", f"pos += {form.size}")
 
     def unpacker(self, form: str) -> str:
         """The name of ``unpack_from`` for numbers of *form*."""

@@ -70,30 +70,22 @@ class _Encoder(Source):
     def write_fields(self, cls: type[Struct]) -> None:
         """All fields in wire order, then the tagged ones, then a look at what this version leaves out."""
         with self.written_out(cls) as v:
-            run: list[Declared] = []
-            tagged: list[Declared] = []
-            for field in cls.declared:
-                if not field.in_version(self.version):
-                    continue
-                if field.tag is not None:
-                    tagged.append(field)
-                elif field.is_number:
-                    run.append(field)
+            groups, tagged = self.layout(cls)
+            for group in groups:
+                if group[0].is_number:
+                    self.write_run(group, v)
                 else:
-                    self.write_run(run, v)
-                    run = []
+                    (field,) = group
                     self.add(f"x = {v}.{field.name}")
                     self.write_value(field)
-            self.write_run(run, v)
             if self.flexible:
                 self.write_tagged(cls, tagged, v)
             self.write_refusals(cls, v)
 
     def write_run(self, run: Sequence[Declared], v: str) -> None:
         """Numbers next to each other."""
-        if run:
-            form = "".join(field.format for field in run)
-            self.write_numbers(form, ", ".join(f"{v}.{field.name}" for field in run))
+        form = "".join(field.format for field in run)
+        self.write_numbers(form, ", ".join(f"{v}.{field.name}" for field in run))
 
     def write_numbers(self, form: str, values: str) -> None:
         """As many numbers as *form* says."""

@@ -79,6 +79,22 @@ class Source:
         yield name
         self._inside.pop()
 
+    def layout(self, cls: type[Struct]) -> tuple[list[list[Declared]], list[Declared]]:
+        """The fields of *cls* that this version has, in wire order: numbers next to each other together, any
+        other by itself; and those that are tagged."""
+        groups: list[list[Declared]] = []
+        tagged: list[Declared] = []
+        for field in cls.declared:
+            if not field.in_version(self.version):
+                continue
+            if field.tag is not None:
+                tagged.append(field)
+            elif groups and field.is_number and groups[-1][0].is_number:
+                groups[-1].append(field)
+            else:
+                groups.append([field])
+        return groups, tagged
+
     @property
     def depth(self) -> int:
         """How many structures the current line is in."""
