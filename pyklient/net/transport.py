@@ -137,9 +137,7 @@ class TcpTransport:
     def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
         waiting: Sequence[Buffer] = parts if self._gather else [b"".join(parts)]
         while waiting:
-            seconds = patience()
-            if seconds != self._waits.get(socket.SO_SNDTIMEO):
-                self._wait_at_most(socket.SO_SNDTIMEO, seconds)
+            self._wait_at_most(socket.SO_SNDTIMEO, patience())
             try:
                 if self._gather:
                     sent = self._socket.sendmsg(waiting[:_IOV_MAX])
@@ -167,9 +165,7 @@ class TcpTransport:
         whole = memory(size)
         have = 0
         while have < size:
-            seconds = patience()
-            if seconds != self._waits.get(socket.SO_RCVTIMEO):
-                self._wait_at_most(socket.SO_RCVTIMEO, seconds)
+            self._wait_at_most(socket.SO_RCVTIMEO, patience())
             try:
                 count = self._socket.recv_into(whole[have:], 0, self._receive_flags)
             except BlockingIOError:
@@ -184,9 +180,7 @@ class TcpTransport:
 
     def receive_some(self, limit: int, patience: Patience) -> bytes:
         while True:
-            seconds = patience()
-            if seconds != self._waits.get(socket.SO_RCVTIMEO):
-                self._wait_at_most(socket.SO_RCVTIMEO, seconds)
+            self._wait_at_most(socket.SO_RCVTIMEO, patience())
             try:
                 data = self._socket.recv(limit)
             except BlockingIOError:
@@ -210,7 +204,8 @@ class TcpTransport:
         self._socket.close()
 
     def _wait_at_most(self, option: int, seconds: float) -> None:
-        """For when it is not set so already. Callers see to that: most of the time it is, without a call."""
+        if self._waits.get(option) == seconds:
+            return
         micros = max(int(seconds * 1e6), 1000)  # 0 would mean: for ever
         try:
             self._socket.setsockopt(
