@@ -152,29 +152,28 @@ class MetadataRefresher:
         self._post = post
         self._learned = learned
         self._new_topics: set[str] = set()
-        self.due = self._due = time.monotonic() + max_age
-        """``due``: when ``ask`` has something to do."""
+        self._due = time.monotonic() + max_age
         self._asking = False
         self._failures = 0
         self._pause_until = 0.0
+
+    @property
+    def due(self) -> float:
+        """When ``ask`` has something to do."""
+        return float("inf") if self._asking else self._due
 
     def want(self, topic: str | None = None) -> None:
         """The metadata is out of date, or lacks *topic*; ask as soon as the last time is long enough ago."""
         if topic is not None:
             self._new_topics.add(topic)
-        self._set_due(min(self._due, max(time.monotonic(), self._pause_until)))
+        self._due = min(self._due, max(time.monotonic(), self._pause_until))
 
     def ask(self) -> None:
         """Ask, which is due."""
         self._asking = True
-        self._set_due(float("inf"))
+        self._due = float("inf")
         new, self._new_topics = self._new_topics, set()
         self._worker.run(partial(self._refresh, {*self._topics(), *new}, bool(new)))
-
-    def _set_due(self, due: float) -> None:
-        """An answer that is on its way comes first."""
-        self._due = due
-        self.due = float("inf") if self._asking else due
 
     def _refreshed(self, metadata: Metadata | None, failure: KafkaError | None) -> None:
         """When the next attempt is due, and when it is allowed."""
@@ -184,7 +183,7 @@ class MetadataRefresher:
         pause = self._backoff.pause(max(self._failures, 1))
         self._pause_until = now + pause
         wanted = max(self._due, self._pause_until)
-        self._set_due(min(wanted, now + (self._max_age if metadata is not None else pause)))
+        self._due = min(wanted, now + (self._max_age if metadata is not None else pause))
         self._learned(metadata, failure)
 
     # On the worker's thread:
