@@ -1,9 +1,14 @@
 """Fixtures of the network's tests."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from pyklient.net.connection import Connection
+from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
+from tests.net.connections import opened
+from tests.net.scripted import ScriptedBroker
 from tests.servers.tls import Certificates
 
 
@@ -12,3 +17,19 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
     """Certificates good and bad, made once."""
     directory: Path = tmp_path_factory.mktemp("tls") / "certificates"
     return Certificates(directory)
+
+
+@pytest.fixture
+def broker() -> Iterator[ScriptedBroker]:
+    """Answers a heartbeat with its generation as the throttle time, so that answers can be told apart."""
+    with ScriptedBroker() as broker:
+        broker.on(HeartbeatRequest, lambda request: HeartbeatResponse(throttle_time_ms=request.generation_id))
+        yield broker
+
+
+@pytest.fixture
+def connection(broker: ScriptedBroker) -> Iterator[Connection]:
+    """To *broker*."""
+    connection = opened(broker)
+    yield connection
+    connection.close()

@@ -4,7 +4,6 @@ import pickle
 import socket
 import threading
 import time
-from collections.abc import Iterator
 from concurrent.futures import Future, wait
 from typing import Any
 
@@ -35,20 +34,6 @@ from pyklient.protocol.messages import (
 from pyklient.protocol.wire import ReceivedRequest, ServerWire
 from tests.net.connections import failure_of, opened
 from tests.net.scripted import HANG_UP, SILENCE, RawServer, ScriptedBroker
-
-
-@pytest.fixture
-def broker() -> Iterator[ScriptedBroker]:
-    with ScriptedBroker() as broker:
-        broker.on(HeartbeatRequest, lambda request: HeartbeatResponse(throttle_time_ms=request.generation_id))
-        yield broker
-
-
-@pytest.fixture
-def connection(broker: ScriptedBroker) -> Iterator[Connection]:
-    connection = opened(broker)
-    yield connection
-    connection.close()
 
 
 def readers() -> list[threading.Thread]:

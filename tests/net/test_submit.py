@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,20 +18,6 @@ from pyklient.protocol.messages import (
 from tests.net.connections import failure_of, opened
 from tests.net.scripted import HANG_UP, ScriptedBroker
 from tests.servers.process import wait_until
-
-
-@pytest.fixture
-def broker() -> Iterator[ScriptedBroker]:
-    with ScriptedBroker() as broker:
-        broker.on(HeartbeatRequest, lambda request: HeartbeatResponse(throttle_time_ms=request.generation_id))
-        yield broker
-
-
-@pytest.fixture
-def connection(broker: ScriptedBroker) -> Iterator[Connection]:
-    connection = opened(broker)
-    yield connection
-    connection.close()
 
 
 @pytest.mark.parametrize("ended", [False, True])
