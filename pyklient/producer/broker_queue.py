@@ -188,7 +188,7 @@ class BrokerQueue:
         return InFlightRequest(batches, size, message, version, self._connection_number)
 
     def _take(self, queue: PartitionQueue, version: int) -> tuple[ProducerBatch, list[Buffer]] | None:
-        batch = queue.take()
+        batch = queue.take(self.node_id)
         if batch is None:
             return None
         try:

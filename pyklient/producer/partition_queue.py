@@ -16,6 +16,10 @@ leaves a gap in the sequence, behind which the broker takes nothing:
 The first batch of a sequence goes alone. A broker takes any number from a producer that it does not know:
 were the first one refused because the partition is not ready yet, the second would be stored in its place.
 
+When the leader moves, a batch may still be unanswered at the old one. With idempotence the new leader refuses
+batches that would overtake it. Without, nothing goes to the new leader until the old one has answered, or its
+time is up. ``max_in_flight_requests_per_connection`` also bounds the batches of a partition, over all brokers.
+
 Sans I/O: the sender calls, with the time in monotonic seconds, and carries out what comes back.
 """
 
@@ -41,7 +45,8 @@ is not confirmed must stay among them, also where later ones are confirmed befor
 
 class PartitionQueue:
     """*linger* and *patience* (``delivery_timeout_ms``) are in seconds; *sequences* is None where producer
-    ids are not wanted. *seal* closes a batch and makes a ProducerBatch of it."""
+    ids are not wanted. *max_in_flight* bounds the batches on the wire. *seal* closes a batch and makes a
+    ProducerBatch of it."""
 
     def __init__(
         self,
@@ -50,6 +55,7 @@ class PartitionQueue:
         *,
         linger: float,
         patience: float,
+        max_in_flight: int,
         seal: Callable[[Batch], ProducerBatch],
     ) -> None:
         self.at = at
@@ -63,10 +69,12 @@ class PartitionQueue:
         """Why nothing of it could be sent lately."""
         self._linger = linger
         self._patience = patience
+        self._max_in_flight = max_in_flight
         self._seal = seal
         self._waiting: deque[Batch] = deque()
         self._to_retry: list[ProducerBatch] = []
         self._in_flight: list[ProducerBatch] = []
+        self._sent_to = -1
         self._sealed = 0
         self._rest_until = 0.0
         self._gap: Place | None = None
@@ -102,10 +110,14 @@ class PartitionQueue:
             return False
         if self.sequences is not None and self._in_flight:
             since_oldest = self._sealed - self._in_flight[0].order + 1
-            if since_oldest >= (_BATCHES_REMEMBERED if self._known else 1):
+            if since_oldest >= (min(_BATCHES_REMEMBERED, self._max_in_flight) if self._known else 1):
                 return False
         head = self._waiting[0]
         return head.closed or head.created + self._linger <= now
+
+    def must_wait_for(self, node_id: int) -> bool:
+        """Return True if nothing may go to broker *node_id* before another broker has answered."""
+        return self.sequences is None and bool(self._in_flight) and self._sent_to != node_id
 
     def next_look(self, now: float) -> float:
         """When to look at it again if nothing happens: something has lingered or rested enough, or expires.
@@ -123,8 +135,9 @@ class PartitionQueue:
         """Bytes of what ``take`` would return, before compression."""
         return self._to_retry[0].size if self._to_retry else self._waiting[0].size + BATCH_SIZE
 
-    def take(self) -> ProducerBatch | None:
-        """The next batch, for a queue that is ready: it counts as on the wire. None for an empty batch."""
+    def take(self, node_id: int) -> ProducerBatch | None:
+        """Return the next batch, for a queue that is ready; it counts as on the wire to broker *node_id*.
+        None for an empty batch."""
         if self._to_retry:
             batch = self._to_retry.pop(0)
         else:
@@ -136,6 +149,7 @@ class PartitionQueue:
         if batch.identity is None:
             batch.identity = NO_IDENTITY if self.sequences is None else self.sequences.identify(batch.count)
         batch.attempts += 1
+        self._sent_to = node_id
         self._in_flight.append(batch)
         return batch
 

@@ -186,6 +186,7 @@ class Sender:
                 Sequences() if self._producer_id.enabled else None,
                 linger=self._linger,
                 patience=self._patience,
+                max_in_flight=self._options.max_in_flight,
                 seal=self._seal,
             )
         return queue
@@ -215,6 +216,8 @@ class Sender:
             self.want_metadata()
             self._waiting_for_leader.add(queue)
             return
+        if queue.must_wait_for(leader):
+            return  # the answer brings it here again
         if not self._producer_id.provide(queue.sequences):
             self._waiting_for_producer_id.add(queue)
             return

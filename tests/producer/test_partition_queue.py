@@ -1,6 +1,8 @@
 """One partition's batches stay in order, nothing lost and nothing twice; how far they may run ahead."""
 
+import threading
 from itertools import count
+from typing import Any
 
 import pytest
 
@@ -10,6 +12,8 @@ from pyklient.producer.batch import ProducerBatch
 from pyklient.producer.delivery import DeliveryTracker
 from pyklient.producer.idempotence import Sequences
 from pyklient.producer.partition_queue import PartitionQueue
+from pyklient.producer.producer import Producer
+from pyklient.protocol.messages import MetadataRequest, ProduceRequest
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch
 from tests.net.scripted import HANG_UP
@@ -41,6 +45,7 @@ class Bench:
             sequences,
             linger=0.0,
             patience=60.0,
+            max_in_flight=REMEMBERED,
             seal=lambda batch: ProducerBatch(batch, 0, 1, b"r", Compression.NONE, (0, 0)),
         )
         tracker = DeliveryTracker(lambda: False)
@@ -48,7 +53,7 @@ class Bench:
             self.queue.add(Batch(tracker, "clicks", 0, 0.0))
 
     def take(self) -> ProducerBatch:
-        batch = self.queue.take()
+        batch = self.queue.take(1)
         assert batch is not None
         return batch
 
@@ -62,6 +67,11 @@ class Bench:
     def lose(self, batch: ProducerBatch) -> None:
         """Its answer has been lost."""
         self.queue.failed(batch, BrokerConnectionError("cut"), in_doubt=True, rest_until=0.0)
+
+
+def leader_of_the_first(producer: Producer) -> int:
+    leader = producer._client.metadata.leader(TopicPartition(TOPIC, 0))
+    return -1 if leader is None else leader.id
 
 
 def test_the_first_of_a_sequence_goes_alone_and_then_as_many_as_a_broker_remembers() -> None:
@@ -154,3 +164,40 @@ def test_a_record_in_doubt_that_fails_for_good_does_not_double_what_follows(brok
         assert sent[1].result(10).offset == 1
         assert producer.send(TOPIC, b"2").result(10).offset == 2
     assert broker.stored[0] == numbers(3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"acks": 1, "max_in_flight_requests_per_connection": 1}, id="one-in-flight"),
+        pytest.param({"acks": 1}, id="five-in-flight"),
+        pytest.param({"max_in_flight_requests_per_connection": 1}, id="one-in-flight-idempotent"),
+    ],
+)
+def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered(options: dict[str, Any]) -> None:
+    answer = threading.Event()
+
+    def hold_and_refuse(request: ProduceRequest) -> Refuse:
+        answer.wait(10)
+        return Refuse(NOT_LEADER)
+
+    with ProduceBroker(partitions=2) as old, ProduceBroker(partitions=2, node_id=2) as new:
+        old.peers.append(new)
+        new.on(MetadataRequest, old._metadata)
+        old.leaders = {0: old.node_id, 1: new.node_id}
+        with producing(old, **ONE_BY_ONE, **options) as producer:
+            for partition in (0, 1):
+                producer.send(TOPIC, b"connects", partition=partition).result(10)
+            old.faults.append(hold_and_refuse)
+            first = producer.send(TOPIC, b"0", partition=0)
+            wait_until(lambda: old.count(ProduceRequest) == 2)
+            old.leaders[0] = new.node_id
+            producer._thread.post(producer._sender.want_metadata)
+            wait_until(lambda: leader_of_the_first(producer) == new.node_id)
+            second = producer.send(TOPIC, b"1", partition=0)
+            # Sent later to the same broker: when it is there, the one before could be there too.
+            producer.send(TOPIC, b"passes", partition=1).result(10)
+            assert new.stored[0] == []
+            answer.set()
+            assert [first.result(10).offset, second.result(10).offset] == [0, 1]
+    assert new.stored[0] == [b"0", b"1"]
