@@ -39,7 +39,8 @@ class Declared:
     ``since`` and ``until`` bound the versions that carry it (None: to the newest), ``nullable_since`` those
     in which it may be null (None: never), ``tag`` is its number where it is a tagged field. A field that is
     ``ignorable`` is left out silently by the other versions. ``compact`` false keeps the classic form of a
-    string in flexible versions too. ``secret`` values are shown nowhere.
+    string in flexible versions too. ``secret`` values are shown nowhere. ``null_is_empty`` reads null as
+    empty bytes.
     """
 
     name: str
@@ -53,6 +54,7 @@ class Declared:
     tag: int | None
     compact: bool
     secret: bool
+    null_is_empty: bool
 
     def in_version(self, version: int) -> bool:
         """Whether *version* carries this field."""

@@ -106,7 +106,8 @@ class _Decoder(Source):
         if field.is_array:
             self.read_array(field, target, compact, nullable)
         else:
-            self.read_item(field.kind, target, compact, nullable)
+            null = f"{target} = b''" if field.null_is_empty else self.null(target, nullable)
+            self.read_item(field.kind, target, compact, null)
 
     def read_array(self, field: Declared, target: str, compact: bool, nullable: bool) -> None:
         """An array: no element is made before it is sure that as many can follow, and may."""
@@ -126,12 +127,12 @@ class _Decoder(Source):
                     f"if {room} > end - pos or reader.allowance < 0: refuse_count(reader, pos, n, {least})"
                 )
                 with self.block("for _ in range(n):"):
-                    self.read_item(field.kind, "x", compact, nullable=False)
+                    self.read_item(field.kind, "x", compact, self.null("x", nullable=False))
                     self.add(f"{items}.append(x)")
         self.add(f"elif n < 0: {self.null(target, nullable)}")
 
-    def read_item(self, kind: WireType | type[Struct], target: str, compact: bool, nullable: bool) -> None:
-        """A single value."""
+    def read_item(self, kind: WireType | type[Struct], target: str, compact: bool, null: str) -> None:
+        """A single value. The line *null* says what to do about null."""
         if isinstance(kind, type):
             self.read_structure(kind, target)
         elif kind.format:
@@ -144,7 +145,7 @@ class _Decoder(Source):
             taken = {"string": "str(data[pos:stop], 'utf-8')", "bytes": "bytes(data[pos:stop])"}
             with self.block("if n >= 0:"):
                 self.read_bytes("n", f"{target} = {taken.get(kind.name, 'data[pos:stop]')}")
-            self.add(f"else: {self.null(target, nullable)}")
+            self.add(f"else: {null}")
 
     def read_bytes(self, size: str, take: str) -> None:
         """*size* bytes, of which the line *take* makes a value."""
@@ -163,7 +164,7 @@ class _Decoder(Source):
         self.add(f"else: n, pos = length_at(reader, pos, reader.{method})")
 
     def null(self, target: str, nullable: bool) -> str:
-        """What to do about null."""
+        """The line that says what to do about null."""
         return f"{target} = None" if nullable else "refuse_null(pos)"
 
     def call(self, target: str, call: str) -> None:

@@ -85,15 +85,18 @@ class _Span:
     tag: int | None = None
     compact: bool = True
     secret: bool = False
+    null_is_empty: bool = False
 
 
-def always(default: Any = _ZERO, *, nullable_since: int = 0, secret: bool = False) -> Any:
+def always(
+    default: Any = _ZERO, *, nullable_since: int = 0, secret: bool = False, null_is_empty: bool = False
+) -> Any:
     """A field of all versions. Needed where there is more to say than a plain default says.
 
     ``nullable_since``: the first version in which None may be sent. ``secret``: shown neither by ``repr`` nor
-    in errors.
+    in errors. ``null_is_empty``: bytes that may not be null, and are read as empty where a peer sends null.
     """
-    return _Span(default=default, nullable_since=nullable_since, secret=secret)
+    return _Span(default=default, nullable_since=nullable_since, secret=secret, null_is_empty=null_is_empty)
 
 
 def since(
@@ -292,6 +295,7 @@ def _declared(cls: type[Struct], name: str, hint: Any) -> Declared:
         tag=span.tag,
         compact=span.compact,
         secret=span.secret,
+        null_is_empty=span.null_is_empty,
     )
 
 

@@ -28,6 +28,8 @@ from pyklient.protocol.messages import (
     FetchResponse,
     HeartbeatRequest,
     HeartbeatResponse,
+    JoinGroupRequest,
+    LeaveGroupRequest,
     MetadataRequest,
     ProduceRequest,
 )
@@ -309,6 +311,30 @@ def test_a_broker_that_names_no_version_is_asked_in_version_0() -> None:
     with RawServer(serve) as server:
         connection = opened(server)
         assert connection.version_of(ApiVersionsRequest) == 2
+        connection.close()
+
+
+def test_a_broker_that_names_its_versions_in_a_layout_of_its_own_is_asked_in_version_0() -> None:
+    def serve(sock: socket.socket) -> None:
+        sock.recv(1000)
+        # What librdkafka's mock cluster sends: error 35, then an array whose length is written another way.
+        sock.sendall(bytes.fromhex("00000011" + "00000000" + "0023" + "0100120000000200000000"))
+        assert sock.recv(1000)[6:8] == b"\0\0"
+        sock.sendall(b"\0\0\0\x10\0\0\0\1" + b"\0\0\0\0\0\1\0\x12\0\0\0\2")
+        sock.recv(1)
+
+    with RawServer(serve) as server:
+        connection = opened(server)
+        assert connection.version_of(ApiVersionsRequest) == 2
+        connection.close()
+
+
+def test_a_broker_that_is_older_than_2_4_is_asked_in_no_version_that_is_newer() -> None:
+    with ScriptedBroker(versions={18: (0, 2), 3: (0, 13), 11: (0, 6), 13: (0, 4)}) as broker:
+        connection = opened(broker)
+        assert connection.version_of(MetadataRequest) == 8
+        assert connection.version_of(JoinGroupRequest) == 5
+        assert connection.version_of(LeaveGroupRequest) == 2
         connection.close()
 
 

@@ -17,9 +17,11 @@ from pyklient.protocol.messages import (
     MetadataRequest,
     ProduceRequest,
     SaslAuthenticateRequest,
+    SyncGroupResponse,
     request_class,
     response_class,
 )
+from pyklient.protocol.primitives import Reader
 from pyklient.protocol.schema import ApiMessage
 
 
@@ -107,6 +109,14 @@ def test_null_from_the_peer_is_refused_where_there_is_none(
 ) -> None:
     with pytest.raises(ProtocolError, match="null before byte"):
         cls.decode(bytes.fromhex(data), version)
+
+
+def test_null_from_the_peer_is_empty_where_the_field_says_so() -> None:
+    frame = SyncGroupResponse(error_code=27, assignment=b"").encode(3)
+    (whole,) = map(bytes, frame)
+    nulled = whole.removesuffix(bytes(4)) + b"\xff\xff\xff\xff"
+    decoded = SyncGroupResponse.read(Reader(nulled), 3)
+    assert (decoded.error_code, decoded.assignment) == (27, b"")
 
 
 def test_none_is_refused_where_no_version_has_null() -> None:
