@@ -324,6 +324,19 @@ def test_compression_gives_memory_back() -> None:
     assert border.accumulator.appender.used == 0
 
 
+def test_memory_in_use_is_what_the_batches_that_are_not_done_take() -> None:
+    border = Border(clicks=2)
+    border.send("clicks", bytes(500), partition=0)
+    border.send("clicks", bytes(500), partition=1)
+    compressed, other = border.accumulator.begun
+    assert border.accumulator.appender.used == compressed.charged + other.charged
+    border.accumulator.appender.take(compressed)
+    border.accumulator.shrunk(compressed, 450)
+    assert border.accumulator.appender.used == compressed.charged + other.charged
+    border.finish(compressed)
+    assert border.accumulator.appender.used == other.charged
+
+
 def test_marking_closes_what_is_under_construction() -> None:
     border = Border(clicks=3)
     for partition in range(3):

@@ -13,6 +13,7 @@ from pyklient.producer.broker_queue import BrokerQueue, InFlightRequest, Request
 from pyklient.protocol.messages import REQUESTS, ProduceRequest, ProduceResponse
 from pyklient.protocol.schema import ApiMessage
 from tests.net.scripted import HANG_UP, SILENCE
+from tests.producer.holding import HoldingBroker
 from tests.producer.script import ONE_BY_ONE, TOPIC, LoseAnswer, ProduceBroker, numbers, producing, wait_until
 
 THROTTLE = 30.0
@@ -183,14 +184,25 @@ def test_a_request_takes_batches_of_as_many_partitions_as_fit(limit: int, togeth
     assert sum(sizes) == 4
 
 
-def test_no_more_requests_are_in_flight_than_allowed(broker: ProduceBroker) -> None:
-    go_on = threading.Event()
-    broker.faults.append(lambda request: go_on.wait(5) and None)
-    with producing(broker, max_in_flight_requests_per_connection=2, **ONE_BY_ONE) as producer:
-        sent = [producer.send(TOPIC, value) for value in numbers(10)]
-        wait_until(lambda: broker.count(ProduceRequest) == 1)
-        go_on.set()
-        assert [delivery.result(10).offset for delivery in sent] == list(range(10))
+def _wait_for_unanswered(broker: HoldingBroker, count: int) -> None:
+    wait_until(lambda: broker.unanswered == count)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_as_many_requests_are_in_flight_as_allowed_and_no_more(most: int) -> None:
+    options: dict[str, Any] = {"acks": 1, "enable_idempotence": False, **ONE_BY_ONE}
+    values = numbers(12)
+    with HoldingBroker() as broker:
+        with producing(broker, max_in_flight_requests_per_connection=most, **options) as producer:
+            producer.send(TOPIC, b"first").result(10)
+            broker.hold()
+            sent = [producer.send(TOPIC, value) for value in values]
+            for left in range(len(sent), 0, -1):
+                _wait_for_unanswered(broker, min(most, left))
+                broker.answer_one()
+            assert [delivery.result(10).offset for delivery in sent] == list(range(1, 13))
+        assert broker.most_unanswered == most
+        assert broker.stored[0] == [b"first", *values]
 
 
 def test_a_frozen_broker_holds_nobody_else_up_where_no_answers_are_wanted() -> None:
