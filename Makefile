@@ -7,12 +7,13 @@ BIN := $(VENV)/bin
 BOOTSTRAP ?=
 BENCH ?=
 CHAOS ?=
+MUTANTS ?=
 PYTEST := $(BIN)/python -m pytest
 KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/records/_*.p?[di])
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated test test-fast test-python-kernel test-containers fuzz chaos-spark memory-spark lint bench bench-spark clean
+.PHONY: help demo demo-spark generated test test-fast test-python-kernel test-containers fuzz chaos-spark memory-spark mutants lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -42,8 +43,8 @@ demo-spark: $(VENV)/.demo-spark ## the same flights through Spark: a stream, win
 	$(BIN)/python examples/spark/flights.py $(BOOTSTRAP)
 
 lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
-	$(BIN)/ruff format --check pyklient tests examples pyspark_pyklient.py
-	$(BIN)/ruff check pyklient tests examples pyspark_pyklient.py
+	$(BIN)/ruff format --check pyklient tests tools examples pyspark_pyklient.py
+	$(BIN)/ruff check pyklient tests tools examples pyspark_pyklient.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(MODULES) | xargs wc -l | awk '$$2 != "total" && $$1 > 500 { print $$2 ": " $$1 " lines, 500 at most"; bad = 1 } END { exit bad }'
@@ -72,6 +73,9 @@ chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="
 
 memory-spark: $(VENV)/.dev ## 5 GB through one task of Spark, in a Python worker below 512 MiB
 	$(BIN)/python -m tests.spark.memory
+
+mutants: $(VENV)/.dev ## break the code in known ways, one at a time: a test must fail each time; MUTANTS="-k producer", MUTANTS=--help
+	$(BIN)/python -m tools.mutants $(MUTANTS)
 
 bench-spark: $(VENV)/.dev ## pyklient, the connector of Spark and confluent-kafka side by side on Spark; BENCH="--only read --rounds 1"
 	$(BIN)/python -m tests.spark.bench $(BENCH)

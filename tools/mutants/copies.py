@@ -1,0 +1,120 @@
+"""Copies of the tree that mistakes are made in. The work tree itself is never changed."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+from tools.mutants.mutant import Mutant, is_kernel_source
+
+__all__ = ["KERNEL_FOLDER", "ROOT", "SUFFIX", "BrokenMutant", "TreeCopy", "fetch_build_tools"]
+
+ROOT = Path(__file__).parents[2]
+
+KERNEL_FOLDER = Path("pyklient/protocol/records")
+SUFFIX: str = sysconfig.get_config_var("EXT_SUFFIX")
+"""What the file name of the compiled kernel ends with, for the Python that runs this."""
+_BUILD_SECONDS = 300
+
+
+class BrokenMutant(Exception):
+    """The code with the mistake in it cannot be built."""
+
+
+class TreeCopy:
+    """The files of the work tree that git tracks, or would, and the compiled kernel.
+
+    Byte code is validated by hashes: the time stamps of a file that changes twice a second say nothing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+            cwd=ROOT,
+            capture_output=True,
+            check=True,
+        )
+        for name in listed.stdout.decode().split("\0"):
+            if name and (ROOT / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, folder / name)
+        self._copy_kernel()
+        _sharpen_build(folder / "pyproject.toml")
+        subprocess.run(
+            [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "checked-hash", "pyklient"],
+            cwd=folder,
+            check=True,
+        )
+
+    def environment(self, kernel: str) -> dict[str, str]:
+        """Return the environment in which Python takes this copy's packages, and no others."""
+        return os.environ | {
+            "PYTHONPATH": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYKLIENT_KERNEL": kernel,
+        }
+
+    def apply(self, mutant: Mutant, build_tools: Path | None) -> None:
+        """Make the mistake. Raises BrokenMutant where it does not compile."""
+        path = self.folder / mutant.file
+        path.write_text(mutant.applied_to(path.read_text(encoding="utf-8")), encoding="utf-8")
+        if is_kernel_source(mutant.file):
+            assert build_tools is not None
+            self._build(build_tools)
+
+    def restore(self, mutant: Mutant) -> None:
+        """Undo ``apply``."""
+        shutil.copy2(ROOT / mutant.file, self.folder / mutant.file)
+        if is_kernel_source(mutant.file):
+            self._copy_kernel()
+
+    def _copy_kernel(self) -> None:
+        kernel = ROOT / KERNEL_FOLDER / f"_kernel{SUFFIX}"
+        if not kernel.is_file():
+            raise SystemExit(f"there is no compiled kernel at {kernel}: run `pip install -e .` first")
+        # A new file: a process may still run the one that was there.
+        copy = self.folder / KERNEL_FOLDER / kernel.name
+        copy.unlink(missing_ok=True)
+        shutil.copy2(kernel, copy)
+
+    def _build(self, build_tools: Path) -> None:
+        built = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import setuptools; setuptools.setup()",
+                "build_ext",
+                "--inplace",
+                "--force",
+            ],
+            cwd=self.folder,
+            env=os.environ | {"PYTHONPATH": str(build_tools)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_BUILD_SECONDS,
+            check=False,
+        )
+        if built.returncode:
+            raise BrokenMutant("the kernel does not compile:\n" + built.stdout)
+
+
+def fetch_build_tools(folder: Path) -> Path:
+    """Install into *folder* what ``pyproject.toml`` names as needed for a build."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    needed: list[str] = project["build-system"]["requires"]
+    pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+    subprocess.run([*pip, "--target", str(folder), *needed], check=True)
+    return folder
+
+
+def _sharpen_build(project: Path) -> None:
+    """Let a kernel that does not compile be an error, and compile without the slow optimizations."""
+    text = project.read_text(encoding="utf-8")
+    text = re.sub(r"^optional = true\n", "", text, flags=re.MULTILINE)
+    project.write_text(text.replace('extra-compile-args = ["-O3"]', 'extra-compile-args = ["-O1"]'))
