@@ -244,8 +244,9 @@ class Connection:
         with self._turn:
             return self._exchange(request, version, patience)
 
-    def drain(self, timeout: float) -> None:
-        """Wait until nothing of what is under way now is left, for *timeout* seconds at most."""
+    def retire(self, timeout: float) -> None:
+        """End the connection because another takes its place. What is in flight has *timeout* seconds to be
+        answered; what is not fails with a BrokerConnectionError, which is retriable. Bounded."""
         give_up = time.monotonic() + timeout
         with self._state:
             under_way = set(self._waiting)
@@ -253,10 +254,25 @@ class Connection:
             time.sleep(_DRAIN_TICK)
             with self._state:
                 under_way &= self._waiting.keys()
+        if self._turn.acquire(timeout=min(max(give_up - time.monotonic(), 0), _LONGEST_LOCK_WAIT)):
+            self._turn.release()  # no ``ask`` is under way without a reader
+        self._end(BrokerConnectionError(f"the connection to {self.endpoint} was replaced by a new one"))
 
     def close(self) -> None:
         """End the connection. Whoever waits on it gets a ClosedError. Bounded."""
-        self._fail(ClosedError(f"the connection to {self.endpoint} has been closed by this client"))
+        self._end(ClosedError(f"the connection to {self.endpoint} has been closed by this client"))
+
+    def abandon(self) -> None:
+        """In the child of a fork: let go of the parent's socket without a byte or a shutdown. Takes no
+        lock, since a thread that exists only in the parent may hold any of them."""
+        self._failure = ForkError(
+            "this client was made before a fork, and its connections belong to the parent process; "
+            "make a new client in the child"
+        )
+        self._transport.close()
+
+    def _end(self, reason: KafkaError) -> None:
+        self._fail(reason)
         if self._reader is threading.current_thread():
             return
         # Whoever starts the reader holds the turn until it runs.
@@ -270,15 +286,6 @@ class Connection:
         finally:
             if taken:
                 self._turn.release()
-
-    def abandon(self) -> None:
-        """In the child of a fork: let go of the parent's socket without a byte or a shutdown. Takes no
-        lock, since a thread that exists only in the parent may hold any of them."""
-        self._failure = ForkError(
-            "this client was made before a fork, and its connections belong to the parent process; "
-            "make a new client in the child"
-        )
-        self._transport.close()
 
     def _enter(
         self, request: ApiMessage, version: int, seconds: float, answered: Answered | None
@@ -391,7 +398,7 @@ class Connection:
             first = min(self._waiting.values(), key=_deadline_of, default=None)
             if first is None and now - self._last_used >= self._max_idle and self._failure is None:
                 # Here and now, so that no request gets in between.
-                self._failure = ClosedError(
+                self._failure = BrokerConnectionError(
                     f"the connection to {self.endpoint} was idle for {self._max_idle:.0f} s"
                 )
         self._raise_failure()

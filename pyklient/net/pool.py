@@ -11,7 +11,6 @@ threads that want the same one open one; ``_lock`` guards the back-off table. A 
 found without either.
 """
 
-import contextlib
 import logging
 import threading
 import time
@@ -164,11 +163,9 @@ class Pool:
         if old is not None:
             if old.alive and not old.expired and old.endpoint == endpoint:
                 return old
-            with contextlib.suppress(KafkaError):
-                # What is under way keeps its place in order, and its answer.
-                old.drain(max(0.0, deadline - time.monotonic()))
+            # What is in flight keeps its place in order, and its answer.
+            old.retire(_FAIR_SHARE * max(0.0, deadline - time.monotonic()))
             slot.connection = None
-            old.close()
         self._wait_for_turn(endpoint, deadline)
         timeout = min(self._setup_timeout, max(deadline - time.monotonic(), 0.001))
         try:

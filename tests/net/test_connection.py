@@ -4,7 +4,7 @@ import pickle
 import socket
 import threading
 import time
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
@@ -383,20 +383,32 @@ def test_an_idle_shared_connection_closes_itself(broker: ScriptedBroker) -> None
     connection.close()
 
 
-def test_drain_waits_for_what_is_under_way(broker: ScriptedBroker, connection: Connection) -> None:
+def test_retiring_waits_for_what_is_in_flight_and_fails_what_is_not_answered_in_time(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
     release = threading.Event()
 
     def answer(request: object) -> HeartbeatResponse:
-        release.wait(2)
+        release.wait(10)
         return HeartbeatResponse()
 
     broker.on(HeartbeatRequest, answer)
     futures = [connection.send(HeartbeatRequest()) for _ in range(3)]
-    connection.drain(0.05)
-    assert not wait(futures, 0).done
+    timer = threading.Timer(0.05, release.set)
+    timer.start()
+    connection.retire(10)
+    timer.join()
+    assert [future.result(0) for future in futures] == [HeartbeatResponse()] * 3
+    assert not connection.alive
+
+    release.clear()
+    second = opened(broker)
+    unanswered = second.send(HeartbeatRequest())
+    second.retire(0.05)
     release.set()
-    connection.drain(2)
-    assert all(future.done() for future in futures)
+    error = failure_of(unanswered)
+    assert isinstance(error, BrokerConnectionError)
+    assert error.retriable
 
 
 def test_a_connection_cannot_be_pickled(connection: Connection) -> None:

@@ -153,6 +153,67 @@ def test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet(
     assert not first.alive
 
 
+class Asking:
+    """An ``ask`` in another thread, which the broker answers when the test says so."""
+
+    def __init__(self, broker: ScriptedBroker, connection: Connection) -> None:
+        self.answers: list[HeartbeatResponse] = []
+        self.failures: list[KafkaError] = []
+        self.release = threading.Event()
+        self._arrived = threading.Event()
+        broker.on(HeartbeatRequest, self._answer)
+        self._thread = threading.Thread(target=self._ask, args=(connection,))
+        self._thread.start()
+        assert self._arrived.wait(5)
+
+    def join(self) -> None:
+        self._thread.join(10)
+        assert not self._thread.is_alive()
+
+    def _answer(self, request: object) -> HeartbeatResponse:
+        self._arrived.set()
+        self.release.wait(10)
+        return HeartbeatResponse(throttle_time_ms=5)
+
+    def _ask(self, connection: Connection) -> None:
+        try:
+            self.answers.append(connection.ask(HeartbeatRequest(), 10))
+        except KafkaError as error:
+            self.failures.append(error)
+
+
+def test_a_connection_whose_session_ends_soon_answers_what_was_asked_without_a_reader(
+    broker: ScriptedBroker, pool: Pool
+) -> None:
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    asking = Asking(broker, first)
+    first.settle({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
+    timer = threading.Timer(0.05, asking.release.set)
+    timer.start()
+    assert pool.get(endpoint_of(broker), Purpose.OTHER, 10) is not first
+    timer.join()
+    asking.join()
+    assert [answer.throttle_time_ms for answer in asking.answers] == [5]
+    assert not first.alive
+
+
+def test_a_request_on_a_connection_that_is_replaced_fails_as_after_a_disconnection(
+    broker: ScriptedBroker, pool: Pool
+) -> None:
+    first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
+    asking = Asking(broker, first)
+    first.settle({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
+    second = pool.get(endpoint_of(broker), Purpose.OTHER, 0.4)
+    asking.join()
+    asking.release.set()
+    assert second is not first
+    assert [type(error) for error in asking.failures] == [BrokerConnectionError]
+    assert asking.failures[0].retriable
+    assert "was replaced by a new one" in str(asking.failures[0])
+    with pytest.raises(BrokerConnectionError, match="was replaced"):
+        first.ask(HeartbeatRequest())
+
+
 def test_a_connection_idle_for_too_long_is_replaced(broker: ScriptedBroker) -> None:
     pool = pool_for(broker, connections_max_idle_ms=30)
     first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
