@@ -56,7 +56,7 @@ async def fetch(node: Node, request: FetchRequest, call: Call) -> Reply:
         return Reply(FetchResponse(error_code=refusal.code), {})
     most = min(request.max_bytes, node.settings.fetch_max_bytes)
     while True:
-        gathered = _gather(node, ticket.wanted, most, call)
+        gathered = _gather(node, ticket.wanted, most, request.isolation_level, call)
         remaining = deadline - node.loop.time()
         enough = gathered.nbytes >= request.min_bytes or not gathered.logs
         if enough or gathered.failed or remaining <= 0:
@@ -96,14 +96,17 @@ async def _wait_for_append(loop: asyncio.AbstractEventLoop, logs: list[Partition
             log.off_append(wake)
 
 
-def _gather(node: Node, wanted: Sequence[Wanted], most: int, call: Call) -> _Gathered:
+def _gather(node: Node, wanted: Sequence[Wanted], most: int, isolation_level: int, call: Call) -> _Gathered:
     gathered = _Gathered()
     left = most
     for asked in wanted:
         partition = asked.partition
-        data = Answer(partition_index=partition.partition)
+        data = Answer(partition_index=partition.partition, records=b"")
         try:
             log = _find(node, asked, call.version)
+            data.aborted_transactions = (
+                None  # as Kafka; the answer for an unknown partition has an empty list
+            )
             gathered.logs.append(log)
             _check_epoch(partition.current_leader_epoch)
             taken = _take(log, partition, call.version, left, first=not gathered.nbytes)
@@ -111,6 +114,7 @@ def _gather(node: Node, wanted: Sequence[Wanted], most: int, call: Call) -> _Gat
             data.error_code, data.high_watermark = refusal.code, -1
             gathered.failed = True
         else:
+            data.aborted_transactions = [] if isolation_level else None
             _fill(data, log, taken, gathered)
             left -= 0 if taken is None else _length(taken)
         gathered.answers.append((asked, data))
@@ -169,13 +173,14 @@ def _fill(
 ) -> None:
     data.high_watermark = data.last_stable_offset = log.end_offset
     data.log_start_offset = log.start_offset
-    data.records = b""
+    if taken is None:
+        return
     if isinstance(taken, FileSlice) and taken.length <= _STAND_IN_BYTES:
         data.records = view = _stand_in[: taken.length]
         gathered.files[id(view)] = taken
-    elif taken is not None:
+    else:
         data.records = taken.read() if isinstance(taken, FileSlice) else taken
-    gathered.nbytes += memoryview(data.records).nbytes
+    gathered.nbytes += _length(taken)
 
 
 def _length(taken: FileSlice | Buffer) -> int:

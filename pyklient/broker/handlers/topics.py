@@ -21,7 +21,7 @@ from pyklient.protocol.primitives import ZERO_UUID
 
 __all__ = ["create_partitions", "create_topics", "delete_topics"]
 
-_DEFAULT_PARTITIONS_ALLOWED = 4
+_DEFAULT = -1
 _TOPIC_IDS = 6
 _TOPIC_SOURCE, _DEFAULT_SOURCE = 1, 5
 
@@ -31,12 +31,12 @@ class _Plan(NamedTuple):
     configs: dict[str, str | None]
 
 
-def create_topics(node: Node, request: CreateTopicsRequest, call: Call) -> CreateTopicsResponse:
+def create_topics(node: Node, request: CreateTopicsRequest, _: Call) -> CreateTopicsResponse:
     """Create each topic, or only say whether it could be."""
     named = Counter(topic.name for topic in request.topics)
     return CreateTopicsResponse(
         topics=[
-            _create(node, topic, call.version, validate_only=request.validate_only)
+            _create(node, topic, validate_only=request.validate_only)
             if named[topic.name] == 1
             else CreateTopicsResponse.CreatableTopicResult(
                 name=topic.name,
@@ -49,11 +49,11 @@ def create_topics(node: Node, request: CreateTopicsRequest, call: Call) -> Creat
 
 
 def _create(
-    node: Node, asked: CreateTopicsRequest.CreatableTopic, version: int, *, validate_only: bool
+    node: Node, asked: CreateTopicsRequest.CreatableTopic, *, validate_only: bool
 ) -> CreateTopicsResponse.CreatableTopicResult:
     result = CreateTopicsResponse.CreatableTopicResult(name=asked.name, error_message=None)
     try:
-        plan = _plan(node, asked, version)
+        plan = _plan(node, asked)
         if validate_only:
             checked = node.topics.check_new(asked.name, plan.partitions, plan.configs)
         else:
@@ -74,11 +74,15 @@ def _create(
     return result
 
 
-def _plan(node: Node, asked: CreateTopicsRequest.CreatableTopic, version: int) -> _Plan:
-    """How many partitions are wanted. Raises Refusal for what one broker cannot give."""
+def _plan(node: Node, asked: CreateTopicsRequest.CreatableTopic) -> _Plan:
+    """Return how many partitions are wanted; raise Refusal for what one broker cannot give.
+
+    A count of -1 asks for the broker's default. KIP-464 describes it from version 4 on, but every Kafka since
+    2.4 takes it in every version, and clients rely on that.
+    """
     configs = {config.name: config.value for config in asked.configs}
     if asked.assignments:
-        if asked.num_partitions != -1 or asked.replication_factor != -1:
+        if asked.num_partitions != _DEFAULT or asked.replication_factor != _DEFAULT:
             raise Refusal(ErrorCode.INVALID_REQUEST, "give either an assignment or counts, not both")
         indexes = sorted(one.partition_index for one in asked.assignments)
         if indexes != list(range(len(indexes))):
@@ -88,14 +92,12 @@ def _plan(node: Node, asked: CreateTopicsRequest.CreatableTopic, version: int) -
         for one in asked.assignments:
             _check_replicas(node, one.broker_ids)
         return _Plan(len(indexes), configs)
-    if asked.replication_factor not in (1, -1) or (
-        asked.replication_factor == -1 and version < _DEFAULT_PARTITIONS_ALLOWED
-    ):
+    if asked.replication_factor not in (1, _DEFAULT):
         raise Refusal(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"replication factor {asked.replication_factor}: there is one broker, so it is 1",
         )
-    if asked.num_partitions == -1 and version >= _DEFAULT_PARTITIONS_ALLOWED:
+    if asked.num_partitions == _DEFAULT:
         return _Plan(node.settings.num_partitions, configs)
     return _Plan(asked.num_partitions, configs)
 
