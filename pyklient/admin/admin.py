@@ -129,8 +129,8 @@ class Admin:
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
-            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2, source=self)
             self._client.close()
+            warnings.warn(f"{self!r} was not closed", ResourceWarning, stacklevel=2, source=self)
 
     def __enter__(self) -> Self:
         return self

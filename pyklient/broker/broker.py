@@ -235,8 +235,9 @@ class Broker:
 
     def _close_at_exit(self) -> None:
         if not self._forked:
-            warnings.warn(f"{self!r} was left open", ResourceWarning, stacklevel=1)
+            what = repr(self)
             self.close()
+            warnings.warn(f"{what} was left open", ResourceWarning, stacklevel=1)
 
     def forget_in_child(self) -> None:
         """In a forked child: close its copies of the sockets, or connections would outlive the broker."""

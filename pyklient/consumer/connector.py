@@ -86,6 +86,9 @@ class ConsumerConnector:
         self._gone = threading.Event()
         self._forked = False
         _open.add(self)
+        # What is registered last runs first: a broker in this process that was started before still serves.
+        atexit.unregister(_close_all)
+        atexit.register(_close_all)
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
@@ -290,10 +293,16 @@ _open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()
 
 
 def _close_all() -> None:
-    """At exit: connectors left open are closed, without counting what was in hand."""
-    for connector in list(_open):
-        warnings.warn(f"{connector!r} was left open; use it in a with block", ResourceWarning, stacklevel=1)
-        connector._close(count_in_hand=False, timeout=_EXIT_TIMEOUT)
+    """At exit: close connectors left open, without counting what was in hand. Warn only when all of that is
+    done: with warnings as errors, the first one raises."""
+    left_open = {connector: repr(connector) for connector in list(_open)}
+    for connector, name in left_open.items():
+        try:
+            connector._close(count_in_hand=False, timeout=_EXIT_TIMEOUT)
+        except Exception as error:
+            log.warning("%s, at exit: %s", name, error)
+    for name in left_open.values():
+        warnings.warn(f"{name} was left open; use it in a with block", ResourceWarning, stacklevel=1)
 
 
 def _mark_forked() -> None:
@@ -302,5 +311,4 @@ def _mark_forked() -> None:
     _open.clear()
 
 
-atexit.register(_close_all)
 os.register_at_fork(after_in_child=_mark_forked)

@@ -97,10 +97,10 @@ class SimpleConsumer:
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
+            self.close()
             warnings.warn(
                 "a SimpleConsumer was left open; use it in a with block", ResourceWarning, stacklevel=2
             )
-            self.close()
 
     def fetch(self, topic: str, partition: int, offset: int, max_bytes: int = 1_048_576) -> Fetched:
         """The messages of a partition from *offset* on, up to about *max_bytes*; none at the end of the log.

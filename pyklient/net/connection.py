@@ -3,7 +3,8 @@
 There are two ways to use it. ``ask`` sends and receives in the calling thread: no other thread is
 involved, which is what a fetcher wants. ``send`` returns a Future at once, so that several requests can be
 under way; ``submit`` does the same with a function to call, which costs least. The first of them starts a
-reader thread, and from then on ``ask`` goes through it as well.
+reader thread, and from then on ``ask`` goes through it as well. Where no thread can be started (a limit, or
+the end of the program), ``submit`` waits for the answer itself.
 
 Answers come in the order of the requests. Once one is given up, nothing that arrives later can be
 trusted to belong where it seems to: a time-out therefore ends the connection, and fails everything that
@@ -33,6 +34,7 @@ from pyklient.errors import (
     ProtocolError,
     for_another,
 )
+from pyklient.net.frames import FrameReader
 from pyklient.net.transport import (
     TICK,
     Deadline,
@@ -44,7 +46,7 @@ from pyklient.net.transport import (
 from pyklient.net.versions import AgreedVersions, request_name
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
-from pyklient.protocol.wire import ClientWire, frame_length
+from pyklient.protocol.wire import ClientWire
 
 __all__ = ["Answered", "Connection", "Rest"]
 
@@ -53,14 +55,12 @@ log = logging.getLogger("pyklient.net")
 _CLOSE_TIMEOUT = 5.0
 _LOOK_AFTER = 0.05  # seconds of silence after which a connection is looked at before it is used
 _LONGEST_LOCK_WAIT = threading.TIMEOUT_MAX
-_SMALL_ANSWERS: Final = 4096
-"""Bytes that the reader asks for at once: most answers whole, with their length."""
-_LENGTH_SIZE: Final = 4
 _DRAIN_TICK: Final = 0.005
 
 Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
 """Takes the response, or why there is none. Called once: by the reader; by whoever ends the connection, who
-may hold its locks then; within ``submit`` where no reply is expected. Must not raise."""
+may hold its locks then; within ``submit`` where no reply is expected, or no reader can be started. Must not
+raise."""
 
 Rest: TypeAlias = Callable[[], None]
 """What is left to do of a request, in a thread that may wait."""
@@ -102,15 +102,13 @@ class Connection:
         self._wire = ClientWire(client_id)
         self._request_timeout = request_timeout
         self._max_idle = max_idle
-        self._max_response = max_response
+        self._frames = FrameReader(endpoint, transport, max_response)
         self._versions = AgreedVersions(endpoint, {})
         self._expires_at = float("inf")
         self._hint = ""
         self._failure: KafkaError | None = None
         self._waiting: dict[int, _Waiting] = {}
         self._reader: threading.Thread | None = None
-        self._ahead = b""
-        """What the reader has of answers that are not whole yet."""
         self._last_used = time.monotonic()
         self._turn = threading.Lock()
         self._sending = threading.Lock()
@@ -183,12 +181,10 @@ class Connection:
         Raises where nothing was sent: the connection has ended, or the version cannot carry the request.
         """
         self._raise_failure()
-        if self._reader is None:
-            self._start_reader(timeout)
-        if not self._sending.acquire(timeout=min(timeout, _LONGEST_LOCK_WAIT)):
-            raise self._timed_out(request_name(type(request)), timeout)
-        parts = self._enter(request, version, timeout, answered if expects_reply else None)
-        self._finish(parts, type(request), timeout)
+        if self._reader is None and not self._start_reader(timeout) and expects_reply:
+            self._submit_and_wait(request, version, answered, timeout)
+            return
+        self._send_in_turn(request, version, answered if expects_reply else None, timeout)
         if not expects_reply:
             answered(None, self._ended())
 
@@ -287,6 +283,26 @@ class Connection:
             if taken:
                 self._turn.release()
 
+    def _send_in_turn(
+        self, request: ApiMessage, version: int, answered: Answered | None, timeout: float
+    ) -> None:
+        """Send *request* when the requests before it have been sent."""
+        if not self._sending.acquire(timeout=min(timeout, _LONGEST_LOCK_WAIT)):
+            raise self._timed_out(request_name(type(request)), timeout)
+        parts = self._enter(request, version, timeout, answered)
+        self._finish(parts, type(request), timeout)
+
+    def _submit_and_wait(self, request: ApiMessage, version: int, answered: Answered, timeout: float) -> None:
+        """``submit`` without a reader: send, and read the answer in this thread."""
+        outcome: list[tuple[Any, KafkaError | None]] = []
+        self._take_turn(timeout)
+        try:
+            self._send_in_turn(request, version, lambda *answer: outcome.append(answer), timeout)
+            self._read(outcome)
+        finally:
+            self._turn.release()
+        answered(*outcome[0])  # without the turn, which this may want for the next request
+
     def _enter(
         self, request: ApiMessage, version: int, seconds: float, answered: Answered | None
     ) -> list[Buffer]:
@@ -331,7 +347,7 @@ class Connection:
             self._last_used = time.monotonic()
         try:
             self._transport.send(parts, patience)
-            frame = self._receive_frame(patience)
+            frame = self._frames.receive(patience)
             with self._state:
                 _, response = self._wire.receive(frame)
         except KafkaError as error:
@@ -358,39 +374,54 @@ class Connection:
         finally:
             self._turn.release()
 
-    def _start_reader(self, seconds: float) -> None:
+    def _take_turn(self, seconds: float) -> None:
         if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
             raise KafkaTimeoutError(f"{self.endpoint} is busy with another request of this client")
+
+    def _start_reader(self, seconds: float) -> bool:
+        """Return True if there is a reader now, False if no thread can be started."""
+        self._take_turn(seconds)
         try:
             if self._reader is None:
                 name = f"pyklient-reader-{self.endpoint.node_id}"
-                self._reader = threading.Thread(target=self._read, name=name, daemon=True)
-                self._reader.start()
+                reader = threading.Thread(target=self._read, name=name, daemon=True)
+                reader.start()
+                self._reader = reader
+        except RuntimeError as error:
+            log.info(
+                "%s: whoever sends reads the answers, without a thread for that: %s", self.endpoint, error
+            )
+            return False
         finally:
             self._turn.release()
+        return True
 
-    def _read(self) -> None:
-        """The reader thread: each answer to the function that waits for it, until the connection ends."""
+    def _read(self, outcome: Sequence[object] = ()) -> None:
+        """The reader thread: each answer to the function that waits for it, until the connection ends. Where
+        there is no such thread: until there is an *outcome*."""
         try:
-            while True:
-                frame = self._next_frame(self._reader_patience)
-                with self._state:
-                    if self._failure is not None:
-                        # An answer that comes while another thread ends the connection: nobody waits for it.
-                        self._raise_failure()
-                    correlation_id, response = self._wire.receive(frame)
-                    waiting = self._waiting.pop(correlation_id)
-                del frame
-                self._hint = ""
-                waiting.answered(response, None)
-                del response, waiting
+            while not outcome:
+                self._read_one()
         except KafkaError as error:
             self._fail(error)
-        except Exception as error:
-            self._fail(ProtocolError(f"an answer could not be read: {error}"))
-            raise
-        finally:
             self._dispose()
+        except Exception as error:
+            log.exception("%s: an answer could not be read", self.endpoint)
+            self._fail(ProtocolError(f"an answer could not be read: {error}"))
+            self._dispose()
+
+    def _read_one(self) -> None:
+        """Read the next answer, and give it to the function that waits for it."""
+        frame = self._frames.receive_small(self._reader_patience)
+        with self._state:
+            if self._failure is not None:
+                # An answer that comes while another thread ends the connection: nobody waits for it.
+                self._raise_failure()
+            correlation_id, response = self._wire.receive(frame)
+            waiting = self._waiting.pop(correlation_id)
+        del frame
+        self._hint = ""
+        waiting.answered(response, None)
 
     def _reader_patience(self) -> float:
         now = time.monotonic()
@@ -407,39 +438,6 @@ class Connection:
         if first.deadline <= now:
             raise self._timed_out(first.name, first.timeout)
         return min(TICK, first.deadline - now)
-
-    def _receive_frame(self, patience: Patience) -> memoryview:
-        """A frame in memory of its own, as answers that carry records should be."""
-        return self._transport.receive(
-            self._frame_size(self._transport.receive(_LENGTH_SIZE, patience)), patience
-        )
-
-    def _next_frame(self, patience: Patience) -> memoryview:
-        """A frame by way of ``_ahead``: small ones take one trip to the system, or share it."""
-        try:
-            while True:
-                ahead = self._ahead
-                have = len(ahead)
-                if have >= _LENGTH_SIZE:
-                    stop = _LENGTH_SIZE + self._frame_size(ahead)
-                    if have < stop:
-                        ahead += self._transport.receive(stop - have, patience)
-                    self._ahead = ahead[stop:]
-                    return memoryview(ahead)[_LENGTH_SIZE:stop]
-                self._ahead += self._transport.receive_some(_SMALL_ANSWERS, patience)
-        except PeerClosedError as error:
-            if not self._ahead:
-                raise
-            message = f"{self.endpoint} closed the connection in the middle of an answer"
-            raise PeerClosedError(message) from error
-
-    def _frame_size(self, head: Buffer) -> int:
-        try:
-            return frame_length(head, self._max_response)
-        except ProtocolError as error:
-            if head[0] < 0x10:  # a length, not the first letters of another protocol
-                raise ProtocolError(f"{error}; that limit is receive_message_max_bytes") from None
-            raise
 
     def _fail(self, error: KafkaError) -> None:
         """End the connection because of *error*; the first reason counts. Everyone waiting hears of it."""

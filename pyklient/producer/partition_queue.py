@@ -18,7 +18,7 @@ were the first one refused because the partition is not ready yet, the second wo
 
 When the leader moves, a batch may still be unanswered at the old one. With idempotence the new leader refuses
 batches that would overtake it. Without, nothing goes to the new leader until the old one has answered, or its
-time is up. ``max_in_flight_requests_per_connection`` also bounds the batches of a partition, over all brokers.
+time is up. ``max_in_flight_requests_per_connection`` bounds the batches of a partition too, over all brokers.
 
 Sans I/O: the sender calls, with the time in monotonic seconds, and carries out what comes back.
 """

@@ -78,6 +78,9 @@ class Producer:
             # No Python frame between the caller and the kernel.
             self.__dict__["send"] = self._accumulator.appender.send
         _producers.add(self)
+        # What is registered last runs first: a broker in this process that was started before still serves.
+        atexit.unregister(_close_all)
+        atexit.register(_close_all)
 
     def send(
         self,
@@ -210,11 +213,12 @@ class Producer:
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or not self._thread.started:
             return
-        warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
+        name = repr(self)
         # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
         self._closed = True
         accumulator, deadline = self._accumulator, time.monotonic() + _UNWIND_TIMEOUT
         self._thread.post(partial(_end, accumulator, self._sender, deadline))
+        warnings.warn(f"{name} was never closed", ResourceWarning, source=self, stacklevel=2)
 
     def _flush(self, deadline: float | None) -> None:
         batches = self._accumulator.mark()
@@ -323,13 +327,19 @@ def _abandon_all() -> None:
 
 
 def _close_all() -> None:
-    for producer in list(_producers):
-        warnings.warn(f"{producer!r} was never closed", ResourceWarning, source=producer, stacklevel=1)
+    """At exit: deliver what the producers left open still have. Warn only when all of that is done: with
+    warnings as errors, the first one raises."""
+    left_open = {producer: repr(producer) for producer in list(_producers)}
+    deadline = time.monotonic() + _UNWIND_TIMEOUT
+    for producer in left_open:
+        producer._begin_closing(deadline)
+    for producer, name in left_open.items():
         try:
-            producer.close(_UNWIND_TIMEOUT)
-        except KafkaError as error:
-            log.warning("at exit: %s", error)
+            producer.close(max(0.0, deadline - time.monotonic()))
+        except Exception as error:
+            log.warning("%s, at exit: %s", name, error)
+    for producer, name in left_open.items():
+        warnings.warn(f"{name} was never closed", ResourceWarning, source=producer, stacklevel=1)
 
 
 os.register_at_fork(after_in_child=_abandon_all)
-atexit.register(_close_all)

@@ -18,6 +18,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
+from pyklient.errors import KafkaError
+
 __all__ = ["BlockingWorker", "SenderThread", "Timed", "Work"]
 
 log = logging.getLogger("pyklient.producer")
@@ -92,13 +94,17 @@ class SenderThread:
         return self._thread.ident is not None
 
     def start(self, work: Work) -> None:
-        """Begin. A call that was interrupted (Ctrl-C) may be made again."""
+        """Begin. A call that was interrupted (Ctrl-C) or has failed may be made again. Raises KafkaError if
+        no thread can be started."""
         self._work = work
         try:
             self._thread.start()
-        except RuntimeError:
+        except RuntimeError as error:
             if not self.started:
-                raise
+                raise KafkaError(
+                    f"the producer's thread cannot be started: {error}. Is a limit of threads reached, or "
+                    "is the program at its end?"
+                ) from error
 
     def join(self, timeout: float) -> bool:
         """Wait for the thread's end; whether it has come. True at once within a turn."""
@@ -265,7 +271,8 @@ class SenderThread:
 
 
 class BlockingWorker:
-    """A thread that runs the tasks it is given, in order. Starts with the first.
+    """A thread that runs the tasks it is given, in order. Starts with the first. While no thread can be
+    started (a limit of the system, the end of the program), the thread that gives a task runs it.
 
     A broker that is frozen or cut off makes whoever writes to it wait until the request's time-out. The
     sender must not: it has the other brokers to serve, and time-outs to watch.
@@ -281,10 +288,10 @@ class BlockingWorker:
 
     def run(self, task: Callable[[], None]) -> None:
         """Have *task* run on the worker's thread."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-            self._thread.start()
-        self._tasks.put(task)
+        if self._thread is None and not self._start():
+            self._run(task)
+        else:
+            self._tasks.put(task)
 
     def stop(self) -> None:
         """End after the tasks given so far."""
@@ -297,10 +304,26 @@ class BlockingWorker:
         self._thread.join(max(timeout, 0.0))
         return not self._thread.is_alive()
 
+    def _start(self) -> bool:
+        """Return False if no thread can be started."""
+        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            log.info(
+                "%s: the sender does this thread's work, and waits where it would: %s", self._name, error
+            )
+            return False
+        self._thread = thread
+        return True
+
     def _work(self) -> None:
         while (task := self._tasks.get()) is not None:
-            try:
-                task()
-            except Exception:
-                log.exception("%s: a task failed in a way that nobody foresaw", self._name)
+            self._run(task)
             del task
+
+    def _run(self, task: Callable[[], None]) -> None:
+        try:
+            task()
+        except Exception:
+            log.exception("%s: a task failed in a way that nobody foresaw", self._name)

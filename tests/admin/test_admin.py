@@ -1,6 +1,8 @@
 """Admin against every broker: what it makes is there when it returns, and refusals say what and why."""
 
 import pickle
+import sys
+import warnings
 from collections.abc import Iterator
 
 import pytest
@@ -258,3 +260,16 @@ def test_a_closed_admin_says_so_and_closes_again_without_complaint() -> None:
 def test_an_admin_left_open_is_noticed() -> None:
     with pytest.warns(ResourceWarning, match="Admin of 127.0.0.1:1"):
         Admin("127.0.0.1:1")
+
+
+def test_an_admin_left_open_is_closed_also_with_warnings_as_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda raising: raised.append(raising.exc_type))
+    admin = Admin("127.0.0.1:1")
+    client = admin._client
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del admin
+    assert raised == [ResourceWarning]
+    with pytest.raises(ClosedError):
+        client.pause(0)

@@ -117,10 +117,11 @@ def test_a_forked_child_is_told_and_leaves_the_broker_alone(broker: Broker, clie
     assert client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0).error_code == 0
 
 
-def test_a_broker_left_open_is_closed_at_exit_with_a_warning(tmp_path: Path) -> None:
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_a_broker_left_open_is_closed_at_exit_with_a_warning(action: str) -> None:
     program = "from pyklient.broker import Broker; print(Broker().start().data_dir)"
     done = subprocess.run(
-        [sys.executable, "-W", "always", "-c", program],
+        [sys.executable, "-W", action, "-c", program],
         capture_output=True,
         text=True,
         timeout=30,

@@ -118,16 +118,18 @@ def test_a_loop_that_closes_while_another_thread_does_is_not_waited_for(feed: Fe
     assert feed.committed(group, topic) == [1]
 
 
-def test_a_connector_left_open_is_closed_at_exit_with_a_warning(feed: Feed) -> None:
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_connectors_left_open_are_closed_at_exit_with_a_warning(feed: Feed, action: str) -> None:
     topic, group = feed.topic(1, "a"), feed.name()
     program = f"""
 from pyklient.consumer.connector import ConsumerConnector
+unused = ConsumerConnector({feed.bootstrap_servers!r})
 connector = ConsumerConnector({feed.bootstrap_servers!r}, group_id={group!r}, auto_offset_reset="earliest")
 print(next(iter(connector.stream({topic!r}))).value)
 """
     began = time.monotonic()
     done = subprocess.run(
-        [sys.executable, "-W", "always", "-c", program],
+        [sys.executable, "-W", action, "-c", program],
         capture_output=True,
         text=True,
         timeout=30,

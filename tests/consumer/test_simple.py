@@ -1,11 +1,18 @@
 import pickle
+import sys
 import warnings
 
 import pytest
 
 from pyklient.broker import Broker
 from pyklient.consumer.simple import Fetched, SimpleConsumer
-from pyklient.errors import BrokerError, ConfigurationError, CorruptRecordError, OffsetOutOfRangeError
+from pyklient.errors import (
+    BrokerError,
+    ClosedError,
+    ConfigurationError,
+    CorruptRecordError,
+    OffsetOutOfRangeError,
+)
 from pyklient.model import TopicPartition
 from tests.consumer.feed import Feed
 from tests.consumer.pieces import values
@@ -118,3 +125,18 @@ def test_a_simple_consumer_left_open_warns_and_cannot_be_pickled(feed: Feed) -> 
         warnings.simplefilter("always")
         del simple
     assert [each.category for each in caught] == [ResourceWarning]
+
+
+def test_one_that_is_dropped_closes_its_connections_also_with_warnings_as_errors(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    raised: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda raising: raised.append(raising.exc_type))
+    simple = SimpleConsumer(feed.bootstrap_servers)
+    client = simple._client
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del simple
+    assert raised == [ResourceWarning]
+    with pytest.raises(ClosedError):
+        client.pause(0)

@@ -7,8 +7,21 @@ from functools import partial
 
 import pytest
 
+from pyklient.errors import KafkaError
 from pyklient.producer.threads import SenderThread, Timed
-from tests.producer.script import TOPIC, ProduceBroker, producing, wait_until
+from tests.net.scripted import HANG_UP, SILENCE
+from tests.producer.script import (
+    ONE_BY_ONE,
+    TOPIC,
+    LoseAnswer,
+    ProduceBroker,
+    Refuse,
+    numbers,
+    producing,
+    wait_until,
+)
+
+NOT_ENOUGH_REPLICAS = 19
 
 
 class Bell:
@@ -282,3 +295,61 @@ def test_timers_that_are_set_anew_do_not_pile_up_until_they_would_have_rung(brok
         for _ in range(3_000):
             producer.send(TOPIC, b"x").result(10)
         assert len(producer._thread._timers) < 2_000
+
+
+def refuse_threads(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[str]:
+    """Let no thread start whose name begins with one of *names*. Returns the names of those refused."""
+    refused: list[str] = []
+    start = threading.Thread.start
+
+    def start_or_refuse(thread: threading.Thread) -> None:
+        if thread.name.startswith(names):
+            refused.append(thread.name)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_or_refuse)
+    return refused
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        pytest.param(["pyklient-reader-"], id="readers"),
+        pytest.param(["pyklient-producer-"], id="workers"),
+        pytest.param(["pyklient-reader-", "pyklient-producer-"], id="both"),
+    ],
+)
+@pytest.mark.parametrize("acks", ["all", 1, 0])
+def test_records_are_delivered_in_order_where_a_limit_lets_no_other_thread_start(
+    broker: ProduceBroker, monkeypatch: pytest.MonkeyPatch, names: list[str], acks: str | int
+) -> None:
+    refused = refuse_threads(monkeypatch, *names)
+    with producing(broker, acks=acks, **ONE_BY_ONE) as producer:
+        sent = [producer.send(TOPIC, value) for value in numbers(50)]
+        assert not any(delivery.exception(20) for delivery in sent)
+        assert refused
+    wait_until(lambda: broker.stored[0] == numbers(50))
+
+
+def test_a_failure_is_retried_and_a_time_out_kept_without_other_threads(
+    broker: ProduceBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refuse_threads(monkeypatch, "pyklient-reader-", "pyklient-producer-")
+    broker.faults.extend([LoseAnswer(HANG_UP), LoseAnswer(SILENCE), Refuse(NOT_ENOUGH_REPLICAS)])
+    with producing(broker, request_timeout_ms=500, **ONE_BY_ONE) as producer:
+        sent = [producer.send(TOPIC, value) for value in numbers(5)]
+        assert [delivery.result(20).offset for delivery in sent] == list(range(5))
+    assert broker.stored[0] == numbers(5)
+
+
+def test_a_send_says_so_if_the_producers_thread_cannot_start_and_the_next_one_tries_again(
+    broker: ProduceBroker,
+) -> None:
+    with producing(broker) as producer:
+        with pytest.MonkeyPatch.context() as patch:
+            refuse_threads(patch, "pyklient-producer")
+            with pytest.raises(KafkaError, match="thread cannot be started: can't start new thread"):
+                producer.send(TOPIC, b"refused")
+        assert producer.send(TOPIC, b"x").result(10).offset == 0
+    assert broker.stored[0] == [b"x"]
