@@ -21,6 +21,10 @@ class Sink(Protocol):
     def put(self, items: "Sequence[Item]") -> None:
         """Queue *items*, which belong to one claim. Never waits."""
 
+    def begin_at(self, claim: "Claim", offset: int) -> None:
+        """Note that *claim* goes on at *offset*, which was looked up: the position once what is queued of it
+        has been handed out."""
+
     def drop(self, claim: "Claim") -> None:
         """Forget what is queued of *claim*."""
 

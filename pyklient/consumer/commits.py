@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from pyklient.consumer.group import Assignment, Membership
 from pyklient.consumer.stream import Handed, StreamCore
@@ -23,6 +24,14 @@ _MOVED_ON = (
     ErrorCode.ILLEGAL_GENERATION,
     ErrorCode.UNKNOWN_MEMBER_ID,
 )
+
+
+class _Position(NamedTuple):
+    """An offset to commit. The generation and ``read`` are those of Handed."""
+
+    at: OffsetAndMetadata
+    generation: int
+    read: bool = True
 
 
 class Commits:
@@ -46,6 +55,8 @@ class Commits:
         self._committed: dict[TopicPartition, int] = {}
         # Offsets that are committed, and are handed out again.
         self._again: dict[TopicPartition, range] = {}
+        # What the user has committed by name stands against a start that was looked up.
+        self._named: set[TopicPartition] = set()
         self._sent: Future[dict[TopicPartition, int]] | None = None
 
     def begin(self, assignment: Assignment) -> None:
@@ -55,12 +66,14 @@ class Commits:
             stream.forget(
                 {
                     each: generation
-                    for each, (offset, generation) in stream.handed(in_hand=True).items()
+                    for each, (offset, generation, read) in stream.handed(in_hand=True).items()
                     if self._committed.get(each) == offset
                     or (each in assignment.starts and not assignment.holds(each, generation))
+                    or not (read or (each in assignment.starts and assignment.start(each) == offset))
                 }
             )
         self._again = {}
+        self._named = set()
         self._committed = {
             partition: start.offset for partition, start in assignment.starts.items() if start is not None
         }
@@ -80,7 +93,8 @@ class Commits:
         with self._turn.taken(self._timeout):
             assignment = self._membership.assignment
             generation = -1 if assignment is None else assignment.generation
-            self._store({each: (at, generation) for each, at in offsets.items()}, deadline)
+            self._named.update(offsets)
+            self._store({each: _Position(at, generation) for each, at in offsets.items()}, deadline)
 
     def send_completed(self) -> None:
         """Commit what has been handed out and is not in hand, without waiting. On the group thread."""
@@ -91,9 +105,9 @@ class Commits:
             with self._turn.taken(0):
                 handed = self._handed(self._streams, in_hand=False)
                 offsets = {
-                    each: position
-                    for each, (position, generation) in handed.items()
-                    if assignment.holds(each, generation)
+                    each: position.at
+                    for each, position in handed.items()
+                    if assignment.holds(each, position.generation)
                 }
                 self._sent = self._membership.send(assignment, offsets) if offsets else None
         except KafkaTimeoutError:
@@ -113,10 +127,10 @@ class Commits:
         except KafkaError as error:
             log.warning("automatic commit failed, messages will be delivered again: %s", error)
 
-    def _handed(
-        self, streams: Sequence[StreamCore], *, in_hand: bool
-    ) -> dict[TopicPartition, tuple[OffsetAndMetadata, int]]:
+    def _handed(self, streams: Sequence[StreamCore], *, in_hand: bool) -> dict[TopicPartition, _Position]:
         """How far each partition has come, where that is not committed yet.
+
+        A start that was looked up counts, unless the user has committed an offset of that partition by name.
 
         A partition that somebody committed with its message in hand stays so: leaving that message out
         would take the commit back. So would a message that was committed in the middle of a rebalance, and
@@ -128,7 +142,7 @@ class Commits:
             counts = in_hand and not stream.is_held_elsewhere()
             for partition, handed in stream.handed(in_hand=counts).items():
                 # A partition may have moved from one of our streams to another.
-                if partition not in found or handed[::-1] > found[partition][::-1]:
+                if partition not in found or _newness(handed) > _newness(found[partition]):
                     found[partition] = handed
             settled.update(
                 partition
@@ -136,26 +150,30 @@ class Commits:
                 if self._committed.get(partition) == handed.offset
             )
         return {
-            partition: (OffsetAndMetadata(handed.offset), handed.generation)
+            partition: _Position(OffsetAndMetadata(handed.offset), handed.generation, handed.read)
             for partition, handed in found.items()
             if partition not in settled
+            and (handed.read or partition not in self._named)
             and self._committed.get(partition) != handed.offset
             and handed.offset not in self._again.get(partition, ())
         }
 
-    def _store(self, wanted: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]], deadline: float) -> None:
-        """Commit as the holder of the current assignment; wait for the next one where the group moves on."""
+    def _store(self, wanted: Mapping[TopicPartition, _Position], deadline: float) -> None:
+        """Commit as the holder of the current assignment; wait for the next one where the group moves on.
+
+        A partition that has gone to another member is an error, unless nothing was handed out of it.
+        """
         failed: dict[TopicPartition, KafkaError] = {}
         left = dict(wanted)
         while left:
             assignment = self._membership.assignment
             ours = {
-                each: position
-                for each, (position, generation) in left.items()
-                if assignment is not None and assignment.holds(each, generation)
+                each: position.at
+                for each, position in left.items()
+                if assignment is not None and assignment.holds(each, position.generation)
             }
-            lost = {each: generation for each, (_, generation) in left.items() if each not in ours}
-            failed.update((each, KafkaError(self._why_not_ours(each))) for each in lost)
+            lost = {each: position.generation for each, position in left.items() if each not in ours}
+            failed.update((each, KafkaError(self._why_not_ours(each))) for each in lost if wanted[each].read)
             for stream in self._streams:
                 stream.forget(lost)
             left = {}
@@ -170,15 +188,12 @@ class Commits:
                 "not committed: " + "; ".join(f"{each} ({error})" for each, error in failed.items()), failed
             )
 
-    def _stored(
-        self, assignment: Assignment, stored: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]]
-    ) -> None:
+    def _stored(self, assignment: Assignment, stored: Mapping[TopicPartition, _Position]) -> None:
         """These have been committed as the holder of *assignment*."""
-        for each, (position, generation) in stored.items():
-            self._committed[each] = position.offset
-            if generation < assignment.generation:
-                start = assignment.starts[each]
-                self._again[each] = range(0 if start is None else start.offset, position.offset)
+        for each, position in stored.items():
+            self._committed[each] = position.at.offset
+            if position.generation < assignment.generation:
+                self._again[each] = range(assignment.start(each) or 0, position.at.offset)
 
     def _why_not_ours(self, partition: TopicPartition) -> str:
         if not any(partition.topic in stream.topics for stream in self._streams):
@@ -206,7 +221,7 @@ class Commits:
     def _answered(
         self,
         assignment: Assignment,
-        sent: Mapping[TopicPartition, tuple[OffsetAndMetadata, int]],
+        sent: Mapping[TopicPartition, _Position],
         future: "Future[dict[TopicPartition, int]]",
     ) -> None:
         """An automatic commit has come back. On the connection's reader thread."""
@@ -218,6 +233,10 @@ class Commits:
         self._stored(assignment, {each: at for each, at in sent.items() if each not in codes})
         for partition, code in codes.items():
             log.info("automatic commit of %s: %s", partition, error_facts(code).sentence)
+
+
+def _newness(handed: Handed) -> tuple[int, int]:
+    return handed.generation, handed.offset
 
 
 class _Turn:

@@ -221,7 +221,9 @@ class Finder:
                 claim.stream.put([Failure(claim, error, None)])
             return True
         for claim in times:
-            claim.position = found[claim.partition].offset
+            offset = found[claim.partition].offset
+            claim.position = claim.assignment.looked_up[claim.partition] = offset
+            claim.stream.begin_at(claim, offset)
         return True
 
     def _fetcher(self, node_id: int) -> Fetcher:

@@ -138,11 +138,5 @@ class Share:
             stream.fail(error)
 
     def _claim(self, partition: TopicPartition, assignment: Assignment, stream: StreamCore) -> Claim:
-        start = assignment.starts[partition]
-        return Claim(
-            partition,
-            assignment,
-            stream,
-            position=None if start is None else start.offset,
-            reset=self._reset,
-        )
+        start = assignment.start(partition)
+        return Claim(partition, assignment, stream, position=start, reset=self._reset)

@@ -54,10 +54,12 @@ Restart: TypeAlias = Callable[[Claim, int | None], None]
 
 
 class Handed(NamedTuple):
-    """How far a partition has been handed out, and under which generation."""
+    """The next offset of a partition after what has been handed out, and the generation it was read under."""
 
     offset: int
     generation: int
+    read: bool = True
+    """False for a start that was looked up, until something is handed out behind it."""
 
 
 class StreamCore:
@@ -223,8 +225,8 @@ class StreamCore:
         if at_end:
             self._source = None
 
-    def _mark(self, claim: Claim, offset: int) -> None:
-        self._marks[claim.partition] = Handed(offset, claim.assignment.generation)
+    def _mark(self, claim: Claim, offset: int, *, read: bool = True) -> None:
+        self._marks[claim.partition] = Handed(offset, claim.assignment.generation, read)
         if self._unfinished is not None and claim.end is not None and offset >= claim.end:
             self._unfinished.discard(claim.partition)
 
@@ -337,6 +339,24 @@ class StreamCore:
                     item.claim.fetched += item.size
                 self._items.extend(items)
                 self._ring()
+
+    def begin_at(self, claim: Claim, offset: int) -> None:
+        """Note that *claim* goes on at *offset*, which was looked up. Called by the finder of leaders.
+
+        It counts as handed out to there, at once or when what is queued of it has been handed out.
+        """
+        with self._lock:
+            if not claim.active or self._ended:
+                return
+            source = self._source
+            if (source is not None and source.claim is claim) or any(
+                item.claim is claim for item in self._items
+            ):
+                self._items.append(Piece(claim, _NOTHING, offset, offset))
+            else:
+                before = self._marks.get(claim.partition)
+                self._mark(claim, offset, read=before is not None and before.read)
+            self._ring()
 
     def drop(self, claim: Claim) -> None:
         """Forget what is queued of *claim*, which is read again from elsewhere."""

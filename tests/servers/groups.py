@@ -4,9 +4,12 @@ Through pyklient's own Admin: librdkafka ends the whole process by an assertion 
 while it describes a group.
 """
 
-from pyklient import Admin, BrokerError
+from collections.abc import Mapping
 
-__all__ = ["assignments", "committed", "coordinator"]
+from pyklient import Admin, BrokerError
+from tests.servers.process import wait_until
+
+__all__ = ["assignments", "committed", "coordinator", "wait_committed"]
 
 _PATIENCE_MS = 20_000
 
@@ -37,6 +40,13 @@ def committed(bootstrap_servers: str, group: str, topic: str) -> dict[int, int]:
     with _admin(bootstrap_servers) as admin:
         offsets = admin.group_offsets(group)
     return {where.partition: stored.offset for where, stored in offsets.items() if where.topic == topic}
+
+
+def wait_committed(bootstrap_servers: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
+    """Return once exactly *offsets*, by partition, are what *group* has committed."""
+    wait_until(
+        lambda: committed(bootstrap_servers, group, topic) == offsets, 30, f"{offsets} committed", poll=0.05
+    )
 
 
 def coordinator(bootstrap_servers: str, group: str) -> int:

@@ -18,13 +18,14 @@ class Assignment:
     """The partitions that are ours, until the whole of it is replaced.
 
     ``starts`` says where to begin: a committed offset, or None for ``auto_offset_reset`` to decide.
-    ``held_since`` is the generation from which a partition has been ours without a gap. Work that comes late
-    asks ``active`` and is dropped.
+    ``held_since`` is the generation from which a partition has been ours without a gap. ``looked_up`` holds
+    the offsets that ``auto_offset_reset`` led to, those of the assignment before for what is still ours; the
+    finder of leaders adds to it. Work that comes late asks ``active`` and is dropped.
 
     Made by a Membership; affects everybody who holds one of its partitions.
     """
 
-    __slots__ = ("active", "generation", "held_since", "member_id", "starts")
+    __slots__ = ("active", "generation", "held_since", "looked_up", "member_id", "starts")
 
     def __init__(
         self,
@@ -33,17 +34,25 @@ class Assignment:
         generation: int = -1,
         member_id: str = "",
         held_since: Mapping[TopicPartition, int] | None = None,
+        looked_up: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self.starts = starts
         self.generation = generation
         self.member_id = member_id
         self.held_since = dict.fromkeys(starts, generation) if held_since is None else held_since
+        self.looked_up = dict(looked_up or {})
         self.active = True
 
     def holds(self, partition: TopicPartition, generation: int) -> bool:
         """Whether *partition* is ours, and has been since *generation*."""
         since = self.held_since.get(partition)
         return since is not None and since <= generation
+
+    def start(self, partition: TopicPartition) -> int | None:
+        """Where to begin reading *partition*: at the committed offset, else where it was looked up to begin;
+        None for a start that is still to be looked up."""
+        committed = self.starts[partition]
+        return self.looked_up.get(partition) if committed is None else committed.offset
 
     def by_topic(self) -> dict[str, set[int]]:
         """The partitions, by topic."""

@@ -242,11 +242,13 @@ class KafkaMembership:
         generation, before = self._member.generation, self._assignment
         follows = before is not None and before.generation == generation - 1
         held = before.held_since if before is not None and follows else {}
+        looked_up = before.looked_up if before is not None else {}
         self._assignment = Assignment(
             starts,
             generation=generation,
             member_id=self._member.member_id,
             held_since={partition: held.get(partition, generation) for partition in partitions},
+            looked_up={each: looked_up[each] for each in partitions if each in held and each in looked_up},
         )
         self._pending = None
         self._commit_at = time.monotonic() + self._commit_interval
