@@ -117,7 +117,7 @@ class Commits:
             self._sent.add_done_callback(lambda future: self._answered(assignment, sent, future))
 
     def commit_completed(self, timeout: float, *, in_hand: bool) -> None:
-        """The same, waiting for the answer; failures are logged. On the group thread, before letting go."""
+        """The same, waiting for the answer; failures are logged. Called before partitions are released."""
         deadline = time.monotonic() + timeout
         try:
             with self._turn.taken(timeout):
@@ -210,7 +210,7 @@ class Commits:
     ) -> list[TopicPartition]:
         """Those refused only because the group moves on, once the assignment after *assignment* is there."""
         again = [each for each, code in codes.items() if code in _MOVED_ON]
-        if not again or threading.current_thread() is self._membership.thread:
+        if not again or self._membership.runs_here():
             return []
         while self._membership.assignment is assignment:
             if time.monotonic() >= deadline or not self._membership.thread.is_alive():

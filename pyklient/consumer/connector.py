@@ -256,6 +256,9 @@ class ConsumerConnector:
             return
         self._closer, self._closed = threading.current_thread(), True
         _open.discard(self)
+        if self._membership.runs_here():
+            self._end_later(count_in_hand)
+            return
         try:
             self._end(count_in_hand, time.monotonic() + timeout)
         finally:
@@ -269,13 +272,24 @@ class ConsumerConnector:
         finally:
             self._client.close()
             self._engine.close(max(0.1, deadline - time.monotonic()))
-            thread = self._membership.thread
-            if thread.is_alive() and thread is not threading.current_thread():
-                thread.join(max(0.1, deadline - time.monotonic()))
+            self._membership.join(max(0.1, deadline - time.monotonic()))
+
+    def _end_later(self, count_in_hand: bool) -> None:
+        """A rebalance listener closes: the membership ends once that has returned, and then the rest does."""
+        client, gone = self._client, self._gone
+
+        def let_go() -> None:
+            client.close()
+            gone.set()
+
+        if self._share is not None:
+            self._share.close(count_in_hand=count_in_hand)
+        if not self._membership.abandon(let_go):
+            let_go()
 
     def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
         """Another thread closes, or this one does, further up its stack."""
-        if threading.current_thread() in (self._closer, self._membership.thread):
+        if threading.current_thread() is self._closer or self._membership.runs_here():
             return
         if count_in_hand:
             for stream in self._streams:

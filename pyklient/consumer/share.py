@@ -2,6 +2,7 @@
 back."""
 
 import logging
+import math
 import time
 from collections.abc import Mapping, Sequence
 
@@ -19,13 +20,13 @@ __all__ = ["Share"]
 log = logging.getLogger("pyklient.consumer")
 
 _LONGEST_QUIET = 5.0
-"""A rebalance waits so long for a loop to be done with its message, and then goes on without."""
+"""Closing waits so long for a loop to be done with its message, and then goes on without."""
 _LAST_COMMIT = 10.0
 """Closing tries so long to commit."""
 
 
 class Share:
-    """What one connector reads. The group thread alone calls it, but for ``close``."""
+    """What one connector reads. Its membership alone calls it, but for ``close``."""
 
     def __init__(
         self,
@@ -43,43 +44,53 @@ class Share:
         self._listener = listener
         self._auto_commit = config.enable_auto_commit and config.group_id is not None
         self._reset = config.auto_offset_reset
-        self._quiet = min(
-            _LONGEST_QUIET, config.session_timeout_ms / 2000, config.rebalance_timeout_ms / 2000
-        )
         self._commit_timeout = min(config.default_api_timeout_ms, config.session_timeout_ms) / 1000
         self._longest_stall = config.max_poll_interval_ms / 1000
         self._stalled: list[StreamCore] = []
         self._assignment: Assignment | None = None
         self._count_in_hand = False
+        self._closing_by = math.inf
+        """Nothing in hand is waited for after this time."""
 
     def close(self, *, count_in_hand: bool) -> None:
         """End the streams. The release that follows commits what is in hand too where that counts."""
         self._count_in_hand = count_in_hand
         self._commit_timeout = min(self._commit_timeout, _LAST_COMMIT)
-        self._engine.close(timeout=self._quiet)
+        self._closing_by = time.monotonic() + _LONGEST_QUIET
+        self._engine.close(timeout=0)
         for stream in self._all:
             stream.end()
 
-    def release(self, *, lost: bool) -> None:
-        """Hand nothing more out, wait a moment for what is in hand, commit, tell the listener."""
+    def release(self, patience: float) -> None:
+        """See Owner.release."""
+        deadline = time.monotonic() + patience
         assignment, self._assignment = self._assignment, None
         if assignment is not None:
             assignment.active = False
             for stream in self._all:
                 stream.revoke()
             self._engine.read([])
-            if not lost:
-                deadline = time.monotonic() + self._quiet
-                for stream in self._all:
-                    stream.wait_until_asked(deadline)
-                if self._auto_commit:
-                    self._commits.commit_completed(self._commit_timeout, in_hand=self._count_in_hand)
+            held = assignment
+
+            def left() -> float:
+                return 0.0 if held.lost else min(deadline, self._closing_by) - time.monotonic()
+
+            for stream in self._all:
+                stream.wait_until_asked(left)
+            if self._auto_commit and not assignment.lost:
+                self._commits.commit_completed(self._commit_timeout, in_hand=self._count_in_hand)
         if self._listener is not None:
             owned = assignment.by_topic() if assignment is not None else {}
             try:
                 self._listener.before_releasing_partitions(owned)
             except Exception:
                 log.exception("the rebalance listener failed before releasing partitions")
+
+    def lose(self, assignment: Assignment) -> None:
+        """See Owner.lose."""
+        assignment.lost = True
+        for stream in self._all:
+            stream.look_again()
 
     def take(self, assignment: Assignment) -> None:
         """Read *assignment* from now on."""

@@ -410,15 +410,20 @@ class StreamCore:
             and reader.is_alive()
         )
 
-    def wait_until_asked(self, deadline: float) -> bool:
-        """Wait for a loop in another thread to finish what it has in hand. → whether it has."""
+    def wait_until_asked(self, left: Callable[[], float]) -> bool:
+        """Wait for a loop in another thread to finish what it has in hand, while there are seconds *left*.
+        → whether it has finished."""
         with self._lock:
             while self.is_held_elsewhere():
-                left = deadline - time.monotonic()
-                if left <= 0:
+                if (seconds := left()) <= 0:
                     return False
-                self._condition.wait(min(left, _TICK))
+                self._condition.wait(min(seconds, _TICK))
         return True
+
+    def look_again(self) -> None:
+        """Fewer seconds are left to whoever waits for this stream's loop."""
+        with self._lock:
+            self._condition.notify_all()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Handed]:
         """The next offset of each partition after what was handed out; with or without what is in hand."""

@@ -24,7 +24,7 @@ def feed(_broker: Broker) -> Iterator[Feed]:
 @pytest.fixture(autouse=True)
 def _no_thread_left() -> Iterator[None]:
     yield
-    names = ("pyklient-fetcher", "pyklient-finder", "pyklient-group", "pyklient-topics")
+    names = ("pyklient-fetcher", "pyklient-finder", "pyklient-group", "pyklient-rebalance", "pyklient-topics")
     wait_for(
         lambda: not [each.name for each in threading.enumerate() if each.name.startswith(names)],
         f"the end of {[each.name for each in threading.enumerate()]}",

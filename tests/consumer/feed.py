@@ -12,8 +12,13 @@ from pyklient.consumer.group.dialogues import Member
 from pyklient.consumer.offsets import fetch_offsets
 from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import CONTROLLER, Ask, Conversation, Refresh
-from pyklient.protocol.messages import CreatePartitionsRequest, ProduceRequest
+from pyklient.net.conversation import CONTROLLER, Ask, Conversation, Refresh, find_coordinator
+from pyklient.protocol.messages import (
+    CreatePartitionsRequest,
+    DescribeGroupsRequest,
+    LeaveGroupRequest,
+    ProduceRequest,
+)
 from pyklient.protocol.records import NewRecord, encode_batch
 
 __all__ = ["Feed", "wait_for"]
@@ -83,6 +88,20 @@ class Feed:
         (answer,) = response.responses[0].partition_responses
         assert answer.error_code == 0
 
+    def members(self, group: str) -> list[str]:
+        """The ids of the members of *group*."""
+        request = DescribeGroupsRequest(groups=[group])
+        (described,) = self._client.play(_ask_coordinator(group, request), _PATIENCE).groups
+        return [each.member_id for each in described.members]
+
+    def remove(self, group: str, member_id: str) -> None:
+        """Take a member out of *group*, which learns of it with its next heartbeat."""
+        request = LeaveGroupRequest(
+            group_id=group, members=[LeaveGroupRequest.MemberIdentity(member_id=member_id)]
+        )
+        response = self._client.play(_ask_coordinator(group, request), _PATIENCE)
+        assert [each.error_code for each in response.members] == [0]
+
     def committed(self, group: str, topic: str, partitions: int = 1) -> list[int | None]:
         """What *group* has committed, partition by partition."""
         member = Member(group, None, "range", 1, 1)
@@ -93,6 +112,11 @@ class Feed:
 
 def _ask(to: int, request: Any) -> Conversation[Any]:
     return (yield Ask(to, request))
+
+
+def _ask_coordinator(group: str, request: Any) -> Conversation[Any]:
+    node_id = yield from find_coordinator(group)
+    return (yield Ask(node_id, request))
 
 
 def _produce(topic: str, partition: int, request: ProduceRequest) -> Conversation[Any]:

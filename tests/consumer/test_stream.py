@@ -2,6 +2,7 @@ import json
 import pickle
 import threading
 import time
+from collections.abc import Callable
 from itertools import islice
 
 import pytest
@@ -336,6 +337,10 @@ def test_bytes_taken_are_accounted_for_as_they_are_decoded() -> None:
     assert woken == [True]
 
 
+def _until(deadline: float) -> Callable[[], float]:
+    return lambda: deadline - time.monotonic()
+
+
 def test_a_loop_elsewhere_with_a_message_in_hand_is_waited_for() -> None:
     bench = Bench(timeout=None)
     bench.put(batch("a"), then=1)
@@ -350,9 +355,9 @@ def test_a_loop_elsewhere_with_a_message_in_hand_is_waited_for() -> None:
     reader.start()
     assert got.wait(5)
     assert bench.stream.is_held_elsewhere()
-    assert not bench.stream.wait_until_asked(time.monotonic() + 0.05)
+    assert not bench.stream.wait_until_asked(_until(time.monotonic() + 0.05))
     go_on.set()
-    assert bench.stream.wait_until_asked(time.monotonic() + 5)
+    assert bench.stream.wait_until_asked(_until(time.monotonic() + 5))
     bench.stream.end()
     reader.join(5)
 

@@ -20,12 +20,13 @@ class Assignment:
     ``starts`` says where to begin: a committed offset, or None for ``auto_offset_reset`` to decide.
     ``held_since`` is the generation from which a partition has been ours without a gap. ``looked_up`` holds
     the offsets that ``auto_offset_reset`` led to, those of the assignment before for what is still ours; the
-    finder of leaders adds to it. Work that comes late asks ``active`` and is dropped.
+    finder of leaders adds to it. Work that comes late asks ``active`` and is dropped. ``lost`` says that the
+    group has given the partitions away without waiting for us: nothing of them can be committed any more.
 
     Made by a Membership; affects everybody who holds one of its partitions.
     """
 
-    __slots__ = ("active", "generation", "held_since", "looked_up", "member_id", "starts")
+    __slots__ = ("active", "generation", "held_since", "looked_up", "lost", "member_id", "starts")
 
     def __init__(
         self,
@@ -42,6 +43,7 @@ class Assignment:
         self.held_since = dict.fromkeys(starts, generation) if held_since is None else held_since
         self.looked_up = dict(looked_up or {})
         self.active = True
+        self.lost = False
 
     def holds(self, partition: TopicPartition, generation: int) -> bool:
         """Whether *partition* is ours, and has been since *generation*."""
@@ -63,10 +65,11 @@ class Assignment:
 
 
 class ConsumerRebalanceListener(Protocol):
-    """What an application may want to know of a rebalance. Called on the connector's group thread.
+    """What an application may want to know of a rebalance. Called on a thread of the connector's own.
 
-    While a method runs, no heartbeat is sent: stay well under ``session_timeout_ms``. What it raises is
-    logged.
+    Heartbeats go on while a method runs, so it may take longer than ``session_timeout_ms``. The group waits
+    for ``before_releasing_partitions`` within ``rebalance_timeout_ms``, and removes a member that takes
+    longer. What a method raises is logged.
     """
 
     def before_releasing_partitions(self, owned: dict[str, set[int]]) -> None:
@@ -77,13 +80,21 @@ class ConsumerRebalanceListener(Protocol):
 
 
 class Owner(Protocol):
-    """Reads what it is given. Called by one Membership, on its thread."""
+    """Reads what it is given. Called by one Membership.
 
-    def release(self, *, lost: bool) -> None:
-        """Hand nothing more out, wait a moment for what is in hand, commit, tell the listener.
+    ``release`` and ``take`` may wait, and run on a thread on which nothing else waits for them. The other
+    methods return at once.
+    """
 
-        ``lost``: the partitions are others' already, so there is nothing to wait for or to commit.
+    def release(self, patience: float) -> None:
+        """Hand nothing more out, wait *patience* seconds at most for what is in hand, commit, and tell the
+        listener.
+
+        There is nothing to wait for or to commit where the assignment is ``lost``, or becomes so meanwhile.
         """
+
+    def lose(self, assignment: Assignment) -> None:
+        """Mark *assignment* as ``lost``; a release that is under way waits no longer."""
 
     def take(self, assignment: Assignment) -> None:
         """Read *assignment* from now on; the one before is inactive."""
@@ -112,6 +123,12 @@ class Membership(Protocol):
     @property
     def assignment(self) -> Assignment | None:
         """The newest assignment, active or not; None before the first."""
+
+    def runs_here(self) -> bool:
+        """Whether the caller is on a thread of this membership, as a rebalance listener is."""
+
+    def join(self, timeout: float) -> None:
+        """Wait up to *timeout* seconds for the threads of this membership to end, but for the caller's."""
 
     def start(self, topics: Set[str], owner: Owner) -> None:
         """Begin, and return once the first assignment is taken. Raises what makes that impossible."""

@@ -128,11 +128,12 @@ def heartbeat(member: Member) -> Conversation[Event | None]:
             return Event.REJOIN
         case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
             log.warning(
-                "group %s has removed member %s: no heartbeat reached it for session_timeout_ms=%d, "
-                "or the group has moved on; joining again",
+                "group %s has removed member %s: no heartbeat reached it for session_timeout_ms=%d, or the "
+                "member took longer than rebalance_timeout_ms=%d to give its partitions back; joining again",
                 member.group_id,
                 member.member_id,
                 member.session_timeout_ms,
+                member.rebalance_timeout_ms,
             )
             member.forget(response.error_code)
             return Event.LOST

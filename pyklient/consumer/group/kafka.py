@@ -1,8 +1,9 @@
 """Membership of a group that Kafka's brokers coordinate (the classic protocol, eager).
 
-One thread holds the membership: it joins, sends heartbeats, releases partitions and takes new ones, as the
-table of states says. Heartbeats are nobody else's business, so a slow handler costs nothing but its own
-time; what bounds it is ``max_poll_interval_ms``.
+One thread holds the membership: it joins and sends heartbeats, as the table of states says. It has the owner
+release partitions and take new ones on a second thread, and sends heartbeats until that is done. So neither
+a slow handler nor a slow rebalance listener ends the session. ``max_poll_interval_ms`` bounds a handler;
+``rebalance_timeout_ms`` bounds both during a rebalance.
 """
 
 import logging
@@ -12,10 +13,12 @@ import time
 from collections.abc import Callable, Collection, Mapping, Set
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group import Assignment, Owner
 from pyklient.consumer.group.dialogues import Member, heartbeat, join, leave
+from pyklient.consumer.group.owner_thread import OwnerThread
 from pyklient.consumer.group.states import Event, State
 from pyklient.consumer.offsets import (
     COMMIT_VERSION,
@@ -37,6 +40,9 @@ log = logging.getLogger("pyklient.consumer")
 _TICK = 0.1
 _LEAVE_TIMEOUT = 3.0
 _JOIN_MARGIN = 10.0
+_SHARE_IN_HAND = 0.9
+"""Of the time that the group waits for its members to join again, a message in hand gets so much. The rest is
+for a commit, the listener and the request to join."""
 
 
 class KafkaMembership:
@@ -61,6 +67,9 @@ class KafkaMembership:
         self._commit_interval = (
             config.auto_commit_interval_ms / 1000 if config.enable_auto_commit else float("inf")
         )
+        # A rebalance is heard of with a heartbeat, up to one interval after the group has begun to wait.
+        rebalance = config.rebalance_timeout_ms / 1000
+        self._patience = max(rebalance / 2, (rebalance - self._heartbeat_interval) * _SHARE_IN_HAND)
         self._max_poll_interval = config.max_poll_interval_ms / 1000
         self._first_contact_timeout = config.default_api_timeout_ms / 1000
         self._join_timeout = max(config.default_api_timeout_ms, config.rebalance_timeout_ms) / 1000
@@ -68,22 +77,36 @@ class KafkaMembership:
         self._assignment: Assignment | None = None
         self._pending: list[TopicPartition] | None = None
         self._taken: Future[None] = Future()
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._bell = bell
         self._closing = False
         self._over = False
         self._then: Callable[[], None] | None = None
         self._stalled = False
-        self._lost = False
         self._cause = "the member is new"
         self._began = self._beat_at = self._commit_at = time.monotonic()
         self.thread = threading.Thread(
             target=self._run, name=f"pyklient-group-{config.group_id}", daemon=True
+        )
+        self._owner_thread = OwnerThread(
+            f"pyklient-rebalance-{config.group_id}", done=partial(bell.put, None)
         )
 
     @property
     def assignment(self) -> Assignment | None:
         """The newest assignment, active or not; None before the first."""
         return self._assignment
+
+    def runs_here(self) -> bool:
+        """See Membership.runs_here."""
+        return threading.current_thread() in self._threads
+
+    def join(self, timeout: float) -> None:
+        """See Membership.join."""
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
 
     def start(self, topics: Set[str], owner: Owner) -> None:
         """Join, and return once the first assignment is taken. Raises what makes that impossible.
@@ -94,6 +117,7 @@ class KafkaMembership:
         self._owner = owner
         self._client.refresh_metadata(topics, self._first_contact_timeout)
         self._watch(topics)
+        self._owner_thread.thread.start()
         self.thread.start()
         try:
             self._taken.result(self._join_timeout)
@@ -152,6 +176,7 @@ class KafkaMembership:
                 # It may wait there until all other members have joined: cut that short.
                 with suppress(KafkaError):
                     self._client.connection(node_id, Purpose.GROUP, _TICK).close()
+        self._owner_thread.end()
 
     def abandon(self, then: Callable[[], None]) -> bool:
         """See Membership.abandon."""
@@ -159,6 +184,10 @@ class KafkaMembership:
         self._closing = True
         self._bell.put(None)
         return not self._over
+
+    @property
+    def _threads(self) -> tuple[threading.Thread, threading.Thread]:
+        return self.thread, self._owner_thread.thread
 
     def _run(self) -> None:
         steps = {
@@ -170,7 +199,7 @@ class KafkaMembership:
             State.LEAVING: self._leave,
         }
         try:
-            self._owner.release(lost=False)
+            self._have_owner(partial(self._owner.release, 0.0))
             while self._member.state is not State.CLOSED:
                 try:
                     steps[self._member.state]()
@@ -185,6 +214,7 @@ class KafkaMembership:
             self._taken.set_exception(
                 ClosedError("this ConsumerConnector was closed before it had joined its group")
             )
+        self._owner_thread.end()
         self._over = True
         if self._then is not None:
             self._then()
@@ -217,6 +247,8 @@ class KafkaMembership:
         """One round: take what is new, wait, commit, send a heartbeat."""
         if self._pending is not None:
             self._take(self._pending)
+            if self._member.state is not State.STABLE:
+                return
         else:
             self._wait(min(self._beat_at, self._commit_at) - time.monotonic())
         now = time.monotonic()
@@ -262,9 +294,11 @@ class KafkaMembership:
             time.monotonic() - self._began,
             self._cause,
         )
-        self._owner.take(self._assignment)
+        event = self._have_owner(partial(self._owner.take, self._assignment))
         if not self._taken.done():
             self._taken.set_result(None)
+        if event is not None and not self._closing:
+            self._rebalance(event)
 
     def _beat(self) -> None:
         """What happens every heartbeat interval."""
@@ -285,17 +319,50 @@ class KafkaMembership:
             self._begin_rebalance(grown)
             self._member.on(Event.REJOIN)
             return
+        if (event := self._heartbeat()) is not None:
+            self._rebalance(event)
+
+    def _heartbeat(self) -> Event | None:
+        """Send one heartbeat. → what the answer leads to, None for nothing."""
         try:
             event = self._client.play(heartbeat(self._member), self._heartbeat_timeout)
+        except ClosedError:
+            self._client.pause(0)  # raises if it is the client that was closed, not only a connection
+            return None
         except KafkaError as error:
             if not error.retriable:
                 raise
             log.info("group %s: heartbeat not answered: %s", self._member.group_id, error)
-            return
-        if event is not None:
-            self._lost = event is Event.LOST
-            self._begin_rebalance("the group had removed it" if self._lost else "a member joined or left")
-            self._member.on(event)
+            return None
+        if event is Event.LOST and self._assignment is not None:
+            self._owner.lose(self._assignment)
+        return event
+
+    def _rebalance(self, event: Event) -> None:
+        """Do what a heartbeat has been answered with."""
+        self._begin_rebalance(
+            "the group had removed it" if event is Event.LOST else "a member joined or left"
+        )
+        self._member.on(event)
+
+    def _have_owner(self, call: Callable[[], None]) -> Event | None:
+        """Have the owner's thread make *call*, and send heartbeats until it returns. → what they led to.
+
+        Raises what *call* raises, and ClosedError once the client is closed.
+        """
+        done = self._owner_thread.call(call)
+        found: Event | None = None
+        while not done.done():
+            self._client.pause(0)  # raises once the client is closed, whatever the call still waits for
+            is_member = self._member.generation >= 0
+            left = self._beat_at - time.monotonic() if is_member else self._heartbeat_interval
+            with suppress(queue.Empty):
+                self._bell.get(timeout=max(0.0, left))
+            if is_member and time.monotonic() >= self._beat_at and not done.done():
+                self._beat_at = time.monotonic() + self._heartbeat_interval
+                found = self._heartbeat() or found
+        done.result()
+        return found
 
     def _grown(self) -> str:
         """As the leader: what has changed about the topics since they were dealt; empty for nothing."""
@@ -312,13 +379,13 @@ class KafkaMembership:
 
     def _release(self) -> None:
         self._pending = None
-        self._owner.release(lost=self._lost)
-        self._lost = False
+        self._have_owner(partial(self._owner.release, self._patience))
         self._member.on(Event.RELEASED)
 
     def _leave(self) -> None:
         self._pending = None
-        self._owner.release(lost=False)
+        # A loop that has stood still for max_poll_interval_ms has had its time.
+        self._have_owner(partial(self._owner.release, 0.0 if self._stalled else self._patience))
         self._assignment = Assignment({})  # nothing is ours to commit any more
         self._assignment.active = False
         with suppress(KafkaError):
@@ -329,6 +396,8 @@ class KafkaMembership:
         if self._closing and isinstance(error, ClosedError):
             return
         log.error("group %s: reading cannot go on: %s", self._member.group_id, error)
+        if self._assignment is not None:
+            self._owner.lose(self._assignment)
         self._owner.fail(error)
         if not self._taken.done():
             self._taken.set_exception(error)

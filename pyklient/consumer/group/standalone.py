@@ -41,11 +41,20 @@ class Standalone:
         """The one assignment, which only grows."""
         return self._assignment
 
+    def runs_here(self) -> bool:
+        """See Membership.runs_here."""
+        return threading.current_thread() is self.thread
+
+    def join(self, timeout: float) -> None:
+        """See Membership.join."""
+        if self.thread.is_alive() and not self.runs_here():
+            self.thread.join(timeout)
+
     def start(self, topics: Set[str], owner: Owner) -> None:
         """Take all partitions that there are. Raises what makes that impossible."""
         self._topics, self._owner = topics, owner
         self._watch(topics)
-        owner.release(lost=False)
+        owner.release(0.0)
         self._known = self._partitions(self._client.refresh_metadata(topics, self._timeout))
         self._assignment = Assignment(dict.fromkeys(sorted(self._known)))
         if missing := topics - {partition.topic for partition in self._known}:
@@ -71,9 +80,8 @@ class Standalone:
     def leave(self, timeout: float) -> None:
         """End the thread."""
         self._closing.set()
-        if self.thread.ident is not None:
-            self.thread.join(timeout)
-        self._owner.release(lost=False)
+        self.join(timeout)
+        self._owner.release(timeout)
 
     def abandon(self, then: Callable[[], None]) -> bool:
         """See Membership.abandon. Noticed at the next look: to set an Event takes a lock."""
@@ -83,7 +91,7 @@ class Standalone:
     def _run(self) -> None:
         while not self._closing.wait(_TICK):
             if self._then is not None:
-                self._owner.release(lost=False)
+                self._owner.release(0.0)
                 self._then()
                 return
             grown = sorted(self._partitions(self._client.metadata) - self._known)
