@@ -13,6 +13,9 @@ leaves a gap in the sequence, behind which the broker takes nothing:
   stored too. If the broker takes it, there was no gap; if it finds it out of sequence, there was one, and
   nothing behind it has been stored.
 
+The outcomes of batches are told in the order of the batches: one that is known waits in ``_outcomes`` until
+nothing before it is under way. No more wait than were on the wire when a batch failed.
+
 The first batch of a sequence goes alone. A broker takes any number from a producer that it does not know:
 were the first one refused because the partition is not ready yet, the second would be stored in its place.
 
@@ -23,7 +26,7 @@ time is up. ``max_in_flight_requests_per_connection`` bounds the batches of a pa
 Sans I/O: the sender calls, with the time in monotonic seconds, and carries out what comes back.
 """
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Callable
 
@@ -37,6 +40,8 @@ from pyklient.protocol.records.layout import BATCH_SIZE
 __all__ = ["PartitionQueue"]
 
 Place = tuple[int, int]
+_Outcome = tuple[int, int, int, int, KafkaError | None]
+"""What ``Settlement.settle`` takes: first, stop, base offset, timestamp, error."""
 
 _BATCHES_REMEMBERED = 5
 """Batches of a producer that the broker remembers for each partition, to tell one that is sent again. What
@@ -75,6 +80,8 @@ class PartitionQueue:
         self._to_retry: list[ProducerBatch] = []
         self._in_flight: list[ProducerBatch] = []
         self._sent_to = -1
+        self._outcomes: list[tuple[Place, Batch, _Outcome]] = []
+        """Known, and not told yet because something before them is still under way. By place."""
         self._sealed = 0
         self._rest_until = 0.0
         self._gap: Place | None = None
@@ -202,6 +209,24 @@ class PartitionQueue:
             insort(self._to_retry, part, key=_place_of)
         self._close_gap()
 
+    def note(
+        self, batch: ProducerBatch, base_offset: int, timestamp_ms: int, error: KafkaError | None
+    ) -> None:
+        """Note the outcome of *batch*, which is not in the queue any more, or has expired on the wire."""
+        outcome = (batch.first, batch.stop, base_offset, timestamp_ms, error)
+        insort(self._outcomes, (batch.place, batch.gathered, outcome), key=_noted_place)
+
+    def tell(self) -> list[tuple[Batch, _Outcome]]:
+        """Return the outcomes that may be told now, in order: nothing before them is under way."""
+        outcomes = self._outcomes
+        stop = len(outcomes)
+        for batches in (self._in_flight, self._to_retry):  # each by place
+            first = next((batch for batch in batches if not batch.expired), None)
+            if first is not None:
+                stop = bisect_left(outcomes, first.place, 0, stop, key=_noted_place)
+        told, self._outcomes = outcomes[:stop], outcomes[stop:]
+        return [(gathered, outcome) for _, gathered, outcome in told]
+
     def without_idempotence(self) -> None:
         """The topic cannot have producer ids: go on without."""
         self.sequences = self._gap = self._doubt = None
@@ -266,3 +291,7 @@ class PartitionQueue:
 
 def _place_of(batch: ProducerBatch) -> Place:
     return batch.place
+
+
+def _noted_place(noted: tuple[Place, Batch, _Outcome]) -> Place:
+    return noted[0]

@@ -171,15 +171,16 @@ class ProduceResponses:
         batch.in_doubt |= in_doubt
         queue.lost(batch)
         if not batch.expired:
-            self.settle(batch.gathered, batch.first, batch.stop, -1, -1, error)
+            queue.note(batch, -1, -1, error)
+            self._tell(queue)
         self._look(queue)
 
     def expire(self, queue: PartitionQueue, now: float) -> None:
         """Fail what of *queue* has taken longer than ``delivery_timeout_ms``."""
         batches, unsealed = queue.expire(now)
         for batch in batches:
-            error = self._too_late(queue, batch.count, batch.failure)
-            self.settle(batch.gathered, batch.first, batch.stop, -1, -1, error)
+            queue.note(batch, -1, -1, self._too_late(queue, batch.count, batch.failure))
+        self._tell(queue)
         for gathered in unsealed:
             self._accumulator.appender.take(gathered)
             self.settle(gathered, 0, gathered.count, -1, -1, self._too_late(queue, gathered.count, None))
@@ -188,10 +189,16 @@ class ProduceResponses:
         """Fail everything in *queue*."""
         batches, unsealed = queue.expire(_NEVER)
         for batch in batches:
-            self.settle(batch.gathered, batch.first, batch.stop, -1, -1, error)
+            queue.note(batch, -1, -1, error)
+        self._tell(queue)
         for gathered in unsealed:
             self._accumulator.appender.take(gathered)
             self.settle(gathered, 0, gathered.count, -1, -1, error)
+
+    def _tell(self, queue: PartitionQueue) -> None:
+        """Settle what may be told of *queue* by now."""
+        for gathered, outcome in queue.tell():
+            self.settle(gathered, *outcome)
 
     def settle(
         self,
@@ -260,7 +267,8 @@ class ProduceResponses:
             # Of a batch that it has already, Kafka gives the newest timestamp, whoever made it.
             log_append_time_ms = -1
         if not batch.expired:
-            self.settle(batch.gathered, batch.first, batch.stop, base_offset, log_append_time_ms, None)
+            queue.note(batch, base_offset, log_append_time_ms, None)
+            self._tell(queue)
         if queue.has_more:
             self._look(queue)
 

@@ -3,8 +3,11 @@
 import threading
 from typing import Any
 
-from pyklient.errors import BrokerError, KafkaError, KafkaTimeoutError
+import pytest
+
+from pyklient.errors import BrokerError, ClosedError, KafkaError, KafkaTimeoutError
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
+from pyklient.protocol.records import iter_batches
 from pyklient.protocol.records.kernel import Delivery
 from tests.net.scripted import HANG_UP
 from tests.producer.script import (
@@ -18,7 +21,7 @@ from tests.producer.script import (
     wait_until,
 )
 
-NOT_LEADER, NOT_ENOUGH_REPLICAS, DUPLICATE, NOT_ALLOWED = 6, 19, 46, 29
+NOT_LEADER, TIMED_OUT, NOT_ENOUGH_REPLICAS, DUPLICATE, NOT_ALLOWED = 6, 7, 19, 46, 29
 
 
 def test_a_duplicate_that_the_broker_remembers_no_more_counts_as_stored(broker: ProduceBroker) -> None:
@@ -136,3 +139,81 @@ def test_a_batch_stored_by_an_earlier_attempt_keeps_its_own_timestamps(broker: P
     with producing(broker, linger_ms=20) as producer:
         deliveries = [producer.send(TOPIC, b"x", timestamp_ms=at) for at in (1_000, 2_000)]
         assert [delivery.result(10).timestamp_ms for delivery in deliveries] == [1_000, 2_000]
+
+
+class Again:
+    """Answers the first *times* requests with value ``1`` in them as *fault* says."""
+
+    def __init__(self, broker: ProduceBroker, fault: Refuse | LoseAnswer, times: int) -> None:
+        self._broker, self._fault, self._times = broker, fault, times
+        self._whole = broker._produce
+
+    def __call__(self, request: ProduceRequest) -> Any:
+        data: Any = request.topic_data[0].partition_data[0].records
+        (batch,) = iter_batches(bytes(data))
+        if [record.value for record in batch.records()] == [b"1"] and self._times:
+            self._times -= 1
+            self._broker.faults.append(self._fault)
+        return self._whole(request)
+
+
+@pytest.mark.parametrize(
+    ("fault", "options"),
+    [
+        pytest.param(LoseAnswer(TIMED_OUT), {}, id="stored-but-timed-out"),
+        pytest.param(LoseAnswer(HANG_UP), {}, id="stored-but-cut"),
+        pytest.param(Refuse(NOT_ENOUGH_REPLICAS), {}, id="refused-for-now"),
+        pytest.param(Refuse(NOT_ENOUGH_REPLICAS), {"acks": 1}, id="refused-for-now-without-idempotence"),
+        pytest.param(LoseAnswer(HANG_UP), {"acks": 1}, id="cut-without-idempotence"),
+    ],
+)
+def test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_again(
+    broker: ProduceBroker, fault: Refuse | LoseAnswer, options: dict[str, Any]
+) -> None:
+    heard: list[Delivery] = []
+    broker.on(ProduceRequest, Again(broker, fault, 3))
+    with producing(broker, **ONE_BY_ONE, **options) as producer:
+        sent = [producer.send(TOPIC, value, on_delivery=heard.append) for value in numbers(30)]
+        producer.flush(20)
+    assert heard == sent
+    assert not any(delivery.exception(0) for delivery in sent)
+
+
+def test_a_record_that_fails_is_told_of_before_later_ones_that_are_stored(broker: ProduceBroker) -> None:
+    heard: list[Delivery] = []
+    broker.on(ProduceRequest, Again(broker, Refuse(NOT_ENOUGH_REPLICAS), 1_000))
+    options = {"acks": 1, "request_timeout_ms": 1_000, "delivery_timeout_ms": 1_500}
+    with producing(broker, **ONE_BY_ONE, **options) as producer:
+        sent = [producer.send(TOPIC, value, on_delivery=heard.append) for value in numbers(3)]
+        wait_until(lambda: len(heard) == 3)
+        assert heard == sent
+        failures = [type(delivery.exception(0)) for delivery in sent]
+    assert failures == [type(None), KafkaTimeoutError, type(None)]
+
+
+def test_a_record_that_fails_for_good_is_told_of_after_an_earlier_one_that_goes_again(
+    broker: ProduceBroker,
+) -> None:
+    heard: list[Delivery] = []
+    broker.faults.extend([None, Refuse(NOT_ENOUGH_REPLICAS), Refuse(NOT_ALLOWED)])
+    with producing(broker, acks=1, **ONE_BY_ONE) as producer:
+        sent = [producer.send(TOPIC, value, on_delivery=heard.append) for value in numbers(3)]
+        wait_until(lambda: len(heard) == 3)
+    assert heard == sent
+    assert [delivery.exception(0) is None for delivery in sent] == [True, True, False]
+
+
+def test_what_is_stored_behind_one_that_goes_again_counts_as_stored_when_the_producer_closes() -> None:
+    options = {"retry_backoff_ms": 60_000, "retry_backoff_max_ms": 60_000}
+    with ProduceBroker(partitions=2) as broker:
+        broker.on(ProduceRequest, Again(broker, Refuse(NOT_ENOUGH_REPLICAS), 1_000))
+        with producing(broker, acks=1, **ONE_BY_ONE, **options) as producer:
+            sent = [producer.send(TOPIC, value, partition=0) for value in numbers(3)]
+            wait_until(lambda: broker.stored[0] == [b"0", b"2"])
+            # Answers come in order: with this one, those before it are there.
+            producer.send(TOPIC, b"x", partition=1).result(10)
+            assert not sent[2].done()
+            producer._close(0)
+            failures = [type(delivery.exception(5)) for delivery in sent]
+            assert failures == [type(None), ClosedError, type(None)]
+            assert producer._accumulator.appender.used == 0
