@@ -71,7 +71,7 @@ class PartitionQueue:
         self.queued = False
         """Whether it stands in line at a BrokerQueue: that one's."""
         self.blocked_by: KafkaError | None = None
-        """Why nothing of it could be sent lately."""
+        """Why nothing of it could be sent lately. Newer than what a batch in it failed with."""
         self._linger = linger
         self._patience = patience
         self._max_in_flight = max_in_flight
@@ -98,6 +98,12 @@ class PartitionQueue:
     def idle(self) -> bool:
         """Whether there is nothing in it."""
         return not (self._waiting or self._to_retry or self._in_flight)
+
+    @property
+    def trouble(self) -> KafkaError | None:
+        """Why its oldest batch is not confirmed yet, if something has failed. From any thread."""
+        failures = (batch.failure for batch in (*self._to_retry[:1], *self._in_flight[:1]))
+        return self.blocked_by or next(failures, None)
 
     @property
     def has_more(self) -> bool:
@@ -160,8 +166,8 @@ class PartitionQueue:
         self._in_flight.append(batch)
         return batch
 
-    def blocked(self, error: KafkaError) -> None:
-        """Nothing of it can be sent, because of *error*, until something is stored again."""
+    def blocked(self, error: KafkaError | None) -> None:
+        """Nothing of it can be sent at the moment, because of *error*. None: what prevented it has passed."""
         self.blocked_by = error
 
     def stored(self, batch: ProducerBatch) -> None:
@@ -178,6 +184,7 @@ class PartitionQueue:
         self._in_flight.remove(batch)
         batch.in_doubt |= in_doubt
         batch.failure = error
+        self.blocked_by = None
         if self.sequences is None:
             batch.identity = None
         if batch.expired:

@@ -26,7 +26,7 @@ from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.record import RecordEncoder
 from pyklient.producer.sender import Sender
 from pyklient.producer.threads import SenderThread
-from pyklient.protocol.records.kernel import Delivery
+from pyklient.protocol.records.kernel import Batch, Delivery
 from pyklient.serialization import as_encoder
 
 __all__ = ["Producer"]
@@ -164,9 +164,9 @@ class Producer:
         """Send what waits, and wait until everything sent so far has been confirmed or has failed, and
         ``on_delivery`` has been called for it.
 
-        Raises KafkaTimeoutError after *timeout* seconds (None: it takes ``delivery_timeout_ms`` at most),
-        and DeliveryError for records that have failed, now or since the last report, and whose failure no
-        callback, ``result`` or ``exception`` has shown.
+        Raises KafkaTimeoutError, naming the last failure, after *timeout* seconds (None: it takes
+        ``delivery_timeout_ms`` at most), and DeliveryError for records that have failed, now or since the last
+        report, and whose failure no callback, ``result`` or ``exception`` has shown.
         """
         wait = None if timeout is None else arguments.seconds(timeout, "timeout")
         self._accumulator.raise_refusal()
@@ -179,7 +179,9 @@ class Producer:
         """Flush, and end: threads, connections. May be called again.
 
         After *timeout* seconds (None: it takes ``delivery_timeout_ms`` at most) what is not confirmed
-        fails with ClosedError; 0 gives it no time at all. Raises as ``flush`` does, when all is closed.
+        fails with ClosedError; 0 gives it no time at all. Records of a topic that has been deleted fail sooner,
+        with a BrokerError, once the brokers have said for 5 seconds that it does not exist. Raises as ``flush``
+        does, when all is closed.
         """
         self._close(None if timeout is None else arguments.seconds(timeout, "timeout"))
         error = self._accumulator.tracker.report()
@@ -226,16 +228,23 @@ class Producer:
         for batch in batches:
             left = None if deadline is None else deadline - time.monotonic()
             if not self._accumulator.tracker.wait(batch, left):
-                waiting = sum(batch.count for batch in batches if not batch.done)
-                raise KafkaTimeoutError(
-                    "1 record was not confirmed in time; it is still being sent"
-                    if waiting == 1
-                    else f"{waiting:,} records were not confirmed in time; they are still being sent"
-                )
+                raise self._not_in_time([batch for batch in batches if not batch.done])
         if not self._thread.catch_up(None if deadline is None else deadline - time.monotonic()):
             raise KafkaTimeoutError(
                 "all records are confirmed, but on_delivery is still being called for some"
             )
+
+    def _not_in_time(self, batches: list[Batch]) -> KafkaTimeoutError:
+        count = sum(batch.count for batch in batches)
+        text = (
+            "1 record was not confirmed in time; it is still being sent"
+            if count == 1
+            else f"{count:,} records were not confirmed in time; they are still being sent"
+        )
+        trouble = next(filter(None, map(self._sender.trouble, batches)), None)
+        error = KafkaTimeoutError(text if trouble is None else f"{text}; the last failure: {trouble}")
+        error.__cause__ = trouble
+        return error
 
     def _begin_closing(self, deadline: float) -> None:
         self._closed = True

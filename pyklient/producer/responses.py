@@ -291,7 +291,7 @@ class ProduceResponses:
         return time.monotonic() + self._backoff.pause(batch.attempts)
 
     def _too_late(self, queue: PartitionQueue, count: int, failure: KafkaError | None) -> KafkaError:
-        reason = failure or queue.blocked_by
+        reason = queue.blocked_by or failure
         error = KafkaTimeoutError(
             f"{queue.at}: {count:,} record{' was' if count == 1 else 's were'} not confirmed within "
             f"delivery_timeout_ms={self._config.delivery_timeout_ms}; "

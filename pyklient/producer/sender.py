@@ -27,8 +27,13 @@ from pyklient.protocol.records.kernel import Batch
 __all__ = ["Sender"]
 
 _NEVER: Final = float("inf")
+_NONE: Final = 0
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _LEADER_NOT_AVAILABLE: Final = 5
+_GONE_AFTER: Final = 5.0
+"""Seconds for which every answer has said that a topic does not exist, before a producer that closes believes
+it. A broker that has just started may not know a topic yet, and a topic may be deleted and created again; both
+take less. Without ``close``, records wait for their topic until ``delivery_timeout_ms``, as with Java's client."""
 
 
 class Sender:
@@ -62,6 +67,8 @@ class Sender:
         self._full: set[BrokerQueue] = set()
         self._waiting_for_leader: set[PartitionQueue] = set()
         self._waiting_for_producer_id: set[PartitionQueue] = set()
+        self._missing: dict[str, float] = {}
+        """Since when metadata has said of topics, without interruption, that they do not exist."""
         self._closing = False
         self._time_is_up = False
         self._worker = BlockingWorker("pyklient-producer-metadata")
@@ -134,7 +141,7 @@ class Sender:
         else:
             self._take_new_batches()
             for queue in self._queues.values():
-                self._responses.fail_all(queue, failure)
+                self._responses.fail_all(queue, _closed_before(queue, failure))
         for gathered in self._accumulator.unfinished():
             self._accumulator.appender.take(gathered)
             listeners = gathered.settle_rest(failure)
@@ -159,6 +166,11 @@ class Sender:
     def want_metadata(self, topic: str | None = None) -> None:
         """What is known of the cluster is out of date, or lacks *topic*."""
         self._metadata.want(topic)
+
+    def trouble(self, gathered: Batch) -> KafkaError | None:
+        """Why *gathered* is not confirmed yet, if something has failed. From any thread."""
+        queue = self._queues.get((gathered.topic, gathered.partition))
+        return None if queue is None else queue.trouble
 
     def workers(self) -> list[BlockingWorker]:
         """Those who wait for brokers: they end when the sender does. From any thread, once that has ended."""
@@ -212,7 +224,9 @@ class Sender:
         leader = self._leader_of(queue)
         if leader is None:
             if queue.blocked_by is None:
-                queue.blocked(broker_error(_LEADER_NOT_AVAILABLE, str(queue.at)))
+                info = self._client.metadata.topics.get(queue.topic)
+                code = info.error if info is not None else _NONE
+                queue.blocked(broker_error(code or _LEADER_NOT_AVAILABLE, str(queue.at)))
             self.want_metadata()
             self._waiting_for_leader.add(queue)
             return
@@ -263,7 +277,23 @@ class Sender:
             broker.drop_moved()
             self._to_fill.add(broker)
         waiting, self._waiting_for_leader = self._waiting_for_leader, set()
+        if metadata is not None:
+            self._fail_what_is_gone(waiting, metadata)
         self._look_again(waiting, failure)
+
+    def _fail_what_is_gone(self, waiting: set[PartitionQueue], metadata: Metadata) -> None:
+        """Fail the records for topics that do not exist, where the producer closes and has waited for long
+        enough. Of the topics of *waiting*, *metadata* is what a broker has just said."""
+        now = time.monotonic()
+        answers = {topic: metadata.topics.get(topic) for topic in {queue.topic for queue in waiting}}
+        self._missing = {
+            topic: self._missing.get(topic, now)
+            for topic, info in answers.items()
+            if info is not None and info.error == _UNKNOWN_TOPIC_OR_PARTITION
+        }
+        for queue in waiting if self._closing else ():
+            if now - self._missing.get(queue.topic, now) >= _GONE_AFTER:
+                self._responses.fail_all(queue, _gone(queue))
 
     def _identified(self, failure: KafkaError | None) -> None:
         """A question for a producer id has been answered, or has failed."""
@@ -279,9 +309,26 @@ class Sender:
 
     def _look_again(self, queues: set[PartitionQueue], failure: KafkaError | None) -> None:
         for queue in queues:
-            if failure is not None:
-                queue.blocked(failure)
+            queue.blocked(failure)
             self._look(queue)
 
     def _give_up(self) -> None:
         self._time_is_up = True
+
+
+def _gone(queue: PartitionQueue) -> KafkaError:
+    return broker_error(
+        _UNKNOWN_TOPIC_OR_PARTITION,
+        f"{queue.at}: every answer of the brokers in the last {_GONE_AFTER:g} s said that topic "
+        f"{queue.topic!r} does not exist, so closing does not wait for it any longer; was it deleted?",
+    )
+
+
+def _closed_before(queue: PartitionQueue, closed: KafkaError) -> KafkaError:
+    """*closed*, with the last failure of *queue* if there is one."""
+    trouble = queue.trouble
+    if trouble is None:
+        return closed
+    error = ClosedError(f"{closed}; the last failure: {trouble}")
+    error.__cause__ = trouble
+    return error

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerError, ClosedError, DeliveryError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.protocol.messages import MetadataRequest
 from pyklient.protocol.records.kernel import Delivery
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing, wait_until
@@ -432,3 +433,66 @@ def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: Pr
     threading.Thread(target=collect, daemon=True).start()
     assert collected.wait(10)
     assert thread.join(10)
+
+
+UNKNOWN_TOPIC, NOT_ENOUGH_REPLICAS = 3, 19
+
+
+def delete_topic(broker: ProduceBroker) -> None:
+    broker.known_topics[TOPIC] = UNKNOWN_TOPIC
+    broker.faults.extend([Refuse(UNKNOWN_TOPIC)] * 1_000)
+
+
+def test_closing_does_not_wait_for_a_topic_that_was_deleted_until_the_delivery_time_out(
+    broker: ProduceBroker,
+) -> None:
+    options = {"request_timeout_ms": 1_000, "delivery_timeout_ms": 20_000}
+    with producing(broker, linger_ms=0, **options) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        delete_topic(broker)
+        late = producer.send(TOPIC, b"y")
+        with pytest.raises(DeliveryError, match="topic 'clicks' does not exist"):
+            producer.close()
+        error = late.exception(0)
+    assert isinstance(error, BrokerError)
+    assert error.name == "UNKNOWN_TOPIC_OR_PARTITION"
+
+
+def test_closing_delivers_to_a_topic_that_is_missing_for_a_moment(broker: ProduceBroker) -> None:
+    with producing(broker, linger_ms=0) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        delete_topic(broker)
+        late = producer.send(TOPIC, b"y")
+        answered = broker.count(MetadataRequest)
+        closing = threading.Thread(target=producer.close, daemon=True)
+        closing.start()
+        wait_until(lambda: broker.count(MetadataRequest) > answered + 3)
+        broker.faults.clear()
+        broker.known_topics[TOPIC] = 0
+        assert late.result(10).offset == 1
+        closing.join(10)
+
+
+def test_a_flush_or_close_that_takes_too_long_names_the_last_failure(broker: ProduceBroker) -> None:
+    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS)] * 1_000)
+    with producing(broker, linger_ms=0) as producer:
+        delivery = producer.send(TOPIC, b"x")
+        wait_until(lambda: len(broker.seen) > 1)
+        with pytest.raises(KafkaTimeoutError, match="the last failure: .*NOT_ENOUGH_REPLICAS"):
+            producer.flush(0.05)
+        with pytest.raises(DeliveryError, match="the last failure: .*NOT_ENOUGH_REPLICAS"):
+            producer.close(0.05)
+        assert isinstance(delivery.exception(0), ClosedError)
+
+
+def test_a_time_out_says_that_the_topic_does_not_exist_though_another_failure_came_before(
+    broker: ProduceBroker,
+) -> None:
+    options = {"request_timeout_ms": 1_000, "delivery_timeout_ms": 1_500}
+    with producing(broker, linger_ms=0, **options) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        broker.known_topics[TOPIC] = UNKNOWN_TOPIC
+        broker.faults.extend([Refuse(6)] * 1_000)
+        error = producer.send(TOPIC, b"y").exception(10)
+    assert isinstance(error, KafkaTimeoutError)
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in str(error)
