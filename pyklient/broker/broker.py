@@ -104,12 +104,13 @@ class Broker:
     def start(self) -> Self:
         """Take up the data directory, listen, and return when clients can connect.
 
-        Raises BrokerConnectionError when the port cannot be had, ConfigurationError when the directory is
-        in use or is not a broker's.
+        Connections are refused until all logs and groups have been read, so a port that can be connected to
+        belongs to a broker that answers. Raises BrokerConnectionError when the port cannot be had,
+        ConfigurationError when the directory is in use or is not a broker's.
         """
         if self._thread is not None:
             return self
-        listener = _listen(self._host, self._port)
+        listener = _bind(self._host, self._port)
         try:
             self._data = DataDirectory(self._data_dir)
         except BaseException:
@@ -221,6 +222,12 @@ class Broker:
         except BaseException as error:
             started.set_exception(error)
             return
+        try:
+            listener.listen(_BACKLOG)
+        except OSError as error:
+            node.close()
+            started.set_exception(_cannot_listen(self._host, self._port, error))
+            return
         server = self._server = Server(node, listener)
         server.start()
         started.set_result(None)
@@ -263,11 +270,22 @@ async def _enforce_retention(node: Node) -> None:
                 _logger.info("%s: %d old segments deleted", log.directory.name, deleted)
 
 
-def _listen(host: str, port: int) -> socket.socket:
+def _bind(host: str, port: int) -> socket.socket:
+    """A socket that has the port and refuses connections until ``listen`` is called on it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family)
     try:
-        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        listener.bind((host, port))
     except OSError as error:
-        raise BrokerConnectionError(
-            f"cannot listen on {host}:{port}: {error.strerror or error}; port 0 takes a free one"
-        ) from error
+        listener.close()
+        raise _cannot_listen(host, port, error) from error
+    return listener
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> BrokerConnectionError:
+    return BrokerConnectionError(
+        f"cannot listen on {host}:{port}: {error.strerror or error}; port 0 takes a free one"
+    )

@@ -20,6 +20,7 @@ from pyklient.errors import (
 )
 from pyklient.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
 from tests.broker.wire_client import WireClient
+from tests.servers.ports import free_port
 
 
 def test_create_topic_says_what_is_wrong(broker: Broker) -> None:
@@ -66,6 +67,59 @@ def test_a_broker_started_again_takes_the_same_port() -> None:
 def test_a_port_in_use_is_an_error_that_names_it(broker: Broker) -> None:
     with pytest.raises(BrokerConnectionError, match=f"cannot listen on 127.0.0.1:{broker.port}"):
         Broker(port=broker.port).start()
+
+
+def test_two_brokers_that_start_at_once_do_not_share_a_port(tmp_path: Path) -> None:
+    port, groups = free_port(), _blocked_groups(tmp_path / "slow")
+    slow = Broker(port, data_dir=tmp_path / "slow")
+    failed: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            slow.start()
+        except BrokerConnectionError as error:
+            failed.append(error)
+
+    starting = threading.Thread(target=start, daemon=True)
+    starting.start()
+    writer = os.open(groups, os.O_WRONLY)
+    with Broker(port) as first, WireClient(first) as client:
+        _go_on(starting, groups, writer)
+        assert [f"cannot listen on 127.0.0.1:{port}" in str(error) for error in failed] == [True]
+        assert client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0).error_code == 0
+
+
+def test_connections_are_refused_until_groups_and_logs_have_been_read(tmp_path: Path) -> None:
+    port, groups = free_port(), _blocked_groups(tmp_path / "data")
+    broker = Broker(port, data_dir=tmp_path / "data")
+    starting = threading.Thread(target=broker.start, daemon=True)
+    starting.start()
+    writer = os.open(groups, os.O_WRONLY)
+    try:
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port), timeout=5).close()
+    finally:
+        _go_on(starting, groups, writer)
+    with broker, WireClient(broker) as client:
+        assert client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0).error_code == 0
+
+
+def _blocked_groups(directory: Path) -> Path:
+    """Make the journal of groups in *directory* a pipe, which blocks its reader until there is a writer."""
+    with Broker(data_dir=directory):
+        pass
+    groups = directory / "offsets.jsonl"
+    groups.unlink()
+    os.mkfifo(groups)
+    return groups
+
+
+def _go_on(starting: threading.Thread, groups: Path, writer: int) -> None:
+    """End what the broker reads from the pipe *groups*, and be there when it opens that for writing."""
+    reader = os.open(groups, os.O_RDONLY | os.O_NONBLOCK)
+    os.close(writer)
+    starting.join(30)
+    os.close(reader)
 
 
 def test_a_directory_in_use_is_an_error_and_the_port_is_free_again(tmp_path: Path) -> None:
