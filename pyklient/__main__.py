@@ -1,5 +1,6 @@
 """``python -m pyklient`` and the ``pyklient`` command: the way into the command line."""
 
+import gc
 import sys
 
 __all__ = ["main"]
@@ -25,7 +26,12 @@ def main() -> int:
         return 2
     except KeyboardInterrupt:
         return 130
-    return run(sys.argv[1:])
+    try:
+        return run(sys.argv[1:])
+    finally:
+        # Everything is closed, and the process ends. Python would still go over every object that is left,
+        # several times, to look for garbage: most of the time between a SIGTERM and the end.
+        gc.freeze()
 
 
 if __name__ == "__main__":

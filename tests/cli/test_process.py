@@ -97,6 +97,40 @@ def test_a_hang_up_that_the_caller_ignores_ends_nothing(
         assert process.wait(timeout=15) == 0
 
 
+def test_a_process_that_is_terminated_does_not_look_for_garbage_before_it_ends() -> None:
+    program = """if True:
+        import gc, os, sys
+        from pyklient.__main__ import main
+
+        def count(phase, _facts):
+            if phase == "start":
+                os.write(1, b"%d\\n" % len(gc.get_objects()))
+
+        sys.argv = ["pyklient", "broker", "--port", "0"]
+        code = main()
+        gc.callbacks.append(count)
+        sys.exit(code)
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", program],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stderr is not None
+            assert process.stdout.readline().startswith(b"listening on")
+            assert process.stderr.readline() == b"Ctrl-C ends.\n"
+            process.send_signal(signal.SIGTERM)
+            gone_over = [int(line) for line in process.stdout]
+            assert process.wait(timeout=30) == 128 + signal.SIGTERM
+        finally:
+            process.kill()
+    assert gone_over
+    assert max(gone_over) < 1_000
+
+
 def test_a_broker_says_where_it_listens_keeps_its_data_and_ends_with_ctrl_c(tmp_path: Path) -> None:
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     arguments = ["broker", "--port", "0", "--data-dir", str(tmp_path / "data")]
