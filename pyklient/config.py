@@ -99,6 +99,9 @@ class ClientConfig:
     client: ClassVar[str] = "any client"
     """Whose options these are, as errors say it."""
 
+    patience: ClassVar[str] = "default_api_timeout_ms, or the timeout of the call,"
+    """What sets how long a call waits for a broker, as errors say it."""
+
     bootstrap_servers: str | Sequence[str] = option(
         "localhost:9092",
         "host:port of some brokers, comma-separated or a list; the others are found through them",
@@ -126,6 +129,13 @@ class ClientConfig:
     reconnect_backoff_max_ms: int = option(1_000, "longest such pause", at_least=0, at_most=_INT32_MAX)
     socket_connection_setup_timeout_ms: int = option(
         10_000, "longest wait for a connection, TLS and SASL included", at_least=1, at_most=_INT32_MAX
+    )
+    bootstrap_refused_timeout_ms: int = option(
+        -1,
+        "give up this early while every bootstrap server refuses connections, or has a host name that does "
+        "not exist, and none has answered yet; -1 waits as long as the call may take (ours)",
+        at_least=-1,
+        at_most=_INT32_MAX,
     )
     connections_max_idle_ms: int = option(
         540_000, "an unused connection is closed after this", at_least=1, at_most=_INT32_MAX
@@ -216,6 +226,7 @@ class ProducerConfig(ClientConfig):
     """Options of Producer."""
 
     client: ClassVar[str] = "Producer"
+    patience: ClassVar[str] = "max_block_ms"
 
     acks: int | str = option(
         "all",

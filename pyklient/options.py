@@ -40,6 +40,10 @@ class ClientOptions(TypedDict, total=False):
     socket_connection_setup_timeout_ms: int
     """longest wait for a connection, TLS and SASL included"""
 
+    bootstrap_refused_timeout_ms: int
+    """give up this early while every bootstrap server refuses connections, or has a host name that does not
+    exist, and none has answered yet; -1 waits as long as the call may take (ours)"""
+
     connections_max_idle_ms: int
     """an unused connection is closed after this"""
 

@@ -1,5 +1,6 @@
 """What several commands take on their command lines, checked before anything is done."""
 
+import math
 import os
 from collections.abc import Callable
 from typing import Any
@@ -8,7 +9,7 @@ import click
 
 from pyklient import arguments
 
-__all__ = ["checked", "separator", "text", "topic_name"]
+__all__ = ["checked", "seconds", "separator", "text", "topic_name"]
 
 
 def checked(check: Callable[[Any], object]) -> Callable[[click.Context, click.Parameter, Any], Any]:
@@ -47,3 +48,10 @@ def separator(given: str) -> bytes:
     if not given:
         raise ValueError("the separator is empty")
     return os.fsencode(given)
+
+
+def seconds(given: float) -> float:
+    """*given*, if it is a number: the range that an option has does not say so."""
+    if math.isnan(given):
+        raise ValueError("nan is no number of seconds")
+    return given

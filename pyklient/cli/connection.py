@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from pyklient.cli.arguments import checked, text
+from pyklient.cli.arguments import checked, seconds, text
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.properties import typed
 
@@ -23,8 +23,13 @@ _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
 
 _SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
-_FASTER = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
-"""A person waits: less patience than the library has, where nothing else is said."""
+_OTHERWISE = f"{_SERVERS_VARIABLE}; else localhost:9092"
+_PATIENCE = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
+"""A person waits: less patience than the library has, unless something else is said."""
+_NOBODY_THERE = {"bootstrap_refused_timeout_ms": 3_000}
+"""A closed port is not waited for that long, unless something says how long to wait: a broker that is being
+started opens its port by then."""
+_LONGEST_TIMEOUT = 1_000_000
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
 _BYTES_STAY = "keys and values are the bytes of the line"
 _OBJECTS = {
@@ -45,6 +50,8 @@ class Settings:
     bootstrap_servers: str | None
     from_line: Mapping[str, str]
     from_file: Mapping[str, str]
+    timeout: float | None = None
+    """Seconds that a call may take, if the command line says so."""
 
     @property
     def names_a_cluster(self) -> bool:
@@ -61,6 +68,11 @@ class Settings:
         """The same for another cluster."""
         return replace(self, bootstrap_servers=bootstrap_servers)
 
+    def of_a_job(self) -> "Settings":
+        """The same for a job, whose tasks outlive a restart of the brokers: they wait for a closed port as
+        long as for anything else."""
+        return replace(self, timeout=self.timeout or _PATIENCE["default_api_timeout_ms"] / 1000)
+
     def options(self, config: type[ClientConfig], **own: Any) -> dict[str, Any]:
         """Options for a client with *config*: those here that it knows, under the command's *own* ones.
 
@@ -75,7 +87,15 @@ class Settings:
         texts["bootstrap_servers"] = self.servers
         texts = _secrets(known.values(), texts.get("security_protocol", "")) | texts
         options = {name: typed(known[name], text) if name in known else text for name, text in texts.items()}
-        return {name: value for name, value in _FASTER.items() if name in known} | options | own
+        return {name: value for name, value in self._patience().items() if name in known} | options | own
+
+    def _patience(self) -> dict[str, int]:
+        """How long to wait for the cluster, where no -X or file says so."""
+        if self.timeout is not None:
+            return dict.fromkeys(_PATIENCE, max(1, round(self.timeout * 1000)))
+        if _PATIENCE.keys() & {*self.from_line, *self.from_file}:
+            return _PATIENCE
+        return _PATIENCE | _NOBODY_THERE
 
     def _named(self) -> dict[str, str | None]:
         name = "bootstrap_servers"
@@ -88,14 +108,31 @@ class Settings:
 
 def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
     """Add the shared options to a command, which receives them as ``settings``."""
-    return connection_options_or(f"{_SERVERS_VARIABLE}; else localhost:9092")(command)
+    return _with_timeout(connection_options_or(_OTHERWISE)(command))
 
 
 def connection_options_or(
-    otherwise: str,
+    otherwise: str = _OTHERWISE,
 ) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
-    """``connection_options`` whose help says what the cluster is *otherwise*, if no option names one."""
+    """``connection_options`` without ``--timeout``, for commands that have one of their own or need none. The
+    help says what the cluster is *otherwise*, if no option names one."""
     return functools.partial(_with_connection, otherwise)
+
+
+def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
+    @click.option(
+        "--timeout",
+        "call_timeout",
+        metavar="SECONDS",
+        type=click.FloatRange(0, _LONGEST_TIMEOUT, min_open=True),
+        callback=checked(seconds),
+        help="Longest wait for the cluster to answer a call.  [15; 3 if nothing listens there]",
+    )
+    @functools.wraps(command)
+    def with_timeout(*args: Any, **rest: Any) -> _Result:
+        return command(*args, **rest)
+
+    return with_timeout
 
 
 def _with_connection(otherwise: str, command: Callable[..., _Result]) -> Callable[..., _Result]:
@@ -127,6 +164,7 @@ def _with_connection(otherwise: str, command: Callable[..., _Result]) -> Callabl
         bootstrap_servers: str | None,
         config_file: Path | None,
         pairs: tuple[str, ...],
+        call_timeout: float | None = None,
         **rest: Any,
     ) -> _Result:
         try:
@@ -134,7 +172,8 @@ def _with_connection(otherwise: str, command: Callable[..., _Result]) -> Callabl
             _refuse_secrets(from_line)
             from_file = _read(config_file) if config_file else {}
             _refuse_objects(from_line | from_file)
-            return command(*args, settings=Settings(bootstrap_servers, from_line, from_file), **rest)
+            settings = Settings(bootstrap_servers, from_line, from_file, call_timeout)
+            return command(*args, settings=settings, **rest)
         except click.UsageError as error:
             # So that it says whose --help there is to see.
             error.ctx = error.ctx or click.get_current_context()

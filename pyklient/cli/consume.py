@@ -1,7 +1,6 @@
 """``pyklient consume``: messages become lines of standard output, as a member of a group or for oneself."""
 
 import contextlib
-import math
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +9,8 @@ from typing import Any, BinaryIO, Final
 import click
 
 from pyklient.admin import Admin
-from pyklient.cli.arguments import checked, separator, text, topic_name
-from pyklient.cli.connection import Settings, connection_options
+from pyklient.cli.arguments import checked, seconds, separator, text, topic_name
+from pyklient.cli.connection import Settings, connection_options_or
 from pyklient.cli.interrupts import deferred
 from pyklient.cli.records import as_json_line
 from pyklient.config import AdminConfig, ConsumerConfig
@@ -34,12 +33,6 @@ _OF_MEMBERS: Final = (
     "group_instance_id",
 )
 """Options that a configuration file may have for members of a group, and that mean nothing to read()."""
-
-
-def _seconds(given: float) -> float:
-    if math.isnan(given):
-        raise ValueError("nan is no number of seconds")
-    return given
 
 
 @click.command(
@@ -71,14 +64,14 @@ Examples:
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(0, _LONGEST_TIMEOUT, min_open=True),
-    callback=checked(_seconds),
+    callback=checked(seconds),
     help="Stop after so long without one.",
 )
 @click.option(
     "-k", "--key-separator", metavar="TEXT", callback=checked(separator), help="Print key, TEXT, value."
 )
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per message, with everything it has.")
-@connection_options
+@connection_options_or()
 def consume(
     topics: tuple[str, ...],
     group: str | None,

@@ -101,7 +101,7 @@ def load(
     reader sees, and the next one goes on where the last was published. Of two at once, one fails. PATH is on
     a disk that all of Spark's machines see, or on HDFS.
     """
-    options = settings.options(ConsumerConfig)
+    options = settings.of_a_job().options(ConsumerConfig)
     kept = {name: value for name, value in options.items() if name not in NOT_READ}
     with _session(master, dict(conf)) as spark:
         from pyspark.errors import PySparkException

@@ -32,16 +32,22 @@ from pyklient.net.metadata import Metadata, MetadataHolder
 from pyklient.net.opening import open_connection
 from pyklient.net.pool import Pool, Purpose
 from pyklient.net.security import tls_context
-from pyklient.net.transport import Endpoint
+from pyklient.net.transport import Endpoint, UnreachableError
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse
 
-__all__ = ["NetworkClient", "Purpose"]
+__all__ = ["NetworkClient", "NobodyThereError", "Purpose"]
 
 T = TypeVar("T")
 
 _FIRST_BOOTSTRAP_ID = -2
 _TOO_SHORT = 1.0
 """Seconds; with less, an attempt to connect and ask may time out though nothing is wrong."""
+
+
+class NobodyThereError(BrokerConnectionError):
+    """Every bootstrap server refused the connection for ``bootstrap_refused_timeout_ms``."""
+
+    retriable = False
 
 
 class NetworkClient:
@@ -62,6 +68,7 @@ class NetworkClient:
         self._holder = MetadataHolder()
         self._refreshing: dict[object, Future[Metadata]] = {}
         self._reached: set[tuple[str, int]] = set()
+        self._nobody_since: float | None = None
         _clients.add(self)
 
     def __reduce__(self) -> NoReturn:
@@ -183,7 +190,7 @@ class NetworkClient:
     def _fetch_metadata(
         self, topics: frozenset[str] | None, allow_auto_create: bool, deadline: float, timeout: float
     ) -> Metadata:
-        failures, began = 0, time.monotonic()
+        failures = 0
         said: KafkaError | None = None
         while True:
             remaining = deadline - time.monotonic()
@@ -199,18 +206,23 @@ class NetworkClient:
                     said = error
                 failures += 1
                 pause = self._retry.pause(failures)
-                if (now := time.monotonic()) + pause >= deadline:
+                if time.monotonic() + pause >= deadline:
                     if isinstance(said, UnsupportedVersionError):
                         raise said from None
+                    attempts = "1 attempt" if failures == 1 else f"{failures} attempts"
+                    cause = said.cause if isinstance(said, UnreachableError) else said
                     raise KafkaTimeoutError(
-                        f"no broker has answered for {now - began:.2g} s, and {timeout:.3g} s leave no time "
-                        f"for another try; the last failure: {said}"
+                        f"No broker answered within {timeout:.3g} s ({attempts}; last: {cause}); "
+                        f"{self._config.patience} sets how long to wait"
                     ) from said
             self._pool.pause(pause)
 
     def _any_connection(self, purpose: Purpose, timeout: float) -> Connection:
         """A connection to any broker: one that is there, else to a node that is known, else to a bootstrap
-        server. All are tried before this fails; those left alone after a failure only if all are."""
+        server. All are tried before this fails; those left alone after a failure only if all are.
+
+        Raises NobodyThereError once this has gone on for ``bootstrap_refused_timeout_ms``.
+        """
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
         random.shuffle(nodes)
         for endpoint in (*nodes, *self._bootstrap):
@@ -221,7 +233,28 @@ class NetworkClient:
         candidates = [*nodes, *random.sample(others, len(others))]
         waits = {endpoint: self._pool.wait_time(endpoint.node_id) for endpoint in candidates}
         rested = [endpoint for endpoint in candidates if not waits[endpoint]]
-        return self._first_to_open(rested or sorted(candidates, key=waits.__getitem__), purpose, timeout)
+        order = rested or sorted(candidates, key=waits.__getitem__)
+        began = time.monotonic()
+        try:
+            return self._first_to_open(order, purpose, timeout)
+        except UnreachableError as error:
+            self._give_up_if_nobody_is_there(error, began)
+            raise
+
+    def _give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
+        """Note that no server could be reached by an attempt that *began* then; raise if it is the last."""
+        if not error.nobody_there or self._reached:
+            self._nobody_since = None
+            return
+        if self._nobody_since is None:
+            self._nobody_since = began
+        waited = time.monotonic() - self._nobody_since
+        limit = self._config.bootstrap_refused_timeout_ms / 1000
+        if 0 <= limit <= waited:
+            raise NobodyThereError(
+                f"No broker was found within {waited:.2g} s ({error.cause}); is a broker running, and is "
+                "this its address? bootstrap_refused_timeout_ms sets how long to wait"
+            ) from error
 
     def _first_to_open(self, endpoints: list[Endpoint], purpose: Purpose, timeout: float) -> Connection:
         """A connection to the first of *endpoints* that can be reached, each given its share of the time."""
@@ -279,9 +312,11 @@ def _ask_metadata(
 def _none_reached(failures: list[KafkaError]) -> KafkaError:
     if len(failures) == 1 or not any(error.retriable for error in failures):
         return failures[0]
-    return BrokerConnectionError(
+    return UnreachableError(
         "no broker could be reached: "
-        + "; ".join(f"({index}) {error}" for index, error in enumerate(failures, 1))
+        + "; ".join(f"({index}) {error}" for index, error in enumerate(failures, 1)),
+        "; ".join(error.cause if isinstance(error, UnreachableError) else str(error) for error in failures),
+        nobody_there=all(isinstance(error, UnreachableError) and error.nobody_there for error in failures),
     )
 
 

@@ -17,7 +17,14 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
-from pyklient.errors import BrokerConnectionError, ClosedError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.errors import (
+    BrokerConnectionError,
+    ClosedError,
+    ForkError,
+    KafkaError,
+    KafkaTimeoutError,
+    for_another,
+)
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection import Connection
 from pyklient.net.transport import Endpoint
@@ -192,8 +199,7 @@ class Pool:
         if wait > left - min(self._setup_timeout, left * _FAIR_SHARE):
             error = self.last_failure(endpoint.node_id)
             if error is not None:
-                kind = type(error) if isinstance(error, BrokerConnectionError) else BrokerConnectionError
-                raise kind(f"{error} (tried again in {wait:.2g} s)") from error
+                raise _postponed(error, wait) from error
         self.pause(wait)
 
     def _failed(self, endpoint: Endpoint, error: KafkaError) -> None:
@@ -205,3 +211,13 @@ class Pool:
             until = time.monotonic() + self._backoff.pause(failures)
             self._trouble[endpoint.node_id] = _Trouble(failures, error, until)
         log.log(logging.WARNING if failures == 1 else logging.DEBUG, "%s", error)
+
+
+def _postponed(error: KafkaError, wait: float) -> KafkaError:
+    """The failure of an attempt that is not made yet: *error*, the last one, as one that may pass."""
+    message = f"{error} (tried again in {wait:.2g} s)"
+    if not isinstance(error, BrokerConnectionError):
+        return BrokerConnectionError(message)
+    again = for_another(error)
+    again.args = (message,)
+    return again

@@ -30,6 +30,7 @@ __all__ = [
     "PeerClosedError",
     "TcpTransport",
     "Transport",
+    "UnreachableError",
     "connect",
 ]
 
@@ -47,6 +48,17 @@ _IOV_MAX = 1024  # Linux and macOS: sendmsg refuses more buffers than this
 
 class PeerClosedError(BrokerConnectionError):
     """The peer ended the connection between two messages, or within one."""
+
+
+class UnreachableError(BrokerConnectionError):
+    """No connection to an address, or to any of several. ``cause`` says in a few words what happened.
+    ``nobody_there`` is true where waiting is likely to be in vain: every address refused the connection, or
+    belongs to a host name that does not exist."""
+
+    def __init__(self, message: str, cause: str = "", *, nobody_there: bool = False) -> None:
+        super().__init__(message)
+        self.cause = cause or message
+        self.nobody_there = nobody_there
 
 
 class Endpoint(NamedTuple):
@@ -234,8 +246,8 @@ def connect(
     endpoint: Endpoint, deadline: Deadline, *, send_buffer: int = -1, receive_buffer: int = -1
 ) -> socket.socket:
     """A connected socket to *endpoint*. All addresses of the name are tried in turn, each with its share
-    of the time. Raises BrokerConnectionError that says what failed for which address."""
-    failures = []
+    of the time. Raises UnreachableError that says what failed for which address."""
+    failures: list[_Failure] = []
     addresses = _resolve(endpoint)
     for index, (family, kind, protocol, address) in enumerate(addresses):
         try:
@@ -256,7 +268,11 @@ def connect(
             raise
         else:
             return sock
-    raise BrokerConnectionError(f"cannot connect to {endpoint}: " + "; ".join(dict.fromkeys(failures)))
+    raise UnreachableError(
+        f"cannot connect to {endpoint}: " + "; ".join(dict.fromkeys(failure.text for failure in failures)),
+        "; ".join(dict.fromkeys(failure.cause for failure in failures)),
+        nobody_there=all(failure.refused for failure in failures),
+    )
 
 
 def _resolve(endpoint: Endpoint) -> list[tuple[int, int, int, tuple[object, ...]]]:
@@ -264,9 +280,12 @@ def _resolve(endpoint: Endpoint) -> list[tuple[int, int, int, tuple[object, ...]
         found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a host name"
-        raise BrokerConnectionError(
-            f"cannot connect to {endpoint}: no address for the host name {endpoint.host!r} ({reason}); "
-            "check its spelling, and that this machine can resolve it"
+        cause = f"no address for the host name {endpoint.host!r} ({reason})"
+        advice = "check its spelling, and that this machine can resolve it"
+        raise UnreachableError(
+            f"cannot connect to {endpoint}: {cause}; {advice}",
+            cause,
+            nobody_there=not isinstance(error, OSError) or error.errno == socket.EAI_NONAME,
         ) from error
     return [(int(family), int(kind), protocol, address) for family, kind, protocol, _, address in found]
 
@@ -299,11 +318,24 @@ def _connect_within(
         raise OSError(code, os.strerror(code))
 
 
-def _failure(endpoint: Endpoint, address: tuple[object, ...], error: OSError) -> str:
-    """One sentence on why *address* failed, and what to look at."""
+class _Failure(NamedTuple):
+    """Why one address could not be connected to: beside the endpoint's name, and alone."""
+
+    text: str
+    cause: str
+    refused: bool
+
+
+def _failure(endpoint: Endpoint, address: tuple[object, ...], error: OSError) -> _Failure:
+    at = Endpoint(endpoint.node_id, str(address[0]), endpoint.port).address
     where = "" if address[0] == endpoint.host else f"{address[0]}: "
     if error.errno == errno.ECONNREFUSED:
-        return f"{where}connection refused; is the broker running, and is {endpoint.port} its port?"
-    if isinstance(error, TimeoutError):
-        return f"{where}{error.strerror}; is the address right, and does a firewall let it through?"
-    return f"{where}{error.strerror or error}"
+        text = f"{where}connection refused; is the broker running, and is {endpoint.port} its port?"
+        return _Failure(text, f"connection refused by {at}", True)
+    said = error.strerror or str(error)
+    hint = (
+        "; is the address right, and does a firewall let it through?"
+        if isinstance(error, TimeoutError)
+        else ""
+    )
+    return _Failure(f"{where}{said}{hint}", f"{at}: {said}", False)

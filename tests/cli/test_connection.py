@@ -36,14 +36,33 @@ def _file(folder: Path, text: str) -> str:
     return str(path)
 
 
-_PATIENCE = {"default_api_timeout_ms": 15_000}
+_PATIENCE = {"bootstrap_refused_timeout_ms": 3_000, "default_api_timeout_ms": 15_000}
 
 
 def test_without_anything_it_is_the_broker_of_this_machine_with_a_persons_patience() -> None:
     assert _settings().options(AdminConfig) == {"bootstrap_servers": "localhost:9092", **_PATIENCE}
-    patient = _settings("-X", "default.api.timeout.ms=60000")
-    assert patient.options(AdminConfig)["default_api_timeout_ms"] == 60_000
+    patient = _settings("-X", "default.api.timeout.ms=60000").options(AdminConfig)
+    assert patient == {"bootstrap_servers": "localhost:9092", "default_api_timeout_ms": 60_000}
     assert not _settings().names_a_cluster
+
+
+def test_a_timeout_on_the_line_is_what_a_call_may_take_whoever_listens() -> None:
+    options = _settings("--timeout", "2.5").options(ProducerConfig)
+    assert options == {
+        "bootstrap_servers": "localhost:9092",
+        "default_api_timeout_ms": 2_500,
+        "max_block_ms": 2_500,
+    }
+    given = _settings("--timeout", "2.5", "-X", "max_block_ms=7", "-X", "bootstrap_refused_timeout_ms=9")
+    options = given.options(ProducerConfig)
+    assert (options["max_block_ms"], options["bootstrap_refused_timeout_ms"]) == (7, 9)
+
+
+def test_a_job_waits_for_a_closed_port_as_long_as_for_an_answer() -> None:
+    assert _settings().of_a_job().options(AdminConfig) == {
+        "bootstrap_servers": "localhost:9092",
+        "default_api_timeout_ms": 15_000,
+    }
 
 
 def test_the_line_wins_over_the_file_and_the_file_over_the_environment(

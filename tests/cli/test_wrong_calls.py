@@ -87,6 +87,11 @@ def test_an_option_of_all_commands_after_one_of_them_is_shown_its_place(
     [
         (["topics", "list", "-b", "nowhere"], "nowhere"),
         (["topics", "list", "-b", "127.0.0.1:1", "-X", "default_api_timeout_ms=300"], "127.0.0.1:1"),
+        (
+            ["topics", "list", "-b", "127.0.0.1:1", "-X", "bootstrap_refused_timeout_ms=0"],
+            "No broker was found within",
+        ),
+        (["groups", "list", "-b", "127.0.0.1:1", "--timeout", "0.3"], "No broker answered within 0.3 s"),
         (["consume", "no-such-topic", "--to-end"], "UNKNOWN_TOPIC_OR_PARTITION"),
         (["groups", "describe", "no-such-group"], "GROUP_ID_NOT_FOUND"),
     ],

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -21,7 +21,7 @@ from pyklient.errors import (
     UnsupportedVersionError,
 )
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import ANY, CONTROLLER, Ask, Conversation, Pause, Refresh
+from pyklient.net.conversation import ANY, CONTROLLER, Ask, Conversation, Pause, Refresh, find_coordinator
 from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import (
     REQUESTS,
@@ -120,12 +120,57 @@ def test_an_unreachable_bootstrap_is_named_with_its_failure_when_time_is_up() ->
     places = [Addressed(1), Addressed(2)]
     client = NetworkClient(config_for(bootstrap_servers=[place.address for place in places]))
     started = time.monotonic()
-    said = r"no broker .* for 0\.\d+ s, and 0\.3 s leave no time for another try.*connection refused"
+    said = r"^No broker answered within 0\.3 s \(\d+ attempts?; last: connection refused by .*\); default_api"
     with pytest.raises(KafkaTimeoutError, match=said) as caught:
         client.refresh_metadata((), 0.3)
     assert time.monotonic() - started < 1
     assert isinstance(caught.value.__cause__, BrokerConnectionError)
     assert all(place.address in str(caught.value) for place in places)
+    client.close()
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda client: client.refresh_metadata((), 250),
+        lambda client: client.play(find_coordinator("g"), 250),
+    ],
+    ids=["metadata", "dialogue"],
+)
+def test_a_client_gives_up_early_where_nobody_listens_if_it_is_told_to(
+    ask: Callable[[NetworkClient], object],
+) -> None:
+    places = [Addressed(1), Addressed(2)]
+    client = NetworkClient(
+        config_for(bootstrap_servers=[place.address for place in places], bootstrap_refused_timeout_ms=100)
+    )
+    said = r"^No broker was found within .* \(connection refused by .*\); .*bootstrap_refused_timeout_ms"
+    with pytest.raises(BrokerConnectionError, match=said) as caught:
+        ask(client)
+    assert not caught.value.retriable
+    client.close()
+
+
+def test_a_client_does_not_give_up_early_once_a_broker_has_answered() -> None:
+    with ScriptedBroker() as broker:
+        client = NetworkClient(config_for(broker, bootstrap_refused_timeout_ms=0))
+        client.refresh_metadata((), 5)
+    with pytest.raises(KafkaTimeoutError, match=r"No broker answered within 0\.3 s"):
+        client.refresh_metadata((), 0.3)
+    client.close()
+
+
+def test_a_host_name_that_does_not_exist_counts_as_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    def resolve(*_: object, **__: object) -> None:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    client = NetworkClient(config_for(bootstrap_servers="nowhere.invalid", bootstrap_refused_timeout_ms=0))
+    with pytest.raises(
+        BrokerConnectionError, match=r"no address for the host name 'nowhere\.invalid'"
+    ) as caught:
+        client.refresh_metadata((), 250)
+    assert not caught.value.retriable
     client.close()
 
 
