@@ -166,8 +166,8 @@ class PartitionQueue:
         self._in_flight.append(batch)
         return batch
 
-    def blocked(self, error: KafkaError | None) -> None:
-        """Nothing of it can be sent at the moment, because of *error*. None: what prevented it has passed."""
+    def blocked(self, error: KafkaError) -> None:
+        """Nothing of it can be sent, because of *error*, until something else fails, or is stored."""
         self.blocked_by = error
 
     def stored(self, batch: ProducerBatch) -> None:

@@ -165,8 +165,8 @@ class Producer:
         ``on_delivery`` has been called for it.
 
         Raises KafkaTimeoutError, naming the last failure, after *timeout* seconds (None: it takes
-        ``delivery_timeout_ms`` at most), and DeliveryError for records that have failed, now or since the last
-        report, and whose failure no callback, ``result`` or ``exception`` has shown.
+        ``delivery_timeout_ms`` at most), and DeliveryError for records that have failed, now or since the
+        last report, and whose failure no callback, ``result`` or ``exception`` has shown.
         """
         wait = None if timeout is None else arguments.seconds(timeout, "timeout")
         self._accumulator.raise_refusal()
@@ -179,9 +179,9 @@ class Producer:
         """Flush, and end: threads, connections. May be called again.
 
         After *timeout* seconds (None: it takes ``delivery_timeout_ms`` at most) what is not confirmed
-        fails with ClosedError; 0 gives it no time at all. Records of a topic that has been deleted fail sooner,
-        with a BrokerError, once the brokers have said for 5 seconds that it does not exist. Raises as ``flush``
-        does, when all is closed.
+        fails with ClosedError; 0 gives it no time at all. Records of a topic that has been deleted fail
+        sooner, with a BrokerError, once the brokers have said for 5 seconds that it does not exist. Raises
+        as ``flush`` does, when all is closed.
         """
         self._close(None if timeout is None else arguments.seconds(timeout, "timeout"))
         error = self._accumulator.tracker.report()

@@ -31,9 +31,10 @@ _NONE: Final = 0
 _UNKNOWN_TOPIC_OR_PARTITION: Final = 3
 _LEADER_NOT_AVAILABLE: Final = 5
 _GONE_AFTER: Final = 5.0
-"""Seconds for which every answer has said that a topic does not exist, before a producer that closes believes
-it. A broker that has just started may not know a topic yet, and a topic may be deleted and created again; both
-take less. Without ``close``, records wait for their topic until ``delivery_timeout_ms``, as with Java's client."""
+"""Seconds for which every answer has said that a topic does not exist, before a producer that closes
+believes it. A broker that has just started may not know a topic yet, and a topic may be deleted and created
+again; both take less. Without ``close``, records wait for their topic until ``delivery_timeout_ms``, as
+Java's client has them wait."""
 
 
 class Sender:
@@ -223,9 +224,9 @@ class Sender:
             self._waiting_for_producer_id.discard(queue)
         leader = self._leader_of(queue)
         if leader is None:
-            if queue.blocked_by is None:
-                info = self._client.metadata.topics.get(queue.topic)
-                code = info.error if info is not None else _NONE
+            info = self._client.metadata.topics.get(queue.topic)
+            code = info.error if info is not None else _NONE
+            if code or queue.blocked_by is None:
                 queue.blocked(broker_error(code or _LEADER_NOT_AVAILABLE, str(queue.at)))
             self.want_metadata()
             self._waiting_for_leader.add(queue)
@@ -309,8 +310,9 @@ class Sender:
 
     def _look_again(self, queues: set[PartitionQueue], failure: KafkaError | None) -> None:
         for queue in queues:
-            queue.blocked(failure)
             self._look(queue)
+            if failure is not None:
+                queue.blocked(failure)
 
     def _give_up(self) -> None:
         self._time_is_up = True

@@ -478,9 +478,9 @@ def test_a_flush_or_close_that_takes_too_long_names_the_last_failure(broker: Pro
     with producing(broker, linger_ms=0) as producer:
         delivery = producer.send(TOPIC, b"x")
         wait_until(lambda: len(broker.seen) > 1)
-        with pytest.raises(KafkaTimeoutError, match="the last failure: .*NOT_ENOUGH_REPLICAS"):
+        with pytest.raises(KafkaTimeoutError, match=r"the last failure: .*NOT_ENOUGH_REPLICAS"):
             producer.flush(0.05)
-        with pytest.raises(DeliveryError, match="the last failure: .*NOT_ENOUGH_REPLICAS"):
+        with pytest.raises(DeliveryError, match=r"the last failure: .*NOT_ENOUGH_REPLICAS"):
             producer.close(0.05)
         assert isinstance(delivery.exception(0), ClosedError)
 
