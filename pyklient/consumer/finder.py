@@ -173,6 +173,7 @@ class Finder:
 
     def _place(self, metadata: Metadata) -> None:
         """Give each claim that has a leader, and a position, to that leader's fetcher."""
+        self._fail_refused(metadata)
         by_leader: dict[int, list[Claim]] = {}
         now = time.monotonic()
         for claim in self._homeless:
@@ -188,6 +189,13 @@ class Finder:
                     self._homeless.remove(claim)
                     if claim.position is not None:
                         self._fetcher(node_id).take(claim)
+
+    def _fail_refused(self, metadata: Metadata) -> None:
+        """Tell the readers of topics that the brokers refuse, who may try again."""
+        refused = metadata.refused({claim.partition.topic for claim in self._homeless})
+        for claim in [claim for claim in self._homeless if claim.partition.topic in refused]:
+            self._homeless.remove(claim)
+            claim.stream.put([Failure(claim, refused[claim.partition.topic], claim.position)])
 
     def _find_starts(self, claims: Sequence[Claim]) -> bool:
         """Look up where to begin. → whether each of *claims* has a position now, or its reader an error."""

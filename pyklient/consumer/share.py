@@ -13,6 +13,7 @@ from pyklient.consumer.engine import Engine
 from pyklient.consumer.group import Assignment, ConsumerRebalanceListener
 from pyklient.consumer.group.assign import deal
 from pyklient.consumer.stream import StreamCore
+from pyklient.errors import KafkaError
 from pyklient.model import TopicPartition
 
 __all__ = ["Share"]
@@ -134,6 +135,11 @@ class Share:
     def wanted(self) -> bool:
         """Whether the loops that stood still for ``max_poll_interval_ms`` go on."""
         return all(stream.wanted for stream in self._stalled)
+
+    def refuse(self, errors: Mapping[str, KafkaError]) -> None:
+        """The brokers refuse these topics, and no others any more; loops that read them raise the error."""
+        for stream in self._all:
+            stream.refuse(next((errors[topic] for topic in stream.topics if topic in errors), None))
 
     def commit_completed(self) -> None:
         """Commit what has been handed out and is not in hand any more. Does not wait for the answer."""

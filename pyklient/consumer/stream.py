@@ -32,6 +32,7 @@ from pyklient.errors import (
     ConfigurationError,
     ConsumerTimeout,
     CorruptRecordError,
+    KafkaError,
     MessageTooLargeError,
     UnsupportedCodecError,
     for_another,
@@ -91,6 +92,7 @@ class StreamCore:
         self._ownership = Ownership(self._lock, self._condition.notify_all, self._cut, self._name)
         self._ended = False
         self._error: Exception | None = None
+        self._refusal: KafkaError | None = None
         self._asks = 0
         self._seen = (0, 0)
         self._seen_at = time.monotonic()
@@ -238,6 +240,8 @@ class StreamCore:
                     return item
                 if self._error is not None:
                     raise for_another(self._error)
+                if self._refusal is not None:
+                    raise for_another(self._refusal)
                 if self._ended or self._unfinished == set():
                     return None
             left = _TICK if deadline is None else deadline - time.monotonic()
@@ -394,6 +398,13 @@ class StreamCore:
         with self._lock:
             self._error = error
             self._ring()
+
+    def refuse(self, error: KafkaError | None) -> None:
+        """Loops raise *error* instead of waiting for more, until this is called with None."""
+        with self._lock:
+            self._refusal = error
+            if error is not None:
+                self._ring()
 
     def end_with(self, claims: Sequence[Claim]) -> None:
         """End the iteration once each of *claims* has been handed out up to its end."""

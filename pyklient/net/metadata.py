@@ -1,16 +1,21 @@
 """What is known of the cluster: one immutable snapshot, replaced whole by every refresh."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from pyklient.error_codes import ErrorCode, error_facts
+from pyklient.errors import BrokerError, broker_error
 from pyklient.model import TopicPartition
 from pyklient.net.transport import Endpoint
 from pyklient.protocol.messages import MetadataResponse
 from pyklient.protocol.primitives import ZERO_UUID
 
 __all__ = ["Metadata", "MetadataHolder", "Node", "PartitionInfo", "TopicInfo"]
+
+
+_PASSING = (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,18 @@ class Metadata:
         """How many partitions *topic* has; 0 where it is not known."""
         info = self.topics.get(topic)
         return 0 if info is None else len(info.partitions)
+
+    def refused(self, topics: Iterable[str]) -> dict[str, BrokerError]:
+        """The errors of those of *topics* that the brokers refuse, for instance for lack of authorization.
+
+        A failure of the broker itself (UNKNOWN_SERVER_ERROR) is none: it may have passed by the next refresh.
+        """
+        codes = {topic: info.error for topic in topics if (info := self.topics.get(topic)) is not None}
+        return {
+            topic: broker_error(code, f"reading topic {topic}")
+            for topic, code in codes.items()
+            if code not in _PASSING and not error_facts(code).retriable
+        }
 
     def updated(self, response: MetadataResponse, *, all_topics: bool) -> "Metadata":
         """The snapshot after *response*: its nodes and topics, and the topics it does not speak of as they

@@ -7,9 +7,9 @@ from tests.servers.ports import HOST
 from tests.servers.reaper import Reaper
 from tests.servers.tls import Certificates
 
-__all__ = ["PASSWORD", "USER", "SecureBroker"]
+__all__ = ["GUEST", "PASSWORD", "USER", "SecureBroker"]
 
-USER, PASSWORD = "alice", "correct-horse"
+USER, GUEST, PASSWORD = "alice", "guest", "correct-horse"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required;"
 _LISTENERS = {
@@ -28,11 +28,19 @@ class SecureBroker(KraftCluster):
     SECURE and PLAINSASL take USER with PASSWORD by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. TLS takes any
     client, MUTUAL only certified ones. EXPIRED and ELSEWHERE show a certificate that has ended and one for
     another host.
+
+    What no ACL names is open to all. GUEST, with the same password by PLAIN, must obey ACLs; USER and the
+    clients of PLAINTEXT need not, and may write them.
     """
 
     def __init__(self, directory: Path, reaper: Reaper) -> None:
         self.certificates = Certificates(directory / "certificates")
-        settings: dict[str, object] = {"sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"}
+        settings: dict[str, object] = {
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": f"User:ANONYMOUS;User:{USER}",
+            "allow.everyone.if.no.acl.found": "true",
+        }
         for listener, protocol in _LISTENERS.items():
             prefix = f"listener.name.{listener.lower()}"
             if protocol.endswith("SSL"):
@@ -57,7 +65,7 @@ class SecureBroker(KraftCluster):
 
 
 def _sasl(prefix: str) -> dict[str, object]:
-    users = f'username="{USER}" password="{PASSWORD}" user_{USER}="{PASSWORD}";'
+    users = f'username="{USER}" password="{PASSWORD}" user_{USER}="{PASSWORD}" user_{GUEST}="{PASSWORD}";'
     return {
         f"{prefix}.plain.sasl.jaas.config": f"{_PLAIN} {users}",
         f"{prefix}.scram-sha-256.sasl.jaas.config": _SCRAM,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Future
 from typing import Protocol
 
+from pyklient.errors import KafkaError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 
 __all__ = ["Assignment", "ConsumerRebalanceListener", "Membership", "Owner"]
@@ -107,6 +108,9 @@ class Owner(Protocol):
 
     def wanted(self) -> bool:
         """Whether every loop that :meth:`stalled_for` last found to stand still goes on."""
+
+    def refuse(self, errors: Mapping[str, KafkaError]) -> None:
+        """The brokers refuse these topics, and no others any more; loops that read them raise the error."""
 
     def commit_completed(self) -> None:
         """Commit what has been handed out and is not in hand any more. Does not wait for the answer."""

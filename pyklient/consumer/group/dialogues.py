@@ -234,7 +234,12 @@ def _plan(
     metadata: Metadata = yield Refresh(wanted)
     counts = {topic: metadata.partition_count(topic) for topic in wanted}
     member.watched = counts
-    if missing := [topic for topic in wanted if not counts[topic]]:
+    refused = metadata.refused(wanted)
+    for error in refused.values():
+        log.warning(
+            "group %s: no partitions are assigned of a topic that is refused: %s", member.group_id, error
+        )
+    if missing := [topic for topic in wanted if not counts[topic] and topic not in refused]:
         log.warning("group %s: topics that do not exist yet: %s", member.group_id, ", ".join(missing))
     if joined.skip_assignment:
         # KIP-814: a static leader came back, and the group goes on with the assignment it has

@@ -116,6 +116,7 @@ class KafkaMembership:
         self._member.topics = topics
         self._owner = owner
         self._client.refresh_metadata(topics, self._first_contact_timeout)
+        self._notice_refusals()
         self._watch(topics)
         self._owner_thread.thread.start()
         self.thread.start()
@@ -302,6 +303,7 @@ class KafkaMembership:
 
     def _beat(self) -> None:
         """What happens every heartbeat interval."""
+        self._notice_refusals()
         stalled = self._owner.stalled_for()
         if stalled >= self._max_poll_interval:
             log.warning(
@@ -363,6 +365,10 @@ class KafkaMembership:
                 found = self._heartbeat() or found
         done.result()
         return found
+
+    def _notice_refusals(self) -> None:
+        """Tell the owner which of its topics the brokers refuse, by the newest metadata."""
+        self._owner.refuse(self._client.metadata.refused(self._member.topics))
 
     def _grown(self) -> str:
         """As the leader: what has changed about the topics since they were dealt; empty for nothing."""

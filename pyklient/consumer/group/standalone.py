@@ -55,9 +55,12 @@ class Standalone:
         self._topics, self._owner = topics, owner
         self._watch(topics)
         owner.release(0.0)
-        self._known = self._partitions(self._client.refresh_metadata(topics, self._timeout))
+        metadata = self._client.refresh_metadata(topics, self._timeout)
+        self._known = self._partitions(metadata)
         self._assignment = Assignment(dict.fromkeys(sorted(self._known)))
-        if missing := topics - {partition.topic for partition in self._known}:
+        refused = metadata.refused(topics)
+        owner.refuse(refused)
+        if missing := topics - {partition.topic for partition in self._known} - refused.keys():
             log.warning("topics that do not exist yet: %s", ", ".join(sorted(missing)))
         owner.take(self._assignment)
         self.thread.start()
@@ -94,6 +97,7 @@ class Standalone:
                 self._owner.release(0.0)
                 self._then()
                 return
+            self._owner.refuse(self._client.metadata.refused(self._topics))
             grown = sorted(self._partitions(self._client.metadata) - self._known)
             if grown:
                 log.info("reading new partitions: %s", ", ".join(map(str, grown)))

@@ -1,0 +1,115 @@
+"""A consumer whose user may not read a topic, on a broker with ACLs."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import pytest
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from pyklient import BrokerError, ConsumerConnector, Producer, read
+from pyklient.consumer.kafka_stream import KafkaStream
+from tests.servers.fixtures import NewName
+from tests.servers.process import wait_until
+from tests.servers.secure import GUEST, PASSWORD, SecureBroker
+from tests.servers.topics import admin, create_topic
+
+OPTIONS: dict[str, Any] = {
+    "security_protocol": "SASL_PLAINTEXT",
+    "sasl_mechanism": "PLAIN",
+    "sasl_username": GUEST,
+    "sasl_password": PASSWORD,
+    "metadata_max_age_ms": 300,
+}
+READING: dict[str, Any] = {
+    **OPTIONS,
+    "auto_offset_reset": "earliest",
+    "consumer_timeout_ms": 30_000,
+    "session_timeout_ms": 6_000,
+    "heartbeat_interval_ms": 200,
+}
+
+
+@contextmanager
+def denied(broker: SecureBroker, topic: str, operation: AclOperation) -> Iterator[None]:
+    """GUEST may not do *operation* on *topic* in the block."""
+    facts = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, f"User:{GUEST}", "*", operation)
+    client = admin(broker.bootstrap_servers)
+    for created in client.create_acls([AclBinding(*facts, AclPermissionType.DENY)]).values():
+        created.result(10)
+    try:
+        yield
+    finally:
+        for deleted in client.delete_acls([AclBindingFilter(*facts, AclPermissionType.DENY)]).values():
+            deleted.result(10)
+
+
+def refused(stream: KafkaStream) -> bool:
+    """Whether a message is refused, by an error that names the topic."""
+    try:
+        next(iter(stream))
+    except BrokerError as error:
+        return error.name == "TOPIC_AUTHORIZATION_FAILED" and stream.topics[0] in str(error)
+    return False
+
+
+def send(broker: SecureBroker, topic: str, count: int) -> None:
+    with Producer(broker.bootstrap_servers) as producer:
+        for number in range(count):
+            producer.send(topic, b"%d" % number)
+
+
+@pytest.mark.parametrize("grouped", [True, False], ids=["group", "no group"])
+def test_a_loop_over_a_topic_that_the_user_may_not_see_raises_until_the_user_may(
+    secure_kafka: SecureBroker, new_name: NewName, grouped: bool
+) -> None:
+    topic, group = new_name(), new_name() if grouped else None
+    create_topic(secure_kafka.bootstrap_servers, topic)
+    send(secure_kafka, topic, 3)
+    address = secure_kafka.address("PLAINSASL")
+    with ExitStack() as while_denied:
+        while_denied.enter_context(denied(secure_kafka, topic, AclOperation.ALL))
+        wait_until(lambda: _hidden(address, topic), 10, "the ACL in force", poll=0.1)
+        with ConsumerConnector(address, group_id=group, **READING) as connector:
+            stream = connector.stream(topic)
+            for _ in range(2):
+                assert refused(stream)
+            while_denied.close()
+            wait_until(lambda: not refused(stream), 20, "a message", poll=0.05)
+            assert next(iter(stream)).offset == 1
+
+
+def _hidden(address: str, topic: str) -> bool:
+    try:
+        read(address, topic, **OPTIONS).close()
+    except BrokerError as error:
+        return error.name == "TOPIC_AUTHORIZATION_FAILED"
+    return False
+
+
+@pytest.mark.parametrize("operation", [AclOperation.READ, AclOperation.ALL], ids=["READ", "ALL"])
+def test_a_loop_whose_user_loses_the_right_to_read_raises_and_a_new_one_goes_on_when_it_is_back(
+    secure_kafka: SecureBroker, new_name: NewName, operation: AclOperation
+) -> None:
+    topic, group = new_name(), new_name()
+    create_topic(secure_kafka.bootstrap_servers, topic)
+    send(secure_kafka, topic, 2)
+    with ConsumerConnector(secure_kafka.address("PLAINSASL"), group_id=group, **READING) as connector:
+        stream = connector.stream(topic)
+        messages = iter(stream)
+        assert [next(messages).offset, next(messages).offset] == [0, 1]
+        with denied(secure_kafka, topic, operation):
+            assert refused(stream)
+        send(secure_kafka, topic, 1)
+        wait_until(lambda: not refused(stream), 20, "a message", poll=0.05)
+        connector.commit_offsets()
+    with ConsumerConnector(secure_kafka.address("PLAINSASL"), group_id=group, **READING) as connector:
+        send(secure_kafka, topic, 1)
+        assert next(iter(connector.stream(topic))).offset == 3
