@@ -8,12 +8,14 @@ BOOTSTRAP ?=
 BENCH ?=
 CHAOS ?=
 MUTANTS ?=
+FAULTS ?= 100
+SEED ?=
 PYTEST := $(BIN)/python -m pytest
 KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/records/_*.p?[di])
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated test test-fast test-python-kernel test-containers fuzz chaos-spark memory-spark mutants lint bench bench-spark clean
+.PHONY: help demo demo-spark generated test test-fast test-python-kernel test-containers fuzz faults chaos-spark memory-spark mutants lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -67,6 +69,9 @@ test-containers: $(VENV)/.dev ## the system suite against a broker in a containe
 
 fuzz: $(VENV)/.dev ## ten million mutated inputs to the compiled kernel, under AddressSanitizer (gcc needed)
 	$(BIN)/python -m tests.fuzz --inputs 10000000
+
+faults: $(VENV)/.dev ## a hundred faults under an idempotent producer and under a group, on three real brokers; FAULTS=20 SEED=7
+	$(BIN)/python -m tests.faults --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 
 chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="--kills 10 --seed 7"
 	$(BIN)/python -m tests.spark.chaos $(CHAOS)
