@@ -196,7 +196,9 @@ class NetworkClient:
             remaining = deadline - time.monotonic()
             try:
                 connection = self._any_connection(Purpose.OTHER, remaining)
-                response = _ask_metadata(connection, topics, allow_auto_create, deadline)
+                # A broker that is frozen must leave time to ask another one.
+                limit = min(deadline, time.monotonic() + self._config.request_timeout_ms / 1000)
+                response = _ask_metadata(connection, topics, allow_auto_create, limit)
                 return self._holder.update(response, all_topics=topics is None)
             except KafkaError as error:
                 if not error.retriable:

@@ -46,7 +46,7 @@ from pyklient.net.transport import (
 from pyklient.net.versions import AgreedVersions, request_name
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
-from pyklient.protocol.wire import ClientWire
+from pyklient.protocol.wire import ClientWire, MissingAnswerError
 
 __all__ = ["Answered", "Connection", "Rest"]
 
@@ -460,8 +460,8 @@ class Connection:
     def _explained(self, error: KafkaError) -> KafkaError:
         if isinstance(error, PeerClosedError) and self._hint:
             return BrokerConnectionError(f"{error}{self._hint}")
-        if type(error) is ProtocolError:
-            return ProtocolError(f"{self.endpoint}: {error}")
+        if type(error) in (ProtocolError, MissingAnswerError):
+            return type(error)(f"{self.endpoint}: {error}")
         return error
 
     def _dispose(self) -> None:

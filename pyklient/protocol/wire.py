@@ -13,7 +13,7 @@ from functools import cache
 from typing import Final
 
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import ProtocolError, UnsupportedVersionError
+from pyklient.errors import BrokerConnectionError, ProtocolError, UnsupportedVersionError
 from pyklient.protocol.messages import (
     REQUESTS,
     RESPONSES,
@@ -26,7 +26,7 @@ from pyklient.protocol.messages import (
 from pyklient.protocol.primitives import Buffer, Reader, Writer, total_size
 from pyklient.protocol.schema import ApiMessage
 
-__all__ = ["ClientWire", "ReceivedRequest", "ServerWire", "frame_length"]
+__all__ = ["ClientWire", "MissingAnswerError", "ReceivedRequest", "ServerWire", "frame_length"]
 
 _LENGTH_SIZE: Final = 4
 _CORRELATION_ID: Final = struct.Struct(">i")
@@ -57,6 +57,10 @@ def frame_length(head: Buffer, max_frame: int) -> int:
     if length < 0:
         raise ProtocolError(f"a frame of length {length}: the peer does not speak Kafka's protocol")
     raise ProtocolError(f"a frame of {length} bytes, where at most {max_frame} are allowed")
+
+
+class MissingAnswerError(BrokerConnectionError):
+    """The answer to a later request came first: bytes of the connection are lost."""
 
 
 class ClientWire:
@@ -100,7 +104,7 @@ class ClientWire:
     def receive(self, frame: Buffer) -> tuple[int, ApiMessage]:
         """The correlation id and the response in *frame* (without its length); it must be the next one due.
 
-        Raises ProtocolError.
+        Raises MissingAnswerError where it is one that is due later, and ProtocolError.
         """
         reader = Reader(frame)
         if reader.end < _CORRELATION_ID.size:
@@ -111,9 +115,10 @@ class ClientWire:
             raise ProtocolError(f"a response with correlation id {correlation_id}, and no request is waiting")
         expected, response_class, version = self._due[0]
         if correlation_id != expected:
-            raise ProtocolError(
-                f"a response with correlation id {correlation_id}, where {expected} is the next one due"
-            )
+            message = f"a response with correlation id {correlation_id}, where {expected} is the next one due"
+            if any(correlation_id == due for due, _, _ in self._due):
+                raise MissingAnswerError(message)
+            raise ProtocolError(message)
         self._due.popleft()
         if response_class.api_key == _API_VERSIONS:
             return correlation_id, _api_versions(reader, version)

@@ -245,6 +245,19 @@ def test_a_thread_with_more_time_outlasts_the_refresh_it_joined(
     assert len(failures) == 1
 
 
+def test_a_broker_that_does_not_answer_leaves_time_to_ask_again(broker: ScriptedBroker) -> None:
+    broker.on(
+        MetadataRequest,
+        lambda request: (
+            SILENCE if broker.count(MetadataRequest) == 1 else metadata_of([broker], [topic("t")])
+        ),
+    )
+    client = NetworkClient(config_for(broker, request_timeout_ms=200))
+    assert client.refresh_metadata(["t"], 60).partition_count("t") == 1
+    assert broker.count(MetadataRequest) == 2
+    client.close()
+
+
 def test_a_topics_error_stays_in_the_snapshot(broker: ScriptedBroker, client: NetworkClient) -> None:
     broker.on(MetadataRequest, lambda request: metadata_of([broker], [topic("t", error=3)]))
     assert client.refresh_metadata(["t"], 2).topics["t"].error == 3

@@ -216,6 +216,18 @@ def test_an_answer_nobody_asked_for_ends_the_connection(
     assert not connection.alive
 
 
+def test_requests_can_be_tried_again_where_the_answer_before_theirs_is_missing(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
+    broker.on(DescribeGroupsRequest, lambda request: SILENCE)
+    missing, next_one = connection.send(DescribeGroupsRequest()), connection.send(HeartbeatRequest())
+    for future in (missing, next_one):
+        failure = failure_of(future)
+        assert isinstance(failure, BrokerConnectionError)
+        assert broker.address in str(failure)
+    assert not connection.alive
+
+
 @pytest.mark.parametrize("garbage", [b"\0\0\0\0", b"\0\0\0\3abc", b"\0\0\0\x0a\0\0\0\1" + b"\xff" * 6])
 def test_malformed_answers_are_errors_of_the_reader_too(
     broker: ScriptedBroker, connection: Connection, garbage: bytes

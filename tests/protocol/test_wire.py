@@ -21,7 +21,13 @@ from pyklient.protocol.messages import (
     ProduceResponse,
 )
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.wire import ClientWire, ReceivedRequest, ServerWire, frame_length
+from pyklient.protocol.wire import (
+    ClientWire,
+    MissingAnswerError,
+    ReceivedRequest,
+    ServerWire,
+    frame_length,
+)
 
 _ALL_VERSIONS: list[tuple[int, int]] = [
     (key, version) for key, cls in REQUESTS.items() for version in range(cls.versions[0], cls.versions[1] + 1)
@@ -63,13 +69,18 @@ def test_responses_come_in_the_order_of_their_requests() -> None:
     first = server.receive(_frame(client.send(HeartbeatRequest(), 0)))
     second = server.receive(_frame(client.send(MetadataRequest(), 4)))
     assert (client.last_correlation_id, client.in_flight) == (1, 2)
-    with pytest.raises(ProtocolError, match="correlation id 1, where 0 is the next one due"):
+    with pytest.raises(MissingAnswerError, match="correlation id 1, where 0 is the next one due") as caught:
         client.receive(_frame(server.send(second, MetadataResponse())))
+    assert caught.value.retriable
     assert client.receive(_frame(server.send(first, HeartbeatResponse(error_code=27))))[0] == 0
     assert client.receive(_frame(server.send(second, MetadataResponse())))[0] == 1
 
 
 def test_a_response_that_nobody_asked_for_is_refused() -> None:
+    client = ClientWire("me")
+    client.send(HeartbeatRequest(), 0)
+    with pytest.raises(ProtocolError, match="correlation id 7, where 0 is the next one due"):
+        client.receive((7).to_bytes(4, "big") + bytes(2))
     with pytest.raises(ProtocolError, match="no request is waiting"):
         ClientWire("me").receive(bytes(6))
 
