@@ -5,14 +5,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
+from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
 from pyklient import BrokerError, ConsumerConnector, Producer, read
 from pyklient.consumer.kafka_stream import KafkaStream
