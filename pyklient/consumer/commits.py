@@ -35,7 +35,7 @@ class _Position(NamedTuple):
 
 
 class Commits:
-    """Commits of one connector's streams, one at a time. *timeout* bounds each, in seconds.
+    """Commits of one connector's streams, one at a time.
 
     *partition_count* tells how many partitions a topic has, as far as is known.
     """
@@ -44,14 +44,12 @@ class Commits:
         self,
         membership: Membership,
         streams: Sequence[StreamCore],
-        timeout: float,
         partition_count: Callable[[str], int],
     ) -> None:
         self._membership = membership
         self._streams = streams
-        self._timeout = timeout
         self._partition_count = partition_count
-        self._turn = _Turn()
+        self._turn = threading.Lock()
         self._committed: dict[TopicPartition, int] = {}
         # Offsets that are committed, and are handed out again.
         self._again: dict[TopicPartition, range] = {}
@@ -78,19 +76,20 @@ class Commits:
             partition: start.offset for partition, start in assignment.starts.items() if start is not None
         }
 
-    def commit(self, streams: Sequence[StreamCore]) -> None:
+    def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:
         """Commit what *streams* have handed out, but for what a loop in another thread has in hand.
 
-        Raises CommitError naming the partitions not committed, after committing the rest.
+        Raises CommitError naming the partitions not committed, after committing the rest; and
+        KafkaTimeoutError, naming the last failure, after *timeout* seconds.
         """
-        deadline = time.monotonic() + self._timeout
-        with self._turn.taken(self._timeout):
+        deadline = time.monotonic() + timeout
+        with self._taking_turns(timeout):
             self._store(self._handed(streams, in_hand=True), deadline)
 
-    def commit_these(self, offsets: Mapping[TopicPartition, OffsetAndMetadata]) -> None:
+    def commit_these(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
         """Commit *offsets*, whatever has been handed out. Raises as :meth:`commit`."""
-        deadline = time.monotonic() + self._timeout
-        with self._turn.taken(self._timeout):
+        deadline = time.monotonic() + timeout
+        with self._taking_turns(timeout):
             assignment = self._membership.assignment
             generation = -1 if assignment is None else assignment.generation
             self._named.update(offsets)
@@ -102,7 +101,7 @@ class Commits:
         if assignment is None or (self._sent is not None and not self._sent.done()):
             return
         try:
-            with self._turn.taken(0):
+            with self._taking_turns(0):
                 handed = self._handed(self._streams, in_hand=False)
                 offsets = {
                     each: position.at
@@ -120,12 +119,35 @@ class Commits:
         """The same, waiting for the answer; failures are logged. Called before partitions are released."""
         deadline = time.monotonic() + timeout
         try:
-            with self._turn.taken(timeout):
+            with self._taking_turns(timeout):
                 self._store(self._handed(self._streams, in_hand=in_hand), deadline)
         except CommitError as error:
             log.info("automatic commit: %s", error)
         except KafkaError as error:
             log.warning("automatic commit failed, messages will be delivered again: %s", error)
+
+    @contextmanager
+    def _taking_turns(self, timeout: float) -> Iterator[None]:
+        """Commit one at a time, so that an older position never overtakes a newer one on its way.
+
+        Raises KafkaTimeoutError, saying why where that is known, if the commit before takes longer than
+        *timeout* seconds.
+        """
+        if not self._turn.acquire(timeout=max(0.0, timeout)):
+            raise KafkaTimeoutError(
+                f"offsets not committed within {timeout:.3g} s: the commit before is not done"
+                f"{self._why_it_takes_time()}"
+            )
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def _why_it_takes_time(self) -> str:
+        if (trouble := self._membership.trouble()) is not None:
+            return f"; the last failure: {trouble}"
+        assignment = self._membership.assignment
+        return ", because the group rebalances" if assignment is not None and not assignment.active else ""
 
     def _handed(self, streams: Sequence[StreamCore], *, in_hand: bool) -> dict[TopicPartition, _Position]:
         """How far each partition has come, where that is not committed yet.
@@ -237,20 +259,3 @@ class Commits:
 
 def _newness(handed: Handed) -> tuple[int, int]:
     return handed.generation, handed.offset
-
-
-class _Turn:
-    """Commits go one at a time, so that an older position never overtakes a newer one on its way."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-
-    @contextmanager
-    def taken(self, timeout: float) -> Iterator[None]:
-        """Hold the turn. Raises KafkaTimeoutError when another commit takes longer than *timeout* seconds."""
-        if not self._lock.acquire(timeout=max(0.0, timeout)):
-            raise KafkaTimeoutError(f"another commit has been under way for {timeout:.3g} s")
-        try:
-            yield
-        finally:
-            self._lock.release()

@@ -76,7 +76,6 @@ class ConsumerConnector:
         self._commits = Commits(
             self._membership,
             self._streams,
-            self._config.default_api_timeout_ms / 1000,
             lambda topic: client.metadata.partition_count(topic),
         )
         self._created = False
@@ -173,29 +172,38 @@ class ConsumerConnector:
         self._begin({topic: [stream] for topic in topics})
         return KafkaStream(stream, self._commit_stream)
 
-    def commit_offsets(self, offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None) -> None:
+    def commit_offsets(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        timeout: float | None = None,
+    ) -> None:
         """Commit what the streams have handed out, or exactly *offsets* (the next to read).
 
         Without *offsets* the message in hand is included, unless it is another thread's that is in the middle
         of it. Raises CommitError naming the partitions that were not committed, for instance because they
-        are not ours any more, after committing the rest.
+        are not ours any more, after committing the rest; and KafkaTimeoutError, naming the last failure,
+        after *timeout* seconds (None: ``default_api_timeout_ms``).
         """
-        self._refuse()
-        if self._config.group_id is None:
-            raise ConfigurationError("offsets are committed for a group; set group_id")
+        within = self._commit_timeout(timeout)
         if offsets is None:
-            self._commits.commit(self._streams)
+            self._commits.commit(self._streams, within)
         else:
-            self._commits.commit_these(arguments.positions(offsets, "offsets"))
+            self._commits.commit_these(arguments.positions(offsets, "offsets"), within)
 
-    def close(self) -> None:
-        """End all streams, commit what was handed out (with ``enable_auto_commit``), leave the group.
+    def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
+        """End all streams, commit what was handed out (with ``enable_auto_commit``), and leave the group.
 
-        A loop in another thread gets a few seconds to be done with its message; its iteration then ends.
-        Bounded; may be called again. While one thread closes, another that does waits for it, but for the
-        threads that the closing itself waits for.
+        Takes about *timeout* seconds at most, and less where no broker can be reached.
+
+        A loop in another thread may finish its message first. The last 10 s of *timeout* (two thirds of it,
+        if that is less) are for committing and leaving, so the loop has 5 s by default. A message that is
+        still in hand then is not committed. A loop ends when it asks for its next message.
+
+        May be called again. While one thread closes, another that does waits for it, but for the threads that
+        the closing itself waits for. A rebalance listener may call this: the closing goes on when the
+        listener has returned.
         """
-        self._close(count_in_hand=True)
+        self._close(count_in_hand=True, timeout=arguments.seconds(timeout, "timeout"))
 
     shutdown = close
 
@@ -232,11 +240,17 @@ class ConsumerConnector:
             self._close(count_in_hand=False)
             raise
 
-    def _commit_stream(self, stream: StreamCore) -> None:
+    def _commit_stream(self, stream: StreamCore, timeout: float | None) -> None:
+        self._commits.commit([stream], self._commit_timeout(timeout))
+
+    def _commit_timeout(self, timeout: float | None) -> float:
+        """How long a commit may take, in seconds. Raises what makes it impossible."""
         self._refuse()
         if self._config.group_id is None:
             raise ConfigurationError("offsets are committed for a group; set group_id")
-        self._commits.commit([stream])
+        if timeout is None:
+            return self._config.default_api_timeout_ms / 1000
+        return arguments.seconds(timeout, "timeout")
 
     def _refuse(self) -> None:
         if self._forked:
@@ -257,7 +271,7 @@ class ConsumerConnector:
         self._closer, self._closed = threading.current_thread(), True
         _open.discard(self)
         if self._membership.runs_here():
-            self._end_later(count_in_hand)
+            self._end_later(count_in_hand, timeout)
             return
         try:
             self._end(count_in_hand, time.monotonic() + timeout)
@@ -267,14 +281,15 @@ class ConsumerConnector:
     def _end(self, count_in_hand: bool, deadline: float) -> None:
         try:
             if self._share is not None:
-                self._share.close(count_in_hand=count_in_hand)
+                left = max(0.0, deadline - time.monotonic())
+                self._share.close(count_in_hand=count_in_hand, timeout=left)
                 self._membership.leave(max(0.1, deadline - time.monotonic()))
         finally:
             self._client.close()
             self._engine.close(max(0.1, deadline - time.monotonic()))
             self._membership.join(max(0.1, deadline - time.monotonic()))
 
-    def _end_later(self, count_in_hand: bool) -> None:
+    def _end_later(self, count_in_hand: bool, timeout: float) -> None:
         """A rebalance listener closes: the membership ends once that has returned, and then the rest does."""
         client, gone = self._client, self._gone
 
@@ -283,7 +298,7 @@ class ConsumerConnector:
             gone.set()
 
         if self._share is not None:
-            self._share.close(count_in_hand=count_in_hand)
+            self._share.close(count_in_hand=count_in_hand, timeout=timeout)
         if not self._membership.abandon(let_go):
             let_go()
 

@@ -34,7 +34,7 @@ class KafkaStream:
     - the error that ended the connector's membership of its group.
     """
 
-    def __init__(self, core: StreamCore, commit: Callable[[StreamCore], None]) -> None:
+    def __init__(self, core: StreamCore, commit: Callable[[StreamCore, float | None], None]) -> None:
         self.topics = core.topics
         self._core = core
         self._commit = commit  # the connector's own, which keeps that open as long as this is there
@@ -76,13 +76,15 @@ class KafkaStream:
         """
         return self._kept_by(self._core.arrow_batches(max_records, timeout, headers))
 
-    def commit_offsets(self) -> None:
+    def commit_offsets(self, timeout: float | None = None) -> None:
         """Commit what this stream has handed out, the message in hand included.
 
-        Raises CommitError naming the partitions that are not ours any more, after committing the rest.
+        Raises CommitError naming the partitions that are not ours any more, after committing the rest; and
+        KafkaTimeoutError, naming the last failure, after *timeout* seconds (None:
+        ``default_api_timeout_ms``).
         """
         self._core.refuse_fork()
-        self._commit(self._core)
+        self._commit(self._core, timeout)
 
     def _kept_by(self, loop: Loop[_T]) -> Loop[_T]:
         loop.keeps = self

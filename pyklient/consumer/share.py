@@ -20,10 +20,11 @@ __all__ = ["Share"]
 
 log = logging.getLogger("pyklient.consumer")
 
-_LONGEST_QUIET = 5.0
-"""Closing waits so long for a loop to be done with its message, and then goes on without."""
-_LAST_COMMIT = 10.0
-"""Closing tries so long to commit."""
+_TO_LEAVE = 10.0
+"""Of the seconds that closing may take, so many (two thirds at most) are for committing and leaving the
+group. Before them a loop may finish its message."""
+_TO_COMMIT = 0.9
+"""Of all that time, the commit ends after this share."""
 
 
 class Share:
@@ -50,14 +51,18 @@ class Share:
         self._stalled: list[StreamCore] = []
         self._assignment: Assignment | None = None
         self._count_in_hand = False
-        self._closing_by = math.inf
+        self._wait_until = math.inf
         """Nothing in hand is waited for after this time."""
+        self._commit_until = math.inf
+        """No commit is tried after this time."""
 
-    def close(self, *, count_in_hand: bool) -> None:
-        """End the streams. The release that follows commits what is in hand too where that counts."""
+    def close(self, *, count_in_hand: bool, timeout: float) -> None:
+        """End the streams. The release that follows commits what is in hand too where that counts, and takes
+        less than *timeout* seconds."""
         self._count_in_hand = count_in_hand
-        self._commit_timeout = min(self._commit_timeout, _LAST_COMMIT)
-        self._closing_by = time.monotonic() + _LONGEST_QUIET
+        now = time.monotonic()
+        self._wait_until = now + max(timeout - _TO_LEAVE, timeout / 3)
+        self._commit_until = now + timeout * _TO_COMMIT
         self._engine.close(timeout=0)
         for stream in self._all:
             stream.end()
@@ -74,12 +79,13 @@ class Share:
             held = assignment
 
             def left() -> float:
-                return 0.0 if held.lost else min(deadline, self._closing_by) - time.monotonic()
+                return 0.0 if held.lost else min(deadline, self._wait_until) - time.monotonic()
 
             for stream in self._all:
                 stream.wait_until_asked(left)
             if self._auto_commit and not assignment.lost:
-                self._commits.commit_completed(self._commit_timeout, in_hand=self._count_in_hand)
+                commit_timeout = min(self._commit_timeout, self._commit_until - time.monotonic())
+                self._commits.commit_completed(commit_timeout, in_hand=self._count_in_hand)
         if self._listener is not None:
             owned = assignment.by_topic() if assignment is not None else {}
             try:

@@ -163,6 +163,16 @@ class NetworkClient:
         """Wait; raises ClosedError as soon as the client is closed, ForkError in a forked child."""
         self._pool.pause(seconds)
 
+    def unreachable(self) -> KafkaError | None:
+        """Why no broker can be reached: the failures, if connecting to each that is known failed last; else
+        None."""
+        nodes = [node.endpoint for node in self.metadata.nodes.values()]
+        known = {endpoint.address for endpoint in nodes}
+        others = [endpoint for endpoint in self._bootstrap if endpoint.address not in known]
+        failures = [self._pool.last_failure(endpoint.node_id) for endpoint in (*nodes, *others)]
+        found = [error for error in failures if error is not None]
+        return _none_reached(found) if len(found) == len(failures) else None
+
     def close(self) -> None:
         """Close all connections; whoever waits on one gets a ClosedError. Bounded; may be called again."""
         self._pool.close()

@@ -13,7 +13,7 @@ may catch those that are ``retriable`` and yield again; error codes inside a res
 """
 
 import time
-from collections.abc import Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -45,6 +45,7 @@ __all__ = [
     "insist",
     "list_offsets",
     "play",
+    "while_worthwhile",
 ]
 
 T = TypeVar("T")
@@ -157,6 +158,27 @@ def play(conversation: Conversation[T], network: Network, timeout: float, backof
 def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
     reason = "no failure, only no answer" if last is None else f"the last failure: {last}"
     return KafkaTimeoutError(f"not done within {timeout:.3g} s; {reason}")
+
+
+def while_worthwhile(
+    conversation: Conversation[T], in_vain: Callable[[], KafkaError | None]
+) -> Conversation[T]:
+    """*conversation*, given up after a failure if *in_vain* then tells why trying again is of no use."""
+    try:
+        step = next(conversation)
+        while True:
+            try:
+                answer = yield step
+            except KafkaError as error:
+                if (reason := in_vain()) is not None:
+                    conversation.close()
+                    raise reason from error
+                step = conversation.throw(error)
+            else:
+                step = conversation.send(answer)
+    except StopIteration as end:
+        result: T = end.value
+        return result
 
 
 def insist(ask: Ask) -> Conversation[Any]:

@@ -102,9 +102,16 @@ class Pool:
             return connection
         deadline = time.monotonic() + timeout
         slot = self._slots.setdefault((endpoint.node_id, purpose), _Slot())
+        before = self.last_failure(endpoint.node_id)
         if not slot.lock.acquire(timeout=min(max(timeout, 0), threading.TIMEOUT_MAX)):
+            if (error := self.last_failure(endpoint.node_id)) is not None:
+                raise _postponed(error, "another thread tries it again") from error
             raise KafkaTimeoutError(f"another thread is still connecting to {endpoint}")
         try:
+            after = self.last_failure(endpoint.node_id)
+            if after is not None and after is not before:
+                # Another thread has tried meanwhile: its failure is ours, so that nobody queues for a try.
+                raise for_another(after)
             return self._replace(slot, endpoint, purpose, deadline)
         finally:
             slot.lock.release()
@@ -199,7 +206,7 @@ class Pool:
         if wait > left - min(self._setup_timeout, left * _FAIR_SHARE):
             error = self.last_failure(endpoint.node_id)
             if error is not None:
-                raise _postponed(error, wait) from error
+                raise _postponed(error, f"tried again in {wait:.2g} s") from error
         self.pause(wait)
 
     def _failed(self, endpoint: Endpoint, error: KafkaError) -> None:
@@ -213,9 +220,10 @@ class Pool:
         log.log(logging.WARNING if failures == 1 else logging.DEBUG, "%s", error)
 
 
-def _postponed(error: KafkaError, wait: float) -> KafkaError:
-    """The failure of an attempt that is not made yet: *error*, the last one, as one that may pass."""
-    message = f"{error} (tried again in {wait:.2g} s)"
+def _postponed(error: KafkaError, note: str) -> KafkaError:
+    """The failure of an attempt that is not made here: *error*, the last one, as one that may pass. *note*
+    says what happens next."""
+    message = f"{error} ({note})"
     if not isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(message)
     again = for_another(error)

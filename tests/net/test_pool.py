@@ -356,3 +356,73 @@ def test_an_abandoned_pool_refuses_and_lets_go_of_its_sockets(broker: ScriptedBr
         connection.ask(HeartbeatRequest())
     with pytest.raises(ForkError):
         connection.send(HeartbeatRequest())
+
+
+class Stuck:
+    """An opener that waits for a word before it fails."""
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.arrived, self.go_on = threading.Event(), threading.Event()
+
+    def __call__(self, endpoint: Endpoint, timeout: float, refusal: object) -> Connection:
+        self.opened += 1
+        self.arrived.set()
+        assert self.go_on.wait(5)
+        raise BrokerConnectionError("connection refused")
+
+
+def test_a_thread_that_waited_for_anothers_try_shares_its_failure(nobody: Endpoint) -> None:
+    opener, asked = Stuck(), threading.Event()
+
+    class Watched(Pool):
+        def last_failure(self, node_id: int) -> KafkaError | None:
+            if threading.current_thread() is second:
+                asked.set()
+            return super().last_failure(node_id)
+
+    pool = Watched(opener, Backoff(60, 60), 2.0)
+    raised: list[str] = []
+
+    def get() -> None:
+        try:
+            pool.get(nobody, Purpose.OTHER, 100)
+        except BrokerConnectionError as error:
+            raised.append(str(error))
+
+    first, second = (threading.Thread(target=get) for _ in range(2))
+    first.start()
+    assert opener.arrived.wait(5)
+    second.start()
+    assert asked.wait(5)
+    opener.go_on.set()
+    first.join(5)
+    second.join(5)
+    assert raised == ["connection refused"] * 2
+    assert opener.opened == 1
+    pool.close()
+
+
+def test_a_thread_without_time_for_anothers_try_names_the_failure_before(nobody: Endpoint) -> None:
+    opener = Stuck()
+    opener.go_on.set()
+    pool = Pool(opener, Backoff(0, 0), 2.0)
+    with pytest.raises(BrokerConnectionError):
+        pool.get(nobody, Purpose.OTHER, 5)
+    opener.go_on.clear()
+    opener.arrived.clear()
+    first = threading.Thread(target=partial(_fails_to_connect, pool, nobody))
+    first.start()
+    assert opener.arrived.wait(5)
+    with pytest.raises(
+        BrokerConnectionError, match=r"^connection refused \(another thread tries it again\)$"
+    ):
+        pool.get(nobody, Purpose.OTHER, 0.01)
+    opener.go_on.set()
+    first.join(5)
+    pool.close()
+
+
+def _fails_to_connect(pool: Pool, endpoint: Endpoint) -> None:
+    with pytest.raises(BrokerConnectionError):
+        pool.get(endpoint, Purpose.OTHER, 5)

@@ -143,12 +143,18 @@ class Membership(Protocol):
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         timeout: float,
     ) -> dict[TopicPartition, int]:
-        """Store *offsets* as the holder of *assignment*. → error codes of those not stored."""
+        """Store *offsets* as the holder of *assignment*. → error codes of those not stored.
+
+        Tries for *timeout* seconds, or on closing until no broker can be reached. Raises the last failure.
+        """
 
     def send(
         self, assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata]
     ) -> "Future[dict[TopicPartition, int]] | None":
         """The same without waiting; None when it cannot be sent right now."""
+
+    def trouble(self) -> KafkaError | None:
+        """Why no broker can be reached at the moment; None while one may be."""
 
     def abandon(self, then: Callable[[], None]) -> bool:
         """Leave, as nobody holds the connector any more, and call *then* last, on this thread. Takes no lock

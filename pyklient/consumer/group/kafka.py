@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Mapping, Set
 from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
+from typing import TypeVar
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group import Assignment, Owner
@@ -30,12 +31,15 @@ from pyklient.consumer.offsets import (
 from pyklient.errors import ClosedError, KafkaError, KafkaTimeoutError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
+from pyklient.net.conversation import Conversation, while_worthwhile
 from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import OffsetCommitResponse
 
 __all__ = ["KafkaMembership"]
 
 log = logging.getLogger("pyklient.consumer")
+
+T = TypeVar("T")
 
 _TICK = 0.1
 _LEAVE_TIMEOUT = 3.0
@@ -136,8 +140,11 @@ class KafkaMembership:
         offsets: Mapping[TopicPartition, OffsetAndMetadata],
         timeout: float,
     ) -> dict[TopicPartition, int]:
-        """Store *offsets* as the holder of *assignment*. → error codes of those not stored."""
-        return self._client.play(commit_offsets(self._member, assignment, offsets), timeout)
+        """See Membership.commit."""
+        try:
+            return self._play(commit_offsets(self._member, assignment, offsets), timeout)
+        except KafkaTimeoutError as error:
+            raise KafkaTimeoutError(f"group {self._member.group_id}, committing offsets: {error}") from error
 
     def send(
         self, assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata]
@@ -179,6 +186,10 @@ class KafkaMembership:
                     self._client.connection(node_id, Purpose.GROUP, _TICK).close()
         self._owner_thread.end()
 
+    def trouble(self) -> KafkaError | None:
+        """See Membership.trouble."""
+        return self._client.unreachable()
+
     def abandon(self, then: Callable[[], None]) -> bool:
         """See Membership.abandon."""
         self._then = then
@@ -189,6 +200,14 @@ class KafkaMembership:
     @property
     def _threads(self) -> tuple[threading.Thread, threading.Thread]:
         return self.thread, self._owner_thread.thread
+
+    def _play(self, conversation: Conversation[T], timeout: float) -> T:
+        """Play *conversation*; once this closes, only as long as a broker can be reached."""
+
+        def in_vain() -> KafkaError | None:
+            return self._client.unreachable() if self._closing else None
+
+        return self._client.play(while_worthwhile(conversation, in_vain), timeout)
 
     def _run(self) -> None:
         steps = {
@@ -234,8 +253,10 @@ class KafkaMembership:
     def _join(self) -> None:
         timeout = self._member.rebalance_timeout_ms / 1000 + _JOIN_MARGIN
         try:
-            self._pending = self._client.play(join(self._member, self._cause), timeout)
-        except KafkaTimeoutError as error:
+            self._pending = self._play(join(self._member, self._cause), timeout)
+        except KafkaError as error:
+            if not error.retriable:
+                raise
             log.warning("group %s: %s; trying again", self._member.group_id, error)
             return
         self._watch(self._member.topics | (self._member.watched or {}).keys())
@@ -268,8 +289,10 @@ class KafkaMembership:
         """Look up where to begin, and hand the assignment to the owner."""
         fetching = fetch_offsets(self._member, partitions, stable=self._stable_reads)
         try:
-            starts = self._client.play(fetching, self._offsets_timeout)
-        except KafkaTimeoutError as error:
+            starts = self._play(fetching, self._offsets_timeout)
+        except KafkaError as error:
+            if not error.retriable:
+                raise
             log.info("group %s: committed offsets are not there yet: %s", self._member.group_id, error)
             return
         generation, before = self._member.generation, self._assignment
@@ -327,7 +350,7 @@ class KafkaMembership:
     def _heartbeat(self) -> Event | None:
         """Send one heartbeat. → what the answer leads to, None for nothing."""
         try:
-            event = self._client.play(heartbeat(self._member), self._heartbeat_timeout)
+            event = self._play(heartbeat(self._member), self._heartbeat_timeout)
         except ClosedError:
             self._client.pause(0)  # raises if it is the client that was closed, not only a connection
             return None
@@ -394,8 +417,9 @@ class KafkaMembership:
         self._have_owner(partial(self._owner.release, 0.0 if self._stalled else self._patience))
         self._assignment = Assignment({})  # nothing is ours to commit any more
         self._assignment.active = False
-        with suppress(KafkaError):
-            self._client.play(leave(self._member, self._cause), _LEAVE_TIMEOUT)
+        if not (self._closing and self._client.unreachable()):
+            with suppress(KafkaError):
+                self._play(leave(self._member, self._cause), _LEAVE_TIMEOUT)
         self._member.on(Event.RELEASED)
 
     def _fail(self, error: Exception) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Set
 from concurrent.futures import Future
 
 from pyklient.consumer.group import Assignment, Owner
-from pyklient.errors import ConfigurationError
+from pyklient.errors import ConfigurationError, KafkaError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
@@ -85,6 +85,10 @@ class Standalone:
         self._closing.set()
         self.join(timeout)
         self._owner.release(timeout)
+
+    def trouble(self) -> KafkaError | None:
+        """See Membership.trouble."""
+        return self._client.unreachable()
 
     def abandon(self, then: Callable[[], None]) -> bool:
         """See Membership.abandon. Noticed at the next look: to set an Event takes a lock."""
