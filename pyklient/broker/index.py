@@ -6,6 +6,7 @@ on disk in step, so that Kafka's own tools can read it.
 """
 
 import os
+import sys
 from array import array
 from bisect import bisect_right
 from itertools import chain
@@ -65,6 +66,26 @@ class OffsetIndex:
         """The last known start of a batch at or before *position* (0 when none is known)."""
         at = bisect_right(self._positions, position)
         return self._positions[at - 1] if at else 0
+
+    @property
+    def unindexed_bytes(self) -> int:
+        """Bytes of the segment behind its last entry."""
+        return self._unindexed
+
+    def load(self, entries: int, unindexed_bytes: int) -> bool:
+        """Read the file's *entries*, and return True, unless it holds more or fewer."""
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        if len(data) != entries * _ENTRY_BYTES:
+            return False
+        pairs = array("I", data)
+        if sys.byteorder == "little":
+            pairs.byteswap()
+        self._offsets, self._positions = pairs[::2], pairs[1::2]
+        self._unindexed = unindexed_bytes
+        return True
 
     def rewrite(self) -> None:
         """Make the file equal to what is in memory, after recovery."""

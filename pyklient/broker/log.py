@@ -5,12 +5,14 @@ its offsets are written into it. Everything here runs on the broker's loop.
 """
 
 import logging
+import os
 import shutil
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from pyklient.broker.checkpoint import LogState
 from pyklient.broker.intake import Numbered, inspect, number, renumber
 from pyklient.broker.producers import ProducerStates
 from pyklient.broker.refusal import Refusal
@@ -53,19 +55,27 @@ class Stamped(NamedTuple):
 
 
 class PartitionLog:
-    """Opens what *directory* holds; with *verify* (after an unclean stop) every checksum counts.
+    """Opens what *directory* holds. Where that is what a clean stop has *left*, no batches are read;
+    otherwise all of them are, checksums included, and what follows the first unsound one is cut off.
 
     ``on_append`` callbacks run once, at the next append or when the log goes away.
     """
 
-    def __init__(self, directory: Path, config: TopicConfig, *, max_producer_ids: int, verify: bool) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        config: TopicConfig,
+        *,
+        max_producer_ids: int,
+        left: LogState | None = None,
+    ) -> None:
         self.directory = directory
         self.config = config
         self.producers = ProducerStates(max_producer_ids)
         self.deleted = False
         self._listeners: set[Callable[[], object]] = set()
         directory.mkdir(parents=True, exist_ok=True)
-        self._segments = self._recover(verify)
+        self._segments = (left and self._adopt(left)) or self._recover()
 
     # State
 
@@ -85,6 +95,10 @@ class PartitionLog:
     @property
     def segments(self) -> tuple[Segment, ...]:
         return tuple(self._segments)
+
+    def state(self) -> LogState:
+        """What a later PartitionLog needs in order to open this one without reading its batches."""
+        return LogState([segment.state() for segment in self._segments], self.producers.snapshot())
 
     def on_append(self, listener: Callable[[], object]) -> None:
         self._listeners.add(listener)
@@ -285,12 +299,30 @@ class PartitionLog:
             index_max_bytes=self.config.index_max_bytes,
         )
 
-    def _recover(self, verify: bool) -> list[Segment]:
+    def _bases(self) -> list[int]:
+        """The base offsets of the segment files that are there, ascending."""
+        stems = (name.removesuffix(".log") for name in os.listdir(self.directory) if name.endswith(".log"))
+        return sorted(int(stem) for stem in stems if stem.isdigit())
+
+    def _adopt(self, left: LogState) -> list[Segment] | None:
+        """Take up the files as a clean stop has *left* them; None where they are not like that."""
+        segments = [self._segment(each.base_offset) for each in left.segments]
+        known = {segment.base_offset for segment in segments}
+        if known.issuperset(self._bases()) and all(
+            segment.adopt(each) for segment, each in zip(segments, left.segments, strict=True)
+        ):
+            self.producers.restore(left.producers)
+            return segments
+        _logger.warning("%s: the files have changed since the broker was stopped", self.directory)
+        for segment in segments:
+            segment.close()
+        return None
+
+    def _recover(self) -> list[Segment]:
         """Take up the files: what follows the first unsound batch goes, later segments included."""
-        bases = sorted(int(path.stem) for path in self.directory.glob("*.log") if path.stem.isdigit())
         segments: list[Segment] = []
         intact = True
-        for base in bases:
+        for base in self._bases():
             segment = self._segment(base)
             if not intact or (segments and base < segments[-1].next_offset):
                 _logger.warning(
@@ -299,12 +331,15 @@ class PartitionLog:
                 segment.delete()
                 continue
             found = segment.path.stat().st_size
-            for facts in segment.recover(verify=verify):
+            for facts in segment.recover():
                 self._remember(facts)
             if segment.size < found:
                 intact = False
                 _logger.warning("%s: %d bytes cut off the end", segment.path, found - segment.size)
             segments.append(segment)
+        if segments:
+            nbytes = sum(segment.size for segment in segments)
+            _logger.info("%s: %d bytes of log have been checked", self.directory, nbytes)
         return segments or [self._segment(0)]
 
     def _remember(self, facts: BatchFacts) -> None:

@@ -43,7 +43,7 @@ class Node:
         self._changed = True
         self.topics = Topics(data.path, settings, self._change)
         for name, topic in facts.get("topics", {}).items():
-            self.topics.load(name, topic, verify=not data.clean)
+            self.topics.load(name, topic, data.left)
         self.coordinator = Coordinator(settings, OffsetStore(data.path / "offsets.jsonl"), loop)
         self.fetch_sessions = FetchSessions(
             settings.max_incremental_fetch_session_cache_slots, _SESSION_PARTITIONS
@@ -93,6 +93,9 @@ class Node:
         self._changed = True
 
     def close(self) -> None:
+        """Close all files, and note that this was a clean stop."""
         self.coordinator.close()
         self.coordinator.offsets.close()
+        states = self.topics.states()
         self.topics.close()
+        self._data.leave(states)

@@ -1,32 +1,24 @@
 """What a partition knows of idempotent producers: the last batches of each, to tell a retry from a gap.
 
-Rebuilt from batch headers when a log is opened, so it needs no file of its own.
+It comes from the checkpoint of a clean stop, and otherwise from the batch headers of the log.
 """
 
 from collections import OrderedDict, deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
 
+from pyklient.broker.checkpoint import ProducerState, Sequenced
 from pyklient.broker.refusal import Refusal
 from pyklient.error_codes import ErrorCode
 
-__all__ = ["ProducerStates", "Sequenced"]
+__all__ = ["ProducerStates"]
 
 _REMEMBERED = 5  # as many requests as an idempotent producer may have in flight
 _SEQUENCE_MODULUS = 2**31
 
 
-class Sequenced(NamedTuple):
-    """One stored batch of a producer."""
-
-    first_sequence: int
-    last_sequence: int
-    base_offset: int
-    timestamp_ms: int
-
-
 @dataclass(slots=True)
-class _ProducerState:
+class _Producer:
     epoch: int
     batches: deque[Sequenced] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
@@ -36,10 +28,24 @@ class ProducerStates:
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
-        self._states: OrderedDict[int, _ProducerState] = OrderedDict()
+        self._states: OrderedDict[int, _Producer] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._states)
+
+    def snapshot(self) -> list[ProducerState]:
+        """All that is known, for :meth:`restore`."""
+        return [
+            ProducerState(producer_id, state.epoch, list(state.batches))
+            for producer_id, state in self._states.items()
+        ]
+
+    def restore(self, producers: Iterable[ProducerState]) -> None:
+        """Take up what a clean stop has left."""
+        for producer_id, epoch, batches in producers:
+            self._states[producer_id] = _Producer(epoch, deque(batches, maxlen=_REMEMBERED))
+        while len(self._states) > self._capacity:
+            self._states.popitem(last=False)
 
     def check(self, producer_id: int, epoch: int, first_sequence: int, count: int) -> Sequenced | None:
         """The stored batch that this one repeats, or None if it is the next in order.
@@ -83,7 +89,7 @@ class ProducerStates:
         """A batch of the producer is in the log now."""
         state = self._states.get(producer_id)
         if state is None or state.epoch != epoch:
-            state = self._states[producer_id] = _ProducerState(epoch)
+            state = self._states[producer_id] = _Producer(epoch)
         last_sequence = (first_sequence + count - 1) % _SEQUENCE_MODULUS
         state.batches.append(Sequenced(first_sequence, last_sequence, base_offset, timestamp_ms))
         self._states.move_to_end(producer_id)

@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from pyklient.broker.checkpoint import SegmentState
 from pyklient.broker.index import OffsetIndex
 from pyklient.broker.walk import BatchFacts, walk
 from pyklient.protocol.primitives import Buffer
@@ -67,15 +68,46 @@ class Segment:
             os.ftruncate(fd, self.size)
             raise
 
-    def recover(self, *, verify: bool) -> Iterator[BatchFacts]:
-        """Read the file's headers from the start, yielding them; cut off what follows the last sound batch.
+    def state(self) -> SegmentState:
+        """What :meth:`adopt` needs to take up the file again."""
+        return SegmentState(
+            self.base_offset,
+            self.size,
+            self.last_offset,
+            self.max_timestamp,
+            len(self.index),
+            self.index.unindexed_bytes,
+        )
 
-        With *verify* checksums are read as well. The index is built anew. Returns (by ``size`` and
-        ``last_offset``) the state that the file supports.
+    def adopt(self, state: SegmentState) -> bool:
+        """Take up the file as a clean stop has left it; False where file or index are not as *state* says.
+
+        Reads the index, and of the file only what follows the index's last entry: those batches must be
+        sound and end where the file ends.
+        """
+        try:
+            size = os.stat(self.path).st_size
+        except FileNotFoundError:
+            size = 0
+        if size != state.size or not self.index.load(state.index_entries, state.unindexed_bytes):
+            return False
+        if size:
+            end = (0, self.base_offset - 1)
+            for facts in walk(self.descriptor(), self.index.boundary(size), size, verify=True):
+                end = (facts.end, facts.last_offset)
+            if end != (size, state.last_offset):
+                return False
+        self.size, self.last_offset, self.max_timestamp = size, state.last_offset, state.max_timestamp
+        return True
+
+    def recover(self) -> Iterator[BatchFacts]:
+        """Read the whole file, yielding its headers; cut off what follows the last sound batch.
+
+        The index is built anew. Returns (by ``size`` and ``last_offset``) the state that the file supports.
         """
         fd = self.descriptor()
         end = os.fstat(fd).st_size
-        for facts in walk(fd, 0, end, verify=verify):
+        for facts in walk(fd, 0, end, verify=True):
             if facts.last_offset <= self.last_offset:
                 break
             self._note(facts.last_offset, facts.max_timestamp, facts.size, to_disk=False)

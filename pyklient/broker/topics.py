@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
+from pyklient.broker.checkpoint import LogState
 from pyklient.broker.log import PartitionLog
 from pyklient.broker.refusal import Refusal
 from pyklient.broker.settings import BrokerSettings
@@ -93,16 +94,19 @@ class Topics:
         """A new topic with empty partitions, on disk when this returns. Raises Refusal as ``check_new``."""
         checked = self.check_new(name, partitions, configs)
         self._clear(name, range(partitions))
-        topic = self._open(name, uuid4().bytes, checked, partitions, verify=False)
+        topic = self._open(name, uuid4().bytes, checked, partitions, {})
         self._on_change()
         return topic
 
-    def load(self, name: str, facts: Mapping[str, object], *, verify: bool) -> None:
-        """Take up a topic as it was saved (see ``facts``), with what its directories hold."""
+    def load(self, name: str, facts: Mapping[str, object], left: Mapping[str, LogState]) -> None:
+        """Take up a topic as it was saved (see ``facts``), with what its directories hold.
+
+        *left* are the states of logs after a clean stop (see ``states``).
+        """
         configs, partitions = facts["configs"], facts["partitions"]
         assert isinstance(configs, dict)
         assert isinstance(partitions, int)
-        self._open(name, bytes.fromhex(str(facts["id"])), configs, partitions, verify=verify)
+        self._open(name, bytes.fromhex(str(facts["id"])), configs, partitions, left)
 
     def facts(self) -> dict[str, dict[str, object]]:
         """What has to be saved of the topics, for ``load``."""
@@ -110,6 +114,10 @@ class Topics:
             topic.name: {"id": topic.topic_id.hex(), "partitions": len(topic.logs), "configs": topic.configs}
             for topic in self._by_name.values()
         }
+
+    def states(self) -> dict[str, LogState]:
+        """What a clean stop leaves for ``load``: the state of each log, by the name of its directory."""
+        return {log.directory.name: log.state() for log in self.logs()}
 
     def grow(self, name: str, total: int, *, validate_only: bool) -> None:
         """Give a topic *total* partitions; Refusal unless that is more than it has."""
@@ -125,7 +133,7 @@ class Topics:
         if not validate_only:
             added = range(len(topic.logs), total)
             self._clear(name, added)
-            topic.logs.extend(self._log(name, index, topic.config, verify=False) for index in added)
+            topic.logs.extend(self._log(name, index, topic.config, {}) for index in added)
             self._partitions += len(added)
             self._on_change()
 
@@ -151,10 +159,15 @@ class Topics:
             raise Refusal(ErrorCode.INVALID_PARTITIONS, f"this broker holds {limit} partitions at most")
 
     def _open(
-        self, name: str, topic_id: bytes, configs: dict[str, str], partitions: int, *, verify: bool
+        self,
+        name: str,
+        topic_id: bytes,
+        configs: dict[str, str],
+        partitions: int,
+        left: Mapping[str, LogState],
     ) -> Topic:
         config = TopicConfig.of(self._settings, configs)
-        logs = [self._log(name, index, config, verify=verify) for index in range(partitions)]
+        logs = [self._log(name, index, config, left) for index in range(partitions)]
         topic = Topic(name, topic_id, configs, config, logs)
         self._by_name[name] = self._by_id[topic_id] = topic
         self._by_flat_name[_flat(name)] = name
@@ -167,12 +180,13 @@ class Topics:
             with suppress(FileNotFoundError):
                 shutil.rmtree(self._directory / f"{name}-{index}")
 
-    def _log(self, name: str, index: int, config: TopicConfig, *, verify: bool) -> PartitionLog:
+    def _log(self, name: str, index: int, config: TopicConfig, left: Mapping[str, LogState]) -> PartitionLog:
+        directory = self._directory / f"{name}-{index}"
         return PartitionLog(
-            self._directory / f"{name}-{index}",
+            directory,
             config,
             max_producer_ids=self._settings.max_producer_ids,
-            verify=verify,
+            left=left.get(directory.name),
         )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pyklient.broker.checkpoint import LogState
 from pyklient.broker.log import PartitionLog
 from pyklient.broker.refusal import Refusal
 from pyklient.broker.settings import BrokerSettings
@@ -24,10 +25,10 @@ NOW = 1_700_000_000_000
 def opened(tmp_path: Path) -> Iterator[Opener]:
     logs: list[PartitionLog] = []
 
-    def open_log(verify: bool = True, **configs: str) -> PartitionLog:
+    def open_log(left: LogState | None = None, **configs: str) -> PartitionLog:
         given = {name.replace("_", "."): value for name, value in configs.items()}
         config = TopicConfig.of(BrokerSettings(), given)
-        log = PartitionLog(tmp_path / "clicks-0", config, max_producer_ids=100, verify=verify)
+        log = PartitionLog(tmp_path / "clicks-0", config, max_producer_ids=100, left=left)
         logs.append(log)
         return log
 

@@ -4,28 +4,42 @@ from pathlib import Path
 
 import pytest
 
+from pyklient.broker.checkpoint import LogState, SegmentState
 from pyklient.broker.store import DataDirectory
 from pyklient.errors import ConfigurationError
 
+LEFT = {"clicks-0": LogState([SegmentState(0, 70, 2, 1000, 0, 70)], [])}
 
-def test_facts_come_back_and_a_clean_stop_is_remembered(tmp_path: Path) -> None:
+
+def test_facts_come_back_and_so_does_what_a_clean_stop_has_left(tmp_path: Path) -> None:
     first = DataDirectory(tmp_path / "data")
-    assert first.clean
+    assert first.left == {}
     first.save({"cluster_id": "c"})
+    first.leave(LEFT)
     first.close()
     second = DataDirectory(tmp_path / "data")
-    assert (second.facts, second.clean) == ({"cluster_id": "c"}, True)
+    assert (second.facts, second.left) == ({"cluster_id": "c"}, LEFT)
     second.close()
 
 
-def test_a_stop_without_goodbye_is_noticed(tmp_path: Path) -> None:
+def test_what_a_clean_stop_has_left_is_there_once(tmp_path: Path) -> None:
     first = DataDirectory(tmp_path)
     first.save({"cluster_id": "c"})
+    first.leave(LEFT)
     first.close()
-    (tmp_path / ".clean").unlink()
-    second = DataDirectory(tmp_path)
-    assert not second.clean
-    second.close()
+    DataDirectory(tmp_path).close()
+    third = DataDirectory(tmp_path)
+    assert third.left == {}
+    third.close()
+
+
+def test_a_mark_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    first = DataDirectory(tmp_path)
+    first.save({"cluster_id": "c"})
+    (tmp_path / ".clean.new").mkdir()
+    first.leave(LEFT)
+    first.close()
+    assert "a clean stop could not be marked (Is a directory)" in caplog.text
 
 
 def test_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
