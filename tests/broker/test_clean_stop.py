@@ -3,6 +3,7 @@
 import logging
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ RECORDS = 700
 SEGMENT = 20_000
 
 
-def batch(value: bytes, **options: int) -> bytes:
+def batch(value: bytes, **options: Any) -> bytes:
     return encode_batch([NewRecord(1000, None, value)], **options)
 
 

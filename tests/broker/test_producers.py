@@ -2,7 +2,8 @@
 
 import pytest
 
-from pyklient.broker.producers import ProducerStates, Sequenced
+from pyklient.broker.checkpoint import Sequenced
+from pyklient.broker.producers import ProducerStates
 from pyklient.broker.refusal import Refusal
 from pyklient.error_codes import ErrorCode
 
