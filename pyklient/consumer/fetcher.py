@@ -21,6 +21,7 @@ from pyklient.consumer.room import Frames, Room
 from pyklient.consumer.session import FetchSession, Wanted, name_all
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
+    BrokerError,
     ClosedError,
     CorruptRecordError,
     ForkError,
@@ -38,7 +39,7 @@ from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records import AbortedTransactions, RecordBatch
 from pyklient.protocol.records.batch import batch_end
 
-__all__ = ["Fetcher", "whole_batches"]
+__all__ = ["Fetcher", "may_pass", "whole_batches"]
 
 log = logging.getLogger("pyklient.consumer")
 
@@ -161,7 +162,7 @@ class Fetcher:
             self._lose_all(None)
         except KafkaError as error:
             self._session.restart()
-            if error.retriable:
+            if may_pass(error):
                 self._lose_all(error)
             else:
                 for claim in list(self._claims.values()):
@@ -296,7 +297,9 @@ class Fetcher:
             log.warning("%s; going on from its %s offset (auto_offset_reset)", error, claim.reset)
             claim.position = None
             self._lose(claim, None)
-        elif error.retriable and code != ErrorCode.CORRUPT_MESSAGE:
+        elif code != ErrorCode.CORRUPT_MESSAGE and may_pass(error):
+            expected = code != ErrorCode.UNKNOWN_SERVER_ERROR
+            log.log(logging.INFO if expected else logging.WARNING, "%s; trying again", error)
             self._lose(claim, error)
         else:
             self._fail(claim, CorruptRecordError(str(error)) if code == ErrorCode.CORRUPT_MESSAGE else error)
@@ -305,6 +308,14 @@ class Fetcher:
         """Leave *claim* alone until its reader has heard of *error* and wants to go on."""
         del self._claims[claim.partition]
         claim.stream.put([Failure(claim, error, claim.position)])
+
+
+def may_pass(error: KafkaError) -> bool:
+    """Whether reading may go on if the broker is asked again. That includes a failure that it has no code
+    for (UNKNOWN_SERVER_ERROR): nothing is lost by another try, as there would be in a producer."""
+    return error.retriable or (
+        isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+    )
 
 
 def whole_batches(records: memoryview) -> tuple[int, int]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.claim import Claim, Failure
-from pyklient.consumer.fetcher import Fetcher
+from pyklient.consumer.fetcher import Fetcher, may_pass
 from pyklient.consumer.room import Room
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.net.backoff import Backoff
@@ -223,7 +223,7 @@ class Finder:
         except KafkaError as error:
             log.info("cannot look up where to begin in %s: %s", ", ".join(map(str, wanted)), error)
             self._stale = True
-            if error.retriable:
+            if may_pass(error):
                 return False
             for claim in times:
                 claim.stream.put([Failure(claim, error, None)])
