@@ -374,7 +374,7 @@ def test_an_unreachable_cluster_is_an_error_within_the_time_allowed(group: str |
         began = time.monotonic()
         with (
             ConsumerConnector(address, group_id=group, default_api_timeout_ms=300) as connector,
-            pytest.raises(KafkaTimeoutError, match=f"{address}.*refused"),
+            pytest.raises(KafkaTimeoutError, match=f"refused by {address}"),
         ):
             connector.stream("t")
         assert time.monotonic() - began < 5
