@@ -140,7 +140,11 @@ class ProducerIdManager:
             self._failures = 0
             self.due = _NEVER
             if failure is not None and self._can_do_without(failure):
-                log.info("no idempotence: %s", failure)
+                log.warning(
+                    "no idempotence, so a retry may store a record twice or out of order: %s. Have the "
+                    "brokers allow it, or say enable_idempotence=False if that is meant",
+                    failure,
+                )
                 self.enabled = False
                 failure = None
         self._identified(failure)

@@ -60,10 +60,17 @@ def test_a_topic_of_an_old_format_is_served_without_producer_ids(broker: Produce
     assert broker.seen[-1].producer_id == -1
 
 
-def test_permission_for_producer_ids_is_not_needed_unless_asked_for(broker: ProduceBroker) -> None:
+def test_a_producer_that_is_denied_ids_goes_on_with_a_warning_unless_they_were_asked_for(
+    broker: ProduceBroker, caplog: pytest.LogCaptureFixture
+) -> None:
     broker.on(InitProducerIdRequest, lambda _: InitProducerIdResponse(error_code=31))
     with producing(broker) as producer:
         assert producer.send(TOPIC, b"x").result(10).offset == 0
+    (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert warning.name == "pyklient.producer"
+    assert "no idempotence" in warning.getMessage()
+    assert "CLUSTER_AUTHORIZATION_FAILED" in warning.getMessage()
+    assert "enable_idempotence=False" in warning.getMessage()
     with producing(broker, enable_idempotence=True) as producer:
         error = producer.send(TOPIC, b"x").exception(10)
         assert isinstance(error, BrokerError)
