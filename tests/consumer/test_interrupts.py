@@ -27,15 +27,15 @@ class Interruption:
     """A trace function: Ctrl-C before the *step*-th line that runs in the stream or its loop."""
 
     def __init__(self, step: int) -> None:
-        self._left = step
+        self.left = step
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> "Interruption | None":
         if frame.f_code.co_filename not in (stream_module.__file__, loop_module.__file__):
             return None
         if is_finalizer(frame):
             return None
-        self._left -= event == "line"
-        if self._left == 0:
+        self.left -= event == "line"
+        if self.left == 0:
             raise KeyboardInterrupt
         return self
 
@@ -63,11 +63,14 @@ def test_a_loop_interrupted_at_any_step_can_be_gone_on_with_and_nothing_is_lost(
         bench.put(batch("c", base=3), start=3, then=4)
         bench.put(batch("d", base=1), partition=1, start=1, then=2)
         seen: list[Any] = []
+        interruption = Interruption(step)
         before = sys.gettrace()
-        sys.settrace(Interruption(step))
+        sys.settrace(interruption)
         try:
             seen.extend(bench.stream)
         except ConsumerTimeout:
+            assert interruption.left > 0, f"the interruption at step {step} did not end the loop"
+            assert step > 100
             return
         except KeyboardInterrupt:
             pass
@@ -102,9 +105,9 @@ def test_a_batch_that_an_interruption_kept_from_its_loop_is_handed_out_again(kin
         bench.put(batch("e", "f"), partition=1, then=2)
         seen: list[tuple[int, int]] = []
         loop = getattr(bench.stream, kind)(max_records=3, timeout=0)
-        interrupted = False
+        interruption, interrupted = Interruption(step), False
         before = sys.gettrace()
-        sys.settrace(Interruption(step))
+        sys.settrace(interruption)
         try:
             read_on(loop, seen)
         except KeyboardInterrupt:
@@ -119,6 +122,7 @@ def test_a_batch_that_an_interruption_kept_from_its_loop_is_handed_out_again(kin
         assert [at for at in once if at[0] == 1] == [(1, 0), (1, 1)], f"interrupted at step {step}"
         assert bench.committable(in_hand=False) == {0: 4, 1: 2}, f"interrupted at step {step}"
         if not interrupted:
+            assert interruption.left > 0, f"the interruption at step {step} did not end the loop"
             assert step > 50
             return
 
@@ -128,16 +132,20 @@ def test_a_wait_that_is_interrupted_anywhere_raises_that_and_can_be_gone_on_with
         bench = Bench(timeout=0.001)
         interruption = InterruptedCall(step)
         loop = bench.stream.chunks()  # itself: chain would let go of it in there, and it is not to end then
+        interrupted = False
         sys.setprofile(interruption)
         try:
             next(loop)
-        except (ConsumerTimeout, KeyboardInterrupt):
+        except ConsumerTimeout:
             pass
+        except KeyboardInterrupt:
+            interrupted = True
         finally:
             sys.setprofile(None)
+        assert interrupted == (interruption.left <= 0), f"interrupted at step {step}"
         bench.put(batch("a"), then=1)
         assert values([next(iter(bench.stream))]) == ["a"], f"interrupted at step {step}"
-        if interruption.left > 0:
+        if not interrupted:
             assert step > 10
             return
 
@@ -146,11 +154,14 @@ def test_a_failure_outlives_an_interruption_until_its_partition_is_read_again() 
     for step in count(1):
         bench = Bench(timeout=0)
         bench.stream.put([Failure(bench.claims[0], KafkaError("no"), 7)])
+        interruption = Interruption(step)
         before = sys.gettrace()
-        sys.settrace(Interruption(step))
+        sys.settrace(interruption)
         try:
             next(iter(bench.stream))
         except KafkaError:
+            assert interruption.left > 0, f"the interruption at step {step} did not end the loop"
+            assert step > 30
             return
         except KeyboardInterrupt:
             pass

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pyklient.model import TopicPartition
+from pyklient.producer.bulk import BulkDelivery
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Delivery
 from tests.producer.script import TOPIC, ProduceBroker, producing
@@ -32,17 +33,18 @@ class Interruption:
 
 
 def interrupt(step: int, call: Callable[[], object]) -> bool:
-    """Have Ctrl-C come in the middle of *call*. Whether that has so many steps."""
-    interruption = Interruption(step)
+    """Have Ctrl-C come in the middle of *call*. Return whether it did: *call* has so many steps."""
+    interruption, interrupted = Interruption(step), False
     before = sys.getprofile()
     sys.setprofile(interruption)
     try:
         call()
     except KeyboardInterrupt:
-        pass
+        interrupted = True
     finally:
         sys.setprofile(before)
-    return interruption.left <= 0
+    assert interrupted == (interruption.left <= 0), f"interrupted at step {step}"
+    return interrupted
 
 
 def send_and_wait(producer: Producer) -> None:
@@ -99,14 +101,16 @@ def signals(handle: Callable[[], object]) -> Iterator[None]:
 
 def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_send(broker: ProduceBroker) -> None:
     by_handler: list[Delivery] = []
-    values = [b"%d" % number for number in range(5_000)]
+    sent: list[Delivery] = []
     with producing(broker, linger_ms=1, batch_size=300) as producer:
         producer.send(TOPIC, b"first").result(10)
         with signals(lambda: by_handler.append(producer.send(TOPIC, b"from the handler"))):
-            sent = [producer.send(TOPIC, value) for value in values]
+            while len(sent) < 5_000 or len(by_handler) < 10:
+                sent.append(producer.send(TOPIC, b"%d" % len(sent)))
         producer.flush(10)
         stored = broker.stored[0]
-        assert len(stored) == 1 + len(values) + len(by_handler)
+        assert len(stored) == 1 + len(sent) + len(by_handler)
+        values = [b"%d" % number for number in range(len(sent))]
         assert [stored[delivery.result(0).offset] for delivery in sent] == values
         assert {stored[delivery.result(0).offset] for delivery in by_handler} == {b"from the handler"}
 
@@ -116,14 +120,17 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_bulk(broker: ProduceB
     values = [b"%d" % number for number in range(20_000)]
     with producing(broker, linger_ms=1) as producer:
         producer.send(TOPIC, b"first").result(10)
+        bulks: list[BulkDelivery] = []
         with signals(lambda: by_handler.append(producer.send(TOPIC, b"from the handler"))):
-            bulk = producer.send_many(TOPIC, values)
+            while len(by_handler) < 10:
+                bulks.append(producer.send_many(TOPIC, values))
         producer.flush(10)
         stored = broker.stored[0]
-        offsets = [offset for run in bulk.result(0)[TopicPartition(TOPIC, 0)] for offset in run]
-        assert len(stored) == 1 + len(values) + len(by_handler)
-        assert [stored[offset] for offset in offsets] == values
-        assert bulk.count == len(values)
+        assert len(stored) == 1 + len(bulks) * len(values) + len(by_handler)
+        for bulk in bulks:
+            offsets = [offset for run in bulk.result(0)[TopicPartition(TOPIC, 0)] for offset in run]
+            assert [stored[offset] for offset in offsets] == values
+            assert bulk.count == len(values)
 
 
 def test_a_first_send_that_was_interrupted_can_be_made_again(broker: ProduceBroker) -> None:

@@ -1,6 +1,7 @@
 """A server program, in a process group of its own: started, waited for, killed, stopped, within bounds."""
 
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from tests.servers.reaper import Reaper
 
-__all__ = ["ServerFailedError", "ServerProcess", "resident", "wait_until"]
+__all__ = ["Growth", "ServerFailedError", "ServerProcess", "resident", "wait_until"]
 
 _STOP_TIMEOUT = 20.0
 _START_TIMEOUT = 90.0
@@ -37,6 +38,31 @@ def resident(pid: int) -> int:
         command = ["ps", "-o", "rss=", "-p", str(pid)]
         told = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
         return int(told.stdout) * 1024
+
+
+class Growth:
+    """By how much the memory of process *pid* grows from now on.
+
+    ``peak`` counts what the process has given back meanwhile too. It is forgotten here how much the process
+    has held before, which getrusage never forgets. Memory that the process has kept for itself can be used
+    again without any growth, so let a fresh process do what is measured.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self._status = Path(f"/proc/{pid}/status")
+        self._pid = pid
+        if self._status.exists():
+            Path(f"/proc/{pid}/clear_refs").write_text("5")
+        self._before = resident(pid)
+
+    @property
+    def peak(self) -> int:
+        """Bytes that the process held at most, beyond what it held at first."""
+        if self._status.exists():
+            found = re.search(r"VmHWM:\s+(\d+) kB", self._status.read_text())
+            assert found, f"process {self._pid} has ended"
+            return int(found[1]) * 1024 - self._before
+        return resident(self._pid) - self._before  # no /proc: what it holds now
 
 
 class ServerProcess:

@@ -29,14 +29,14 @@ class ReferenceBroker:
         directory.mkdir(parents=True)
         self.data = directory / "data"
         self.data.mkdir()
-        self._port = free_port()
+        self.port = free_port()
         program = _PROGRAM.format(settings=dict(settings or {}))
-        command = [sys.executable, "-c", program, str(self._port), str(self.data)]
+        command = [sys.executable, "-c", program, str(self.port), str(self.data)]
         self.process = ServerProcess(self.name, command, directory, reaper)
 
     @property
     def bootstrap_servers(self) -> str:
-        return f"{HOST}:{self._port}"
+        return f"{HOST}:{self.port}"
 
     def start(self) -> None:
         """Start, and return when it serves."""
