@@ -65,14 +65,18 @@ class Job:
         runners = [each for each in self._tree() if "streaming_source_runner" in each.command]
         return [each.pid for each in (*runners, *self._forked()) if not _is_executor(each.above)]
 
-    def kill_driver(self) -> None:
-        """SIGKILL Python's and Java's half of the driver. Executors notice by themselves, a while later."""
+    def kill_driver(self) -> bool:
+        """SIGKILL Python's and Java's half of the driver. Executors notice by themselves, a while later.
+
+        Return whether it was there: false where the job had ended before.
+        """
         assert self._process is not None
+        was_there = self.status is None
         java = [each.pid for each in self._tree() if "SparkSubmit" in each.command]
         for pid in (self._process.pid, *java):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-        self._process.wait(10)
+        return self._process.wait(10) == -signal.SIGKILL and was_there
 
     def tail(self, lines: int = 60) -> str:
         """The last lines of the log."""

@@ -1,8 +1,6 @@
 """Kill after kill under a job that stores numbers, and then: is each there, and as often as promised?"""
 
-import os
 import random
-import signal
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -17,10 +15,10 @@ from tests.servers.reaper import Reaper
 from tests.servers.topics import create_topic
 from tests.spark.chaos.feed import Feed, everything
 from tests.spark.chaos.job_process import Job
+from tests.spark.chaos.killer import VICTIMS, Killer
 
-__all__ = ["VICTIMS", "Kills", "Stored"]
+__all__ = ["Kills", "Stored"]
 
-VICTIMS = ("worker", "executor", "broker", "driver", "planner")
 _PARTITIONS = 3
 _PATIENCE = 600.0
 _LONGEST_WAIT = 1.5
@@ -91,6 +89,7 @@ class Kills:
                 "home": str(directory),
             },
         )
+        self._killer = Killer(broker, self.job, self._random)
         self.killed = 0
         self._feed = Feed(self._bootstrap, self._source, _PARTITIONS, rate)
 
@@ -110,10 +109,9 @@ class Kills:
         try:
             for number, victim in enumerate(victims, 1):
                 began = time.monotonic()
-                self._wait_for_progress()
-                time.sleep(self._random.uniform(0, _LONGEST_WAIT))
-                said = self._kill(victim)
-                self.killed = number
+                while (said := self._kill_after_progress(victim)) is None:
+                    self._say(f"{number}/{len(victims)}: no {victim}, the job had just ended; another try")
+                self.killed += 1
                 self._say(f"{number}/{len(victims)}: {said}, after {time.monotonic() - began:.1f} s")
             self._wait_for_progress()
         except KeyboardInterrupt:
@@ -128,25 +126,11 @@ class Kills:
             self._feed.finish()
         self.job.close()
 
-    def _kill(self, victim: str) -> str:
-        if victim == "broker":
-            self._broker.kill()  # which may be down at the moment
-            time.sleep(self._random.uniform(0, _LONGEST_WAIT))
-            self._broker.restart()
-            return victim
-        if victim == "driver":
-            self.job.kill_driver()
-            self.job.start()
-            return victim
-        find = {"worker": self.job.workers, "executor": self.job.executors, "planner": self.job.planners}
-        wait_until(lambda: bool(find[victim]()) or self.job.status is not None, 60, f"a {victim} to kill")
-        pids = find[victim]()
-        if not pids:
-            return f"no {victim}: the job has just ended"
-        pid = self._random.choice(pids)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-        return f"{victim} {pid}"
+    def _kill_after_progress(self, victim: str) -> str | None:
+        """Kill at a moment of the seed's. Return what was killed, None if nothing was."""
+        self._wait_for_progress()
+        time.sleep(self._random.uniform(0, _LONGEST_WAIT))
+        return self._killer.kill(victim)
 
     def _wait_for_progress(self) -> None:
         """Return once everything that stores has stored more than before, in a job that runs."""
