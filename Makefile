@@ -11,11 +11,15 @@ MUTANTS ?=
 FAULTS ?= 100
 SEED ?=
 PYTEST := $(BIN)/python -m pytest
+# Two workers; tests that share a server run on the same one (tests/run/groups.py).
+PARALLEL := -n 2
+# Modules are compiled once, and not again by each of the processes that the tests start.
+export PYTHONDONTWRITEBYTECODE :=
 KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/records/_*.p?[di])
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated test test-fast test-python-kernel test-containers fuzz faults chaos-spark memory-spark mutants lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-python-kernel test-containers fuzz faults chaos-spark memory-spark mutants lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -54,12 +58,19 @@ lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
 generated: $(VENV)/.dev ## write again what is derived from the code: the page and the types of the options, diagrams, tables
 	for each in configuration option_types diagrams broker_tables spark_options benchmark_row; do $(BIN)/python -m tests.docs.$$each || exit 1; done
 
-test: lint ## everything: lint, unit, reference broker, real Kafka (Java and Maven needed), both kernels
-	$(PYTEST)
-	PYKLIENT_KERNEL=python $(PYTEST) -m 'not java and not slow' -n 2
+fetch: $(VENV)/.dev ## what the tests download, Kafka's jars and PySpark 4.0.0, once per machine (Java and Maven needed)
+	$(BIN)/python -m tests.servers.fetch
+
+test: lint fetch ## everything but long runs: lint, unit, reference broker, real Kafka, Spark, both kernels
+	$(PYTEST) $(PARALLEL)
+	PYKLIENT_KERNEL=python $(PYTEST) $(PARALLEL) -m 'both_kernels and not java'
+
+test-long: $(VENV)/.dev fetch ## soaks, and everything on the Python kernel too
+	$(PYTEST) $(PARALLEL) -m long
+	PYKLIENT_KERNEL=python $(PYTEST) $(PARALLEL) -m 'not java'
 
 test-fast: $(VENV)/.dev ## no Java: unit and reference broker, under a minute
-	$(PYTEST) -m 'not java and not slow' -n 2
+	$(PYTEST) $(PARALLEL) -m 'not java and not slow'
 
 test-python-kernel: $(VENV)/.dev ## the suite on the Python kernel
 	PYKLIENT_KERNEL=python $(PYTEST)

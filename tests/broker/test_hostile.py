@@ -32,6 +32,8 @@ from tests.servers.topics import create_topic
 
 _MIB = 1024 * 1024
 
+pytestmark = pytest.mark.both_kernels
+
 
 def batch(count: int = 1) -> bytes:
     return encode_batch([NewRecord(1000, b"k", b"v")] * count)

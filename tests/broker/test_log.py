@@ -16,6 +16,8 @@ from pyklient.broker.topic_configs import TopicConfig
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.records import Compression, NewRecord, encode_batch, iter_batches
 
+pytestmark = pytest.mark.both_kernels
+
 Opener = Callable[..., PartitionLog]
 
 NOW = 1_700_000_000_000

@@ -23,6 +23,8 @@ from tests.consumer.feed import Feed
 from tests.consumer.pieces import Bench, batch, marker, until_raised, values
 from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES, new_records
 
+pytestmark = pytest.mark.both_kernels
+
 SCHEMA: Final = pyarrow.schema(
     [
         ("key", pyarrow.binary()),

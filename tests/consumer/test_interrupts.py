@@ -15,6 +15,8 @@ from pyklient.consumer.claim import Failure
 from pyklient.errors import ConsumerTimeout, KafkaError
 from tests.consumer.pieces import Bench, batch, marker, until_raised, values
 
+pytestmark = pytest.mark.both_kernels
+
 
 def is_finalizer(frame: FrameType | None) -> bool:
     """Whether *frame* is below a ``__del__``: what is raised in there, Python prints and drops."""

@@ -15,6 +15,8 @@ from pyklient.errors import KafkaError, StreamInUseError
 from tests.consumer.feed import Feed
 from tests.consumer.pieces import Bench, batch, values
 
+pytestmark = pytest.mark.both_kernels
+
 
 def loaded(*texts: str, **options: Any) -> Bench:
     bench = Bench(timeout=options.pop("timeout", 0.01), **options)

@@ -7,6 +7,8 @@ import pytest
 
 from tests.consumer.feed import Feed
 
+pytestmark = pytest.mark.both_kernels
+
 MIB = 1024 * 1024
 
 PROGRAM = """

@@ -23,6 +23,8 @@ from pyklient.serialization import decode_text
 from tests.consumer.feed import Feed
 from tests.consumer.pieces import values
 
+pytestmark = pytest.mark.both_kernels
+
 
 def texts(feed: Feed, topic: str | list[str], **bounds: Any) -> list[str]:
     return sorted(values(list(read(feed.bootstrap_servers, topic, **bounds))))

@@ -14,6 +14,8 @@ from pyklient.model import TopicPartition
 from pyklient.serialization import decode_json
 from tests.consumer.pieces import Bench, batch, marker, until_raised, values
 
+pytestmark = pytest.mark.both_kernels
+
 T0 = TopicPartition("t", 0)
 
 

@@ -14,7 +14,7 @@ from tests.servers.maven import kafka_libs
 from tests.servers.process import wait_until
 from tests.servers.proxy import RecordingProxy
 
-pytestmark = [pytest.mark.brokers("reference"), pytest.mark.slow]
+pytestmark = [pytest.mark.brokers(real=False), pytest.mark.slow]
 
 
 def fill(bootstrap: str, topic: str, partitions: int, each: int) -> None:

@@ -13,7 +13,7 @@ from tests.servers.process import wait_until
 from tests.system.members import Member
 from tests.system.reading import read_group, wait_assigned
 
-pytestmark = [pytest.mark.brokers("reference", "kafka-4.3.1"), pytest.mark.slow]
+pytestmark = [pytest.mark.brokers(min="4.3"), pytest.mark.slow]
 
 
 def produce(bootstrap: str, topic: str, partitions: int, first: int, last: int) -> None:
@@ -48,7 +48,7 @@ class Polling:
 
 
 # On Kafka itself this would be a test of the peers alone.
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 @pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 def test_a_peers_group_shares_commits_and_goes_on(
     bootstrap: str, new_topic: NewTopic, new_name: NewName, peer: Peer

@@ -10,7 +10,7 @@ from pyklient import Producer, TopicPartition, read
 from tests.interop.peers import PEERS, Peer, Record
 from tests.servers.fixtures import NewTopic
 
-pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
+pytestmark = [pytest.mark.brokers(min="4.3"), pytest.mark.both_kernels]
 
 every_peer = pytest.mark.parametrize("peer", PEERS, ids=lambda peer: peer.name)
 every_codec = pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
@@ -96,7 +96,7 @@ def test_a_key_lands_on_the_partition_where_javas_hash_puts_it(bootstrap: str, n
     assert found == {message.key(): message.partition() for message in stored}
 
 
-@pytest.mark.brokers("kafka-4.3.1")
+@pytest.mark.brokers(needs=["transactions"])
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_aborted_transactions_and_markers_are_not_read(
     bootstrap: str, new_topic: NewTopic, codec: str
@@ -123,7 +123,7 @@ def test_aborted_transactions_and_markers_are_not_read(
     assert [message.value for message in kept] == committed
 
 
-@pytest.mark.brokers("kafka-4.3.1")
+@pytest.mark.brokers(needs=["transactions"])
 def test_an_open_transaction_is_not_read_before_its_end(bootstrap: str, new_topic: NewTopic) -> None:
     topic = new_topic()
     producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "transactional.id": topic})

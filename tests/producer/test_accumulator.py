@@ -22,6 +22,8 @@ from pyklient.producer.record import RecordEncoder
 from pyklient.protocol.records.kernel import Batch, Delivery, call_back
 from tests.producer.script import wait_until
 
+pytestmark = pytest.mark.both_kernels
+
 LIMITS = Limits(batch_size=1_000, buffer_memory=20_000, max_request_size=5_000, max_block=0.05, linger=0.005)
 
 

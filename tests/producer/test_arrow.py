@@ -23,6 +23,8 @@ from pyklient.protocol.records.kernel import murmur2
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing
 
+pytestmark = pytest.mark.both_kernels
+
 pyarrow: Any = importlib.import_module("pyarrow")
 
 NOT_ALLOWED = 29

@@ -10,6 +10,8 @@ from pyklient.protocol.messages import REQUESTS, InitProducerIdRequest, ProduceR
 from tests.net.scripted import HANG_UP
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, numbers, producing
 
+pytestmark = pytest.mark.both_kernels
+
 MESSAGE_TOO_LARGE = 10
 
 

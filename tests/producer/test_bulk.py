@@ -9,6 +9,8 @@ from pyklient.model import TopicPartition
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing
 
+pytestmark = pytest.mark.both_kernels
+
 NOT_ALLOWED = 29
 
 

@@ -19,6 +19,8 @@ from pyklient.protocol.records.kernel import Delivery
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing, wait_until
 
+pytestmark = pytest.mark.both_kernels
+
 NOT_ALLOWED = 29
 ROOT = Path(__file__).parents[2]
 

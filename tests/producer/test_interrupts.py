@@ -17,6 +17,8 @@ from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Delivery
 from tests.producer.script import TOPIC, ProduceBroker, producing
 
+pytestmark = pytest.mark.both_kernels
+
 
 class Interruption:
     """A profile function: Ctrl-C at the *step*-th moment at which Python looks for one, which is when it

@@ -9,6 +9,8 @@ import pytest
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker
 
+pytestmark = pytest.mark.both_kernels
+
 ROOT = Path(__file__).parents[2]
 MIB = 1 << 20
 

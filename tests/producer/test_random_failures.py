@@ -7,6 +7,8 @@ import pytest
 from tests.net.scripted import HANG_UP
 from tests.producer.script import TOPIC, Fault, LoseAnswer, ProduceBroker, Refuse, producing
 
+pytestmark = pytest.mark.both_kernels
+
 RETRIABLE = [2, 5, 6, 7, 19, 20, 56]
 FINAL = [-1, 29, 42, 87]
 

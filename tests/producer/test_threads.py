@@ -23,6 +23,8 @@ from tests.producer.script import (
 
 NOT_ENOUGH_REPLICAS = 19
 
+pytestmark = pytest.mark.both_kernels
+
 
 class Bell:
     def __init__(self) -> None:

@@ -1,15 +1,21 @@
 """Brokers as fixtures, shared by all tests of a run, with topics and groups that no other test uses."""
 
 import itertools
+import os
 import re
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Protocol
 
 import pytest
 
+from tests.run import groups
+from tests.servers.fetch import fetch, things
+from tests.servers.java import MissingProgramError
 from tests.servers.kafka import KraftCluster
-from tests.servers.pool import OWN_SERVERS, SERVERS, ExternalKafka, Server, ServerPool
+from tests.servers.kinds import KINDS
+from tests.servers.maven import FetchError
+from tests.servers.pool import SERVERS, ExternalKafka, Server, ServerPool
 from tests.servers.reference import ReferenceBroker
 from tests.servers.secure import SecureBroker
 from tests.servers.topics import create_topic
@@ -30,24 +36,42 @@ NewName = Callable[[], str]
 
 @pytest.fixture(scope="session")
 def servers(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerPool]:
-    """All servers of this run. Those that the collected tests will need start right away."""
-    pool = ServerPool(tmp_path_factory.mktemp("servers"))
+    """The servers of this process. Each starts shortly before its first test, and stops after its last."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    uses = groups.uses(request.session.items, worker, count)
+    pool = ServerPool(tmp_path_factory.mktemp("servers"), uses)
     request.config.stash[SERVERS] = pool
-    pool.prepare(_needed(request.session.items))
     yield pool
     pool.close()
 
 
-def _needed(items: list[pytest.Item]) -> dict[str, None]:
-    """Names of the servers that *items* use, in the order of first use."""
-    needed: dict[str, None] = {}
-    for item in items:
-        if isinstance(item, pytest.Function):
-            callspec = getattr(item, "callspec", None)
-            broker = callspec.params.get("any_broker") if callspec else None
-            names = [broker, *(name for fixture, name in OWN_SERVERS.items() if fixture in item.fixturenames)]
-            needed.update({name: None for name in names if name and name != "external"})
-    return needed
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Fetch what the servers of the collected tests need, before the first test begins."""
+    needed = {name for use in groups.uses(session.items, None, 1) for name in use.servers if name in KINDS}
+    jars = sorted({version for name in needed for version in KINDS[name].jars})
+    if not jars or session.config.option.collectonly:
+        return
+    terminal = session.config.pluginmanager.get_plugin("terminalreporter")
+    try:
+        fetch(things(jars, connector=False), terminal.write_line if terminal else lambda _: None)
+    except (MissingProgramError, FetchError) as error:
+        if terminal:
+            raise pytest.UsageError(f"{error}\nWithout Java: -m 'not java'") from None
+        # A worker of xdist cannot say it here. Each test that needs a server will.
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    if (pool := item.config.stash.get(SERVERS, None)) is not None:
+        pool.before(item.nodeid)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None]:
+    yield
+    if (pool := item.config.stash.get(SERVERS, None)) is not None:
+        pool.after(item.nodeid)
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +87,14 @@ def any_broker(request: pytest.FixtureRequest) -> Server:
 def kafka_cluster(servers: ServerPool) -> KraftCluster:
     """Three brokers of Kafka 4.3.1; replication factor 3, two in-sync replicas at least."""
     server = servers.get("cluster")
+    assert isinstance(server, KraftCluster)
+    return server
+
+
+@pytest.fixture(scope="session")
+def newest_kafka(servers: ServerPool) -> KraftCluster:
+    """One broker of Kafka 4.3.1, the same as ``any_broker`` has."""
+    server = servers.get("kafka-4.3.1")
     assert isinstance(server, KraftCluster)
     return server
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.servers.java import program
 
-__all__ = ["FetchError", "cache", "connector_libs", "kafka_libs", "locked"]
+__all__ = ["VERSIONS", "FetchError", "cache", "connector_libs", "kafka_libs", "locked"]
 
 _TIMEOUT = 600
 
@@ -23,6 +23,9 @@ _ARTIFACTS = {
 }
 """What makes each version run. 3.9.1 brings ZooKeeper 3.8.4; 4.x has its command-line tools in a jar apart.
 None brings a logger: without one a broker that does not start dies in silence."""
+
+VERSIONS = tuple(_ARTIFACTS)
+"""The versions of Kafka that can be had."""
 
 _CONNECTOR = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",

@@ -1,100 +1,108 @@
-"""The servers of one test run: each started when it is first needed, two at a time, stopped at the end."""
+"""The servers of one test process: started one ahead of their first test, stopped after their last one."""
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TypeVar
 
 import pytest
 
-from tests.servers.kafka import KraftCluster, ZooKeeperKafka
+from tests.servers.kinds import KINDS
 from tests.servers.reaper import Reaper
 from tests.servers.reference import ReferenceBroker
-from tests.servers.secure import SecureBroker
+from tests.servers.server import ExternalKafka, Server
 
-__all__ = ["OWN_SERVERS", "SERVERS", "ExternalKafka", "Server", "ServerPool"]
+__all__ = ["SERVERS", "ExternalKafka", "Served", "Server", "ServerPool", "Use"]
+
+_Lent = TypeVar("_Lent")
+
+_CHEAP = "reference"
 
 
-class Server(Protocol):
-    """A broker of a test run, or several that form a cluster."""
+@dataclass(frozen=True)
+class Use:
+    """A test, by its node id, and the names of the servers that it uses."""
+
+    test: str
+    servers: tuple[str, ...]
+
+
+@dataclass
+class Served:
+    """How long a server took to start, and how long it ran, in seconds."""
 
     name: str
-
-    @property
-    def bootstrap_servers(self) -> str: ...
-
-    def start(self) -> None:
-        """Start, and return when it serves."""
-
-    def kill(self) -> None:
-        """SIGKILL, and gone when this returns."""
-
-    def restart(self) -> None:
-        """Start again after :meth:`kill`, on the same port and data; return when it serves."""
-
-    def stop(self) -> None:
-        """End it for good."""
-
-    def logs(self) -> dict[str, str]:
-        """The end of each log, by what to call it."""
+    start: float
+    ran: float
 
 
-class ExternalKafka:
-    """A running cluster that is not ours to start or stop."""
+@dataclass
+class _Running:
+    stop: Callable[[], None]
+    began: float
+    start: float
 
-    name = "external"
 
-    def __init__(self, bootstrap_servers: str) -> None:
-        self.bootstrap_servers = bootstrap_servers
-
-    def start(self) -> None:
-        """It runs."""
-
-    stop = start
-
-    def kill(self) -> None:
-        raise PermissionError(f"{self.bootstrap_servers} was given to this run and is not its own to stop")
-
-    restart = kill
-
-    def logs(self) -> dict[str, str]:
-        return {}
+@dataclass
+class _Server(_Running):
+    server: Server
 
 
 SERVERS = pytest.StashKey["ServerPool"]()
-"""The pool of the run, once a test has used it."""
-
-OWN_SERVERS = {"kafka_cluster": "cluster", "reference_broker": "reference", "secure_kafka": "secure"}
-"""Fixtures that stand for one server each, by the server's name in the pool."""
+"""The pool of the process, once a test has used it."""
 
 
 class ServerPool:
-    """All servers by name. ``prepare`` starts some in the background; ``get`` returns one that serves."""
+    """All servers by name.
 
-    def __init__(self, directory: Path) -> None:
+    *uses* are the tests that this process will run, in this order. ``before`` and ``after`` are called around
+    each of them: they start servers ahead and stop those that no later test uses. pyklient's own broker stays
+    until the end: it costs nothing, and tests that are not among *uses* may ask for it.
+    """
+
+    def __init__(self, directory: Path, uses: Sequence[Use] = ()) -> None:
         self._directory = directory
+        self._soon = _soon(uses)
+        self._last = {name: use.test for use in uses for name in use.servers if name != _CHEAP}
         self._reaper = Reaper()
         self._executor = ThreadPoolExecutor(max_workers=2, thread_name_prefix="start-server")
-        self._starting: dict[str, Future[Server]] = {}
+        self._starting: dict[str, Future[_Server]] = {}
+        self._lent: dict[str, _Running] = {}
+        self._stopping: list[Future[None]] = []
         self._made: list[Server] = []
         self._serial = itertools.count(1)
+        self.served: list[Served] = []
 
-    def prepare(self, names: Iterable[str]) -> None:
-        """Start the servers *names* in the background, in this order, unless they run."""
-        for name in names:
-            if name not in self._starting:
-                self._starting[name] = self._executor.submit(self._start, name)
+    def before(self, test: str) -> None:
+        """Start the servers of *test*, and the one that is needed next after them, in the background."""
+        for name in self._soon.get(test, ()):
+            self._prepare(name)
+
+    def after(self, test: str) -> None:
+        """Stop the servers that no test after *test* uses, in the background."""
+        for name in [name for name, last in self._last.items() if last == test]:
+            if (starting := self._starting.pop(name, None)) is not None:
+                self._stopping.append(self._executor.submit(self._stop, name, starting))
+            if (lent := self._lent.pop(name, None)) is not None:
+                self._end(name, lent)
 
     def get(self, name: str) -> Server:
         """Server *name*, started if need be. What kept it from starting is raised, each time."""
-        self.prepare([name])
-        return self._starting[name].result(timeout=300)
+        return self._prepare(name).result(timeout=300).server
+
+    def lend(self, name: str, start: Callable[[], _Lent], stop: Callable[[_Lent], None]) -> _Lent:
+        """What *start* returns, which the thread of the tests has to start and to *stop*, as it has Spark."""
+        began = time.monotonic()
+        lent = start()
+        self._lent[name] = _Running(lambda: stop(lent), began, time.monotonic() - began)
+        return lent
 
     def start_reference(self, settings: Mapping[str, object]) -> ReferenceBroker:
         """Another reference broker, with settings of its own, for the caller to stop."""
-        number = next(self._serial)
-        broker = ReferenceBroker(self._directory / f"reference-{number}", self._reaper, settings)
+        broker = ReferenceBroker(self._home("reference"), self._reaper, settings)
         self._made.append(broker)
         broker.start()
         return broker
@@ -105,33 +113,51 @@ class ServerPool:
             yield from server.logs().items()
 
     def close(self) -> None:
-        """Stop everything."""
+        """Stop everything. Raises what went wrong as a server was stopped."""
         self._executor.shutdown(wait=True, cancel_futures=True)
+        for name, lent in self._lent.items():
+            self._end(name, lent)
+        for name, starting in self._starting.items():
+            if not starting.cancelled() and starting.exception() is None:
+                self._end(name, starting.result())
+        self._lent.clear()
+        self._starting.clear()
         for server in self._made:
             server.stop()
         self._reaper.close()
+        for stopping in self._stopping:
+            stopping.result()
 
-    def _start(self, name: str) -> Server:
-        make = _MAKERS[name]
-        server = make(self._directory / name, self._reaper)
+    def _prepare(self, name: str) -> Future[_Server]:
+        if name not in self._starting:
+            self._starting[name] = self._executor.submit(self._start, name)
+        return self._starting[name]
+
+    def _start(self, name: str) -> _Server:
+        began = time.monotonic()
+        server = KINDS[name].make(self._home(name), self._reaper)
         self._made.append(server)
         server.start()
-        return server
+        return _Server(server.stop, began, time.monotonic() - began, server)
+
+    def _stop(self, name: str, starting: Future[_Server]) -> None:
+        if starting.exception() is None:
+            self._end(name, starting.result())
+
+    def _end(self, name: str, running: _Running) -> None:
+        running.stop()
+        self.served.append(Served(name, running.start, time.monotonic() - running.began))
+
+    def _home(self, name: str) -> Path:
+        return self._directory / f"{name}-{next(self._serial)}"
 
 
-def _container(directory: Path, reaper: Reaper) -> Server:
-    from tests.containers.kafka import ContainerKafka
-
-    return ContainerKafka(directory)
-
-
-_MAKERS: dict[str, Callable[[Path, Reaper], Server]] = {
-    "cluster": lambda directory, reaper: KraftCluster(
-        directory, reaper, brokers=3, settings={"auto.create.topics.enable": "false"}
-    ),
-    "container": _container,
-    "kafka-2.8.2": ZooKeeperKafka,
-    "kafka-4.3.1": KraftCluster,
-    "reference": ReferenceBroker,
-    "secure": SecureBroker,
-}
+def _soon(uses: Sequence[Use]) -> dict[str, tuple[str, ...]]:
+    """The servers that run, or start, during each test: its own, and the next one that is not among them."""
+    found: dict[str, tuple[str, ...]] = {}
+    ahead: list[str] = []  # servers of later tests, the nearest first
+    for use in reversed(uses):
+        own = [name for name in use.servers if name in KINDS]
+        found[use.test] = (*own, *[name for name in ahead if name not in own][:1])
+        ahead = [name for name in own if name != _CHEAP] + [name for name in ahead if name not in own]
+    return found

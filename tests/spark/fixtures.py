@@ -2,19 +2,19 @@
 
 import os
 import sys
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.servers.java import program
+from tests.servers.pool import ServerPool
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+def spark(servers: ServerPool, tmp_path_factory: pytest.TempPathFactory) -> "SparkSession":
     """Spark on two cores of this machine, which tries a task four times as a cluster does."""
     from tests.spark.session import new_session  # and PySpark, which most runs of tests do without
 
@@ -23,7 +23,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     home = tmp_path_factory.mktemp("spark")
-    session = new_session("local[2,4]", home)
-    session.sparkContext.setLogLevel("ERROR")
-    yield session
-    session.stop()
+
+    def start() -> "SparkSession":
+        session = new_session("local[2,4]", home)
+        session.sparkContext.setLogLevel("ERROR")
+        return session
+
+    return servers.lend("spark", start, lambda session: session.stop())

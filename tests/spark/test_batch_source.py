@@ -12,9 +12,9 @@ from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.topics import create_topic
 from tests.spark.topics import fill, number_records, transaction
 
-pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
-FIRST = pytest.mark.brokers("reference")
-NEWEST = pytest.mark.brokers("kafka-4.3.1")
+pytestmark = pytest.mark.brokers(min="4.3")
+FIRST = pytest.mark.brokers(real=False)
+NEWEST = pytest.mark.brokers(min="4.3", real=True)
 
 
 def read(spark: SparkSession, bootstrap: str, **options: object) -> DataFrame:

@@ -18,7 +18,7 @@ from tests.servers.process import wait_until
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(params=["local", "hadoop"])
+@pytest.fixture(params=["local", pytest.param("hadoop", marks=pytest.mark.uses("spark"))])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Files]:
     """Both ways to a directory of this machine."""
     if request.param == "local":

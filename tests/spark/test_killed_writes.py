@@ -86,7 +86,7 @@ def assert_every_row_is_there(messages: list[Message], count: int = ROWS) -> Non
     assert {message.value for message in messages} == set(places.values())
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_a_worker_killed_while_it_sends_rows(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic
 ) -> None:
@@ -107,7 +107,7 @@ def test_a_worker_killed_while_it_sends_rows(
     assert_every_row_is_there(messages)
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_a_worker_killed_while_it_writes_a_batch(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic
 ) -> None:
@@ -121,7 +121,7 @@ def test_a_worker_killed_while_it_writes_a_batch(
     assert_every_row_is_there(messages)
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_a_worker_killed_while_it_writes_a_stream(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
@@ -156,7 +156,7 @@ def held(gate: Path, after: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
 
 
 @pytest.mark.restarts
-@pytest.mark.brokers("reference", "kafka-4.3.1")
+@pytest.mark.brokers(min="4.3")
 def test_a_broker_that_restarts_in_the_middle_of_a_write(
     spark: SparkSession, any_broker: Server, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:

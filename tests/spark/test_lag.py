@@ -17,7 +17,7 @@ from tests.servers.topics import create_topic
 from tests.spark.streams import Stream
 from tests.spark.topics import fill, number_records
 
-pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
+pytestmark = pytest.mark.brokers(min="4.3")
 
 
 RUN = {"id": "00000000-0000-0000-0000-000000000001", "runId": "00000000-0000-0000-0000-000000000002"}
@@ -72,7 +72,7 @@ def test_a_listener_for_one_query_leaves_others_alone(
     assert committed(bootstrap, group, topic) == {0: 3}
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_what_cannot_be_committed_is_logged_and_nothing_else(
     bootstrap: str, new_topic: NewTopic, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -86,7 +86,7 @@ def test_what_cannot_be_committed_is_logged_and_nothing_else(
     assert "does not show the lag for now" in said[0]
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_what_could_not_be_committed_is_committed_at_the_end_of_the_query(
     start_reference: StartReference, new_name: NewName
 ) -> None:
@@ -109,7 +109,7 @@ def test_what_could_not_be_committed_is_committed_at_the_end_of_the_query(
     assert committed(broker.bootstrap_servers, group, topic) == {0: 7}
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_a_group_that_consumers_belong_to_refuses_and_that_is_logged(
     bootstrap: str, new_topic: NewTopic, new_name: NewName, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -125,7 +125,7 @@ def test_a_group_that_consumers_belong_to_refuses_and_that_is_logged(
     assert f"group {group}, committing {topic}-0" in caplog.text
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 @pytest.mark.parametrize(
     ("text", "offsets"),
     [

@@ -24,7 +24,7 @@ from tests.servers.topics import create_topic
 from tests.spark.killed_load import killed_load
 from tests.spark.topics import delete_before, fill, number_records
 
-pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
+pytestmark = pytest.mark.brokers(min="4.3")
 
 
 def stored(spark: SparkSession, path: Path) -> Counter[tuple[str, int, int, int]]:
@@ -76,7 +76,7 @@ def test_loads_hold_each_record_once_and_say_where_they_ended(
     }
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_rows_are_what_a_function_makes_of_them_in_directories_of_ones_own(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
@@ -103,7 +103,7 @@ def test_rows_are_what_a_function_makes_of_them_in_directories_of_ones_own(
         load(spark, bootstrap, topic, tmp_path, transform=lambda _: None)  # type: ignore[arg-type,return-value]  # wrong
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_a_bound_on_the_records_leaves_the_rest_to_the_next_load(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
@@ -113,7 +113,7 @@ def test_a_bound_on_the_records_leaves_the_rest_to_the_next_load(
     assert stored(spark, tmp_path) == once(topic, 20, 2)
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_new_topics_begin_where_asked_and_new_partitions_at_their_beginning(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
@@ -138,7 +138,7 @@ def test_new_topics_begin_where_asked_and_new_partitions_at_their_beginning(
         load(spark, bootstrap, first, tmp_path, start=datetime(2025, 1, 1))
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_a_topic_created_again_fails_the_load_or_is_loaded_from_its_beginning(
     spark: SparkSession, bootstrap: str, new_name: NewName, tmp_path: Path
 ) -> None:
@@ -158,7 +158,7 @@ def test_a_topic_created_again_fails_the_load_or_is_loaded_from_its_beginning(
     assert load(spark, bootstrap, topic, tmp_path).number is None
 
 
-@pytest.mark.brokers("kafka-4.3.1")
+@pytest.mark.brokers(min="4.3", real=True)
 def test_retention_that_overtakes_a_load_fails_it_or_is_passed_over(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
@@ -174,7 +174,7 @@ def test_retention_that_overtakes_a_load_fails_it_or_is_passed_over(
     assert values(spark, tmp_path) == [*range(5), *range(8, 15)]
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_of_two_loads_at_once_one_is_published_and_the_other_says_so(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
@@ -196,7 +196,7 @@ def test_of_two_loads_at_once_one_is_published_and_the_other_says_so(
     assert leftovers(tmp_path) == []
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_a_plain_reader_sees_whole_loads_only(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
@@ -215,7 +215,7 @@ def test_a_plain_reader_sees_whole_loads_only(
     assert seen <= {10, 20}
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_a_load_that_fails_leaves_nothing_and_the_next_one_has_it_all(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
@@ -233,7 +233,7 @@ def test_a_load_that_fails_leaves_nothing_and_the_next_one_has_it_all(
     assert stored(spark, tmp_path) == once(topic, 10, 2)
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_other_rows_in_the_files_than_were_written_are_not_published(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
@@ -275,7 +275,7 @@ def test_a_driver_killed_in_the_middle_of_a_load_loses_and_doubles_nothing(
     assert leftovers(path) == []
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 @pytest.mark.parametrize("uri", ["s3a://bucket/clicks", "abfss://a@b.net/clicks", "gs://bucket/clicks"])
 def test_object_stores_are_refused(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, uri: str
@@ -284,7 +284,7 @@ def test_object_stores_are_refused(
         load(spark, bootstrap, new_topic(), uri)
 
 
-@pytest.mark.brokers("reference")
+@pytest.mark.brokers(real=False)
 def test_what_is_asked_for_wrongly_is_refused(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:

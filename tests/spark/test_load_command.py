@@ -15,7 +15,7 @@ from tests.spark.topics import fill, number_records
 
 ROOT = Path(__file__).parents[2]
 
-pytestmark = pytest.mark.brokers("reference")
+pytestmark = pytest.mark.brokers(real=False)
 
 
 def pyklient(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":

@@ -11,7 +11,7 @@ from pyklient.spark import load
 from tests.servers.fixtures import NewTopic
 from tests.spark.topics import fill, number_records
 
-pytestmark = pytest.mark.brokers("reference")
+pytestmark = pytest.mark.brokers(real=False)
 
 
 def test_rows_are_beside_their_offsets_whatever_the_directory_is_called(

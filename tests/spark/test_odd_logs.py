@@ -16,7 +16,7 @@ from tests.spark.chaos.feed import everything
 from tests.spark.streams import Stream
 from tests.spark.topics import delete_before, fill, number_records, transaction
 
-pytestmark = [pytest.mark.brokers("kafka-4.3.1"), pytest.mark.slow]
+pytestmark = [pytest.mark.brokers(min="4.3", real=True), pytest.mark.slow]
 
 
 def rows_of(spark: SparkSession, bootstrap: str, topic: str, **options: object) -> list[Row]:

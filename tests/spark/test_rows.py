@@ -16,6 +16,8 @@ from tests.producer.script import TOPIC, ProduceBroker, Refuse
 from tests.servers.fixtures import NewName
 from tests.servers.reference import ReferenceBroker
 
+pytestmark = pytest.mark.both_kernels
+
 pyarrow: Any = importlib.import_module("pyarrow")
 
 NOT_ALLOWED = 29

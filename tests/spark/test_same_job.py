@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tests.docs.markdown import ROOT
+from tests.servers.kafka import KraftCluster
 from tests.servers.maven import connector_libs
-from tests.servers.pool import ServerPool
 from tests.spark.same_job.environment import VERSION, environment
 from tests.spark.same_job.jobs import ERRORS, JOBS
 from tests.spark.same_job.writes import REFUSED, WRITES
@@ -22,9 +22,9 @@ _TIMEOUT = 900
 
 
 @pytest.fixture(scope="session")
-def results(servers: ServerPool, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def results(newest_kafka: KraftCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What came of every job with either word."""
-    bootstrap = servers.get("kafka-4.3.1").bootstrap_servers
+    bootstrap = newest_kafka.bootstrap_servers
     output = tmp_path_factory.mktemp("same-job") / "results.json"
     jars = ",".join(str(jar) for jar in sorted(connector_libs().glob("*.jar")))
     arguments = [bootstrap, f"job-x{uuid.uuid4().hex[:8]}", jars, str(output)]

@@ -15,8 +15,8 @@ from tests.servers.fixtures import NewTopic
 from tests.servers.process import wait_until
 from tests.spark.topics import delete_before, fill, number_records
 
-pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
-NEWEST = pytest.mark.brokers("kafka-4.3.1")
+pytestmark = pytest.mark.brokers(min="4.3")
+NEWEST = pytest.mark.brokers(min="4.3", real=True)
 
 
 def options(bootstrap: str, topic: str, **given: str) -> SourceOptions:

@@ -14,7 +14,7 @@ from pyklient.spark.source_options import SourceOptions
 from tests.servers.fixtures import NewTopic
 from tests.spark.topics import fill, number_records
 
-pytestmark = pytest.mark.brokers("reference")
+pytestmark = pytest.mark.brokers(real=False)
 
 ALL = ReadAllAvailable()
 

@@ -13,8 +13,8 @@ from tests.servers.process import wait_until
 from tests.spark.streams import Stream
 from tests.spark.topics import delete_before, fill, number_records, transaction
 
-pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1")
-NEWEST = pytest.mark.brokers("kafka-4.3.1")
+pytestmark = pytest.mark.brokers(min="4.3")
+NEWEST = pytest.mark.brokers(min="4.3", real=True)
 
 
 def test_a_stream_goes_on_where_it_was(

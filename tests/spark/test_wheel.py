@@ -14,7 +14,7 @@ from tests.servers.fixtures import NewTopic
 from tests.servers.java import QUICK_JVM
 from tests.spark.topics import fill, number_records
 
-pytestmark = [pytest.mark.java, pytest.mark.brokers("reference"), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.java, pytest.mark.brokers(real=False), pytest.mark.timeout(600)]
 
 _TIMEOUT = 500
 _PARTS = ("pyklient", "pyproject.toml", "pyspark_pyklient.py", "README.md", "LICENSE")

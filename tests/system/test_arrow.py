@@ -12,6 +12,8 @@ from pyklient import Message, Producer, TopicPartition, read
 from tests.servers.fixtures import NewTopic
 from tests.servers.pool import Server
 
+pytestmark = pytest.mark.both_kernels
+
 pyarrow: Any = importlib.import_module("pyarrow")
 
 HEADERS = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))

@@ -14,7 +14,7 @@ from tests.servers.proxy import Exchange, RecordingProxy
 from tests.servers.topics import create_topic
 from tests.system.reading import connector
 
-pytestmark = pytest.mark.brokers("reference", "kafka-4.3.1", "kafka-2.8.2")
+pytestmark = pytest.mark.brokers(min="2.4")
 
 PARTITIONS = 20
 
@@ -127,7 +127,7 @@ def test_topics_are_named_by_id_where_the_broker_knows_ids(
     assert (named.topic, any(named.topic_id)) == (("", True) if exchange.version >= 13 else (topic, False))
 
 
-@pytest.mark.brokers("reference", "kafka-4.3.1")
+@pytest.mark.brokers(min="4.3")
 def test_a_topic_that_is_created_again_is_not_taken_for_the_old_one(
     bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:

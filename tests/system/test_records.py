@@ -20,6 +20,8 @@ from pyklient import (
 from tests.servers.fixtures import NewName, NewTopic
 from tests.system.reading import read_group
 
+pytestmark = pytest.mark.both_kernels
+
 CODECS = ["none", "gzip", "snappy", "lz4", "zstd"]
 
 

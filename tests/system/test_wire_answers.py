@@ -68,7 +68,7 @@ def failed(error_code: int, version: int, *, aborted: str = NULL) -> str:
     return f"00000000{error_code:04x}{offsets}{transactions}{replica}{EMPTY}"
 
 
-@pytest.mark.brokers("reference", "kafka-2.8.2")
+@pytest.mark.brokers(needs=["old requests"])
 @pytest.mark.parametrize("version", range(4))
 def test_a_partition_that_failed_has_no_records_rather_than_null_in_old_versions(
     any_broker: Server, new_topic: NewTopic, new_name: NewName, version: int
@@ -78,7 +78,7 @@ def test_a_partition_that_failed_has_no_records_rather_than_null_in_old_versions
     assert answer(any_broker, request(topic=new_name()), version).endswith(failed(3, version))
 
 
-@pytest.mark.brokers("reference", "kafka-4.3.1")
+@pytest.mark.brokers(min="4.3")
 @pytest.mark.parametrize("version", [4, 5, 7, 11, 12, 13, 18])
 @pytest.mark.parametrize("session_epoch", [-1, 0], ids=["no session", "session"])
 def test_a_partition_that_failed_has_no_records_rather_than_null(
@@ -94,7 +94,7 @@ def test_a_partition_that_failed_has_no_records_rather_than_null(
     assert answer(any_broker, nowhere, version).endswith(failed(unknown, version, aborted=EMPTY))
 
 
-@pytest.mark.brokers("reference", "kafka-4.3.1")
+@pytest.mark.brokers(min="4.3")
 def test_a_session_answers_a_partition_that_still_fails_without_null_records(
     any_broker: Server, new_topic: NewTopic
 ) -> None:
@@ -108,7 +108,7 @@ def test_a_session_answers_a_partition_that_still_fails_without_null_records(
         assert client.frame().hex().endswith(failed(1, 11))
 
 
-@pytest.mark.brokers("reference", "kafka-4.3.1", "kafka-2.8.2")
+@pytest.mark.brokers(min="2.4")
 @pytest.mark.parametrize(("isolation_level", "aborted"), [(0, NULL), (1, EMPTY)])
 def test_aborted_transactions_are_null_unless_committed_records_are_asked_for(
     any_broker: Server, new_topic: NewTopic, isolation_level: int, aborted: str
@@ -119,7 +119,7 @@ def test_aborted_transactions_are_null_unless_committed_records_are_asked_for(
     assert answer(any_broker, asked, 11).endswith(at_end)
 
 
-@pytest.mark.brokers("reference", "kafka-4.3.1", "kafka-2.8.2")
+@pytest.mark.brokers(min="2.4")
 @pytest.mark.parametrize("version", [2, 3, 4, 7])
 def test_topics_with_the_brokers_own_counts_are_created_in_every_version(
     any_broker: Server, new_name: NewName, version: int

@@ -21,6 +21,8 @@ from pyklient.protocol.records import (
 )
 from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES, batches_of, new_records
 
+pytestmark = pytest.mark.both_kernels
+
 
 @settings(deadline=None)
 @given(st.data(), st.sampled_from(ALLOWED), st.integers(0, 1 << 60))

@@ -19,6 +19,8 @@ from hypothesis import strategies as st
 from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
 from pyklient.protocol.records import DEFAULT_MAX_DECOMPRESSED, Compression, compress, decompress
 
+pytestmark = pytest.mark.both_kernels
+
 CODECS: Final = list(Compression)[1:]
 _ids = [codec.name.lower() for codec in CODECS]
 MIB: Final = 1 << 20

@@ -14,6 +14,8 @@ from pyklient.protocol.records import (
 )
 from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES
 
+pytestmark = pytest.mark.both_kernels
+
 
 class TestAssignOffsets:
     @pytest.mark.parametrize("codec", list(Compression))

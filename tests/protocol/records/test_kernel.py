@@ -11,6 +11,8 @@ import pytest
 from pyklient.protocol.records import kernel
 from tests.protocol.records.kernels import KERNELS
 
+pytestmark = pytest.mark.both_kernels
+
 UNMADE = """
 from pyklient.protocol.records.kernel import ColumnFilling, Delivery
 def outcome_of(call):

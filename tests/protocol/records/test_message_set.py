@@ -19,6 +19,8 @@ from pyklient.protocol.records import (
 )
 from pyklient.protocol.records.message_set import encode_entry, encode_set
 
+pytestmark = pytest.mark.both_kernels
+
 RECORDS = [(30, b"a", b"1"), (10, b"b", b"2"), (20, None, None)]
 
 

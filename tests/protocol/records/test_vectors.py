@@ -10,6 +10,8 @@ import pytest
 from pyklient.protocol.records import Compression, NewRecord, batch_header, encode_batch, iter_batches
 from pyklient.protocol.records.lz4_header import with_classic_checksum, with_standard_checksum, xxh32
 
+pytestmark = pytest.mark.both_kernels
+
 
 def test_both_checksums_give_their_published_check_values() -> None:
     assert zlib.crc32(b"123456789") == 0xCBF43926

@@ -18,7 +18,7 @@ from tests.spark.chaos.killer import Killer
 from tests.spark.chaos.kills import Kills, Stored
 
 
-@pytest.mark.brokers("kafka-4.3.1")
+@pytest.mark.brokers(min="4.3", real=True)
 @pytest.mark.restarts
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # of a machine that does other things too

@@ -12,7 +12,7 @@ _SIZE = 600_000_000
 _BOUND = 320 * 1024 * 1024
 
 
-@pytest.mark.brokers("kafka-4.3.1")
+@pytest.mark.brokers(min="4.3", real=True)
 @pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is asked of Linux's /proc")
 def test_a_task_reads_far_more_than_its_worker_holds(

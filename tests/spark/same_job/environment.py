@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.docs.markdown import ROOT
 from tests.servers.maven import FetchError, cache, locked
 
-__all__ = ["VERSION", "environment"]
+__all__ = ["VERSION", "environment", "old_pyspark"]
 
 VERSION = "4.0.0"
 _TIMEOUT = 600
@@ -18,12 +18,13 @@ _TIMEOUT = 600
 
 def environment() -> dict[str, str]:
     """The variables of a process that imports PySpark 4.0.0, and all else as this one does."""
-    path = os.pathsep.join([str(_pyspark()), str(ROOT)])
+    path = os.pathsep.join([str(old_pyspark()), str(ROOT)])
     kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYTHONPATH")}
     return kept | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
-def _pyspark() -> Path:
+def old_pyspark() -> Path:
+    """The directory of PySpark 4.0.0, fetched if need be. Raises FetchError."""
     home = cache() / f"pyspark-{VERSION}"
     packages, complete = home / "packages", home / "complete"
     if not complete.exists():

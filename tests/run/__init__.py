@@ -1,0 +1,1 @@
+"""How a run of the tests is organised: which tests run where, with which seed, and what it reports."""

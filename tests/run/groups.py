@@ -1,0 +1,90 @@
+"""Groups of tests that share a server, and the lanes in which two workers run them side by side.
+
+Tests that use the same server, or Spark, form a group, and one worker runs the whole group: no other worker
+starts the same server. All other tests are grouped by file. Each worker has a lane: the groups with servers
+that it runs first. Files without a server go to the worker that is free. Which lane a group is in follows
+from the names of all groups, so that each process finds the same answer by itself.
+"""
+
+from collections.abc import Collection, Iterable
+
+import pytest
+
+from tests.servers.kinds import KINDS
+from tests.servers.pool import Use
+
+__all__ = ["OWN_SERVERS", "SPARK", "group_of", "is_slow", "lanes", "seconds", "uses"]
+
+SPARK = "spark"
+
+OWN_SERVERS = {
+    "kafka_cluster": "cluster",
+    "newest_kafka": "kafka-4.3.1",
+    "reference_broker": "reference",
+    "secure_kafka": "secure",
+}
+"""Fixtures that stand for one server each, by the server's name."""
+
+_SECONDS = {
+    SPARK: 300.0,
+    "kafka-4.3.1": 150.0,
+    "kafka-2.8.2": 80.0,
+    "cluster": 70.0,
+    "secure": 15.0,
+}
+"""About how long a group takes on two cores, as the report of a run tells. It balances the lanes."""
+
+_OF_A_TEST = 0.05
+
+
+def servers_of(item: pytest.Item) -> tuple[str, ...]:
+    """Names of the servers that *item* uses, Spark the first."""
+    fixtures = getattr(item, "fixturenames", ())
+    callspec = getattr(item, "callspec", None)
+    broker = callspec.params.get("any_broker") if callspec else None
+    names = {broker, *(name for fixture, name in OWN_SERVERS.items() if fixture in fixtures)}
+    names.update({SPARK} & set(fixtures), *(mark.args for mark in item.iter_markers("uses")))
+    return tuple(name for name in (SPARK, *KINDS) if name in names)
+
+
+def group_of(item: pytest.Item) -> str:
+    """The name of *item*'s group: that of the first of its servers that takes long to start, or its file."""
+    return next((name for name in servers_of(item) if is_slow(name)), item.nodeid.split("::")[0])
+
+
+def seconds(group: str, tests: int) -> float:
+    """About how long *group* of so many *tests* takes."""
+    return _SECONDS.get(group, tests * _OF_A_TEST)
+
+
+def lanes(groups: Collection[str], count: int) -> list[list[str]]:
+    """Those of *groups* that have servers, in *count* lanes, the longest first."""
+    found: list[list[str]] = [[] for _ in range(count)]
+    taken = [0.0] * count
+    for group in sorted(filter(is_slow, groups), key=lambda group: (-seconds(group, 1), group)):
+        lane = taken.index(min(taken))
+        found[lane].append(group)
+        taken[lane] += seconds(group, 1)
+    return found
+
+
+def is_slow(group: str) -> bool:
+    """Return True if *group* is named after a server that takes seconds to start."""
+    return group == SPARK or (group in KINDS and KINDS[group].real)
+
+
+def uses(items: Iterable[pytest.Item], worker: str | None, count: int) -> list[Use]:
+    """Those of *items* whose order is known, with their servers: a lane of *worker*'s, or all without one.
+
+    *worker* is xdist's name for it ("gw0"), *count* the number of workers.
+    """
+    if worker is None:
+        return [Use(item.nodeid, servers_of(item)) for item in items]
+    members: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        members.setdefault(group_of(item), []).append(item)
+    number = int(worker.removeprefix("gw"))
+    lane = (
+        lanes(members.keys(), count)[number] if number < count else []
+    )  # a later one replaces a crashed one
+    return [Use(item.nodeid, servers_of(item)) for group in lane for item in members[group]]

@@ -1,0 +1,103 @@
+"""The brokers that the suite runs on: which Kafka each is, what it can do, how it is made."""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.servers.kafka import KraftCluster, ZooKeeperKafka
+from tests.servers.reaper import Reaper
+from tests.servers.reference import ReferenceBroker
+from tests.servers.secure import SecureBroker
+from tests.servers.server import Server
+
+__all__ = ["CAPABILITIES", "KINDS", "SUITE", "Kind", "Wanted"]
+
+CAPABILITIES = frozenset({"compaction", "deletion of records", "old requests", "transactions"})
+"""What not every broker can do, as ``needs`` of the marker ``brokers`` names it.
+
+Old requests are versions that Kafka 4.0 no longer takes (KIP-896).
+"""
+
+_NEW = CAPABILITIES - {"old requests"}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of server.
+
+    ``version`` is the Kafka that it is, or whose protocol it speaks. ``jars`` are the versions of Kafka whose
+    jars it needs. ``real`` is false for pyklient's own broker, which starts in no time.
+    """
+
+    name: str
+    version: tuple[int, ...]
+    make: Callable[[Path, Reaper], Server]
+    zookeeper: bool = False
+    real: bool = True
+    can: frozenset[str] = _NEW
+    jars: tuple[str, ...] = ()
+
+
+_ZOOKEEPER = ("2.8.2", "3.9.1")
+
+
+def _container(directory: Path, reaper: Reaper) -> Server:
+    from tests.containers.kafka import ContainerKafka  # and testcontainers, which most runs do without
+
+    return ContainerKafka(directory)
+
+
+def _cluster(directory: Path, reaper: Reaper) -> Server:
+    return KraftCluster(directory, reaper, brokers=3, settings={"auto.create.topics.enable": "false"})
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("reference", (4, 3), ReferenceBroker, real=False, can=frozenset({"old requests"})),
+        Kind("kafka-4.3.1", (4, 3, 1), KraftCluster, jars=("4.3.1",)),
+        Kind("kafka-2.8.2", (2, 8, 2), ZooKeeperKafka, zookeeper=True, can=CAPABILITIES, jars=_ZOOKEEPER),
+        Kind("cluster", (4, 3, 1), _cluster, jars=("4.3.1",)),
+        Kind("secure", (4, 3, 1), SecureBroker, jars=("4.3.1",)),
+        Kind("container", (4, 3, 1), _container, jars=("4.3.1",)),
+    )
+}
+"""All servers by name."""
+
+SUITE = ("reference", "kafka-4.3.1", "kafka-2.8.2")
+"""Those that tests with the fixture ``any_broker`` run on, unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a test asks of the brokers that it runs on: the arguments of the marker ``brokers``.
+
+    ``min`` and ``max`` bound the version ("2.4"; both are included, and a bound of fewer numbers says nothing
+    about the rest). ``zookeeper`` and ``real`` must be as given. ``needs`` are CAPABILITIES.
+    """
+
+    min: str = ""
+    max: str = ""
+    zookeeper: bool | None = None
+    real: bool | None = None
+    needs: Collection[str] = ()
+
+    def __post_init__(self) -> None:
+        unknown = set(self.needs) - CAPABILITIES
+        if isinstance(self.needs, str) or unknown:
+            raise ValueError(f"needs={self.needs!r}; it takes a list of {', '.join(sorted(CAPABILITIES))}")
+
+    def fits(self, kind: Kind) -> bool:
+        """Return True if *kind* is all that."""
+        lowest, highest = _numbers(self.min), _numbers(self.max)
+        return (
+            kind.version[: len(lowest)] >= lowest
+            and (not highest or kind.version[: len(highest)] <= highest)
+            and self.zookeeper in (None, kind.zookeeper)
+            and self.real in (None, kind.real)
+            and kind.can.issuperset(self.needs)
+        )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")) if version else ()
