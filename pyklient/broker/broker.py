@@ -218,7 +218,8 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         try:
-            node = Node(self._settings, data, self._loop, (self._advertised_host, self._port))
+            address = (self._advertised_host, self._port)
+            node = Node(self._settings, data, self._loop, address, self._host)
         except BaseException as error:
             started.set_exception(error)
             return

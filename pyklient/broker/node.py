@@ -21,7 +21,8 @@ _SESSION_PARTITIONS: Final = 100_000  # in all fetch sessions together
 
 
 class Node:
-    """One broker's state. ``host`` and ``port`` are what clients are told to connect to."""
+    """One broker's state. ``host`` and ``port`` are what clients are told to connect to; it listens on
+    ``listen_host``, at the same port."""
 
     def __init__(
         self,
@@ -29,10 +30,12 @@ class Node:
         data: DataDirectory,
         loop: asyncio.AbstractEventLoop,
         address: tuple[str, int],
+        listen_host: str,
     ) -> None:
         self.settings = settings
         self.loop = loop
         self.host, self.port = address
+        self.listen_host = listen_host
         self._data = data
         facts = data.facts
         self.cluster_id: str = facts.get("cluster_id") or urlsafe_b64encode(uuid4().bytes).decode().rstrip(
@@ -57,7 +60,12 @@ class Node:
     @property
     def address(self) -> str:
         """``host:port``, as clients write it."""
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+        return _joined(self.host, self.port)
+
+    @property
+    def listen_address(self) -> str:
+        """``host:port`` where it listens."""
+        return _joined(self.listen_host, self.port)
 
     @property
     def data_dir(self) -> Path:
@@ -99,3 +107,7 @@ class Node:
         states = self.topics.states()
         self.topics.close()
         self._data.leave(states)
+
+
+def _joined(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

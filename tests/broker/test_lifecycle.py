@@ -18,7 +18,12 @@ from pyklient.errors import (
     ConfigurationError,
     ForkError,
 )
-from pyklient.protocol.messages import ApiVersionsRequest, ApiVersionsResponse
+from pyklient.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+)
 from tests.broker.wire_client import WireClient
 from tests.servers.ports import free_port
 
@@ -145,6 +150,16 @@ def test_listening_everywhere_needs_an_address_for_clients() -> None:
         Broker(host="0.0.0.0")
     with Broker(host="0.0.0.0", advertised_host="localhost") as broker:
         assert broker.bootstrap_servers == f"localhost:{broker.port}"
+        resource = DescribeConfigsRequest.DescribeConfigsResource(
+            resource_type=4, resource_name="1", configuration_keys=["advertised.listeners", "listeners"]
+        )
+        with WireClient(broker) as client:
+            asked = DescribeConfigsRequest(resources=[resource])
+            [told] = client.ask(asked, DescribeConfigsResponse).results
+        assert [config.value for config in told.configs] == [
+            f"PLAINTEXT://localhost:{broker.port}",
+            f"PLAINTEXT://0.0.0.0:{broker.port}",
+        ]
         with socket.create_connection(("127.0.0.1", broker.port), timeout=5):
             pass
 

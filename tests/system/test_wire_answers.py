@@ -8,6 +8,8 @@ from pyklient import Producer
 from pyklient.protocol.messages import (
     CreateTopicsRequest,
     CreateTopicsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
     FetchRequest,
     FetchResponse,
     MetadataRequest,
@@ -140,3 +142,70 @@ def test_topics_with_the_brokers_own_counts_are_created_in_every_version(
         30,
         "the topics with their partitions",
     )
+
+
+BOOLEAN, STRING, INT, SHORT, LONG, LIST = 1, 2, 3, 4, 5, 7
+BROKER_SETTINGS = {
+    "advertised.listeners": LIST,
+    "auto.create.topics.enable": BOOLEAN,
+    "broker.id": INT,
+    "broker.rack": STRING,
+    "compression.type": STRING,
+    "connections.max.idle.ms": LONG,
+    "default.replication.factor": INT,
+    "delete.topic.enable": BOOLEAN,
+    "fetch.max.bytes": INT,
+    "group.initial.rebalance.delay.ms": INT,
+    "group.max.session.timeout.ms": INT,
+    "group.max.size": INT,
+    "group.min.session.timeout.ms": INT,
+    "inter.broker.listener.name": STRING,
+    "listener.security.protocol.map": STRING,
+    "listeners": LIST,
+    "log.cleanup.policy": LIST,
+    "log.dirs": LIST,
+    "log.index.interval.bytes": INT,
+    "log.index.size.max.bytes": INT,
+    "log.message.timestamp.type": STRING,
+    "log.retention.bytes": LONG,
+    "log.retention.check.interval.ms": LONG,
+    "log.retention.ms": LONG,
+    "log.segment.bytes": INT,
+    "max.connections": INT,
+    "max.incremental.fetch.session.cache.slots": INT,
+    "message.max.bytes": INT,
+    "min.insync.replicas": INT,
+    "node.id": INT,
+    "num.partitions": INT,
+    "offset.metadata.max.bytes": INT,
+    "offsets.topic.replication.factor": SHORT,
+    "security.inter.broker.protocol": STRING,
+    "socket.request.max.bytes": INT,
+    "unclean.leader.election.enable": BOOLEAN,
+}
+"""Settings of a broker that admin clients ask for, and the types that Kafka gives them."""
+
+
+@pytest.mark.brokers(min="4.3")
+@pytest.mark.parametrize("names", [None, [], list(BROKER_SETTINGS)], ids=["null", "empty", "by name"])
+def test_a_broker_tells_its_settings_with_the_types_of_kafka(
+    any_broker: Server, names: list[str] | None
+) -> None:
+    resource = DescribeConfigsRequest.DescribeConfigsResource(
+        resource_type=4, resource_name="1", configuration_keys=names
+    )
+    with connect(any_broker) as client:
+        asked = DescribeConfigsRequest(resources=[resource])
+        [told] = client.ask(asked, DescribeConfigsResponse, 4).results
+    found = {config.name: config for config in told.configs}
+    assert {name: found[name].config_type for name in BROKER_SETTINGS} == BROKER_SETTINGS
+    values = {name: config.value for name, config in found.items()}
+    address = f"PLAINTEXT://{any_broker.bootstrap_servers}"
+    assert values["advertised.listeners"] == address
+    assert str(values["listeners"]).split(",")[0] == address
+    assert (values["broker.id"], values["node.id"], values["broker.rack"]) == ("1", "1", None)
+    for name in ("default.replication.factor", "min.insync.replicas", "offsets.topic.replication.factor"):
+        assert values[name] == "1"
+    assert values["inter.broker.listener.name"] == "PLAINTEXT"
+    if names:
+        assert set(found) == set(names)
