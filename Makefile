@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n 2
 # Modules are compiled once, and not again by each of the processes that the tests start.
 export PYTHONDONTWRITEBYTECODE :=
-KERNEL := pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/records/_*.p?[di])
+KERNEL := kernel_build.py pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/records/_*.p?[di])
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
@@ -49,8 +49,8 @@ demo-spark: $(VENV)/.demo-spark ## the same flights through Spark: a stream, win
 	$(BIN)/python examples/spark/flights.py $(BOOTSTRAP)
 
 lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
-	$(BIN)/ruff format --check pyklient tests tools examples pyspark_pyklient.py
-	$(BIN)/ruff check pyklient tests tools examples pyspark_pyklient.py
+	$(BIN)/ruff format --check pyklient tests tools examples kernel_build.py pyspark_pyklient.py
+	$(BIN)/ruff check pyklient tests tools examples kernel_build.py pyspark_pyklient.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@$(MODULES) | xargs wc -l | awk '$$2 != "total" && $$1 > 500 { print $$2 ": " $$1 " lines, 500 at most"; bad = 1 } END { exit bad }'

@@ -25,6 +25,8 @@ def info(as_json: bool) -> None:
         "platform": platform.platform(),
         "kernel": kernel.name,
     }
+    if kernel.file:
+        facts["file"] = kernel.file
     if kernel.not_compiled:
         facts["why"] = kernel.not_compiled
     codecs = {

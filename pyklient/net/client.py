@@ -4,6 +4,8 @@ One NetworkClient belongs to one Producer, connector or Admin, which closes it. 
 used, and starts no thread but the readers of shared connections.
 """
 
+import functools
+import logging
 import os
 import random
 import threading
@@ -14,7 +16,7 @@ from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
-from pyklient.config import ClientConfig
+from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.errors import (
     AuthenticationError,
     BrokerConnectionError,
@@ -34,10 +36,13 @@ from pyklient.net.pool import Pool, Purpose
 from pyklient.net.security import tls_context
 from pyklient.net.transport import Endpoint, UnreachableError
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse
+from pyklient.protocol.records import kernel
 
 __all__ = ["NetworkClient", "NobodyThereError", "Purpose"]
 
 T = TypeVar("T")
+
+log = logging.getLogger("pyklient")
 
 _FIRST_BOOTSTRAP_ID = -2
 _TOO_SHORT = 1.0
@@ -54,6 +59,8 @@ class NetworkClient:
     """Safe to use from several threads. Every call is bounded by its *timeout*, in seconds."""
 
     def __init__(self, config: ClientConfig) -> None:
+        if isinstance(config, ProducerConfig | ConsumerConfig):
+            _tell_of_slow_kernel()
         self._config = config
         self._bootstrap = tuple(
             Endpoint(_FIRST_BOOTSTRAP_ID - index, host, port)
@@ -302,6 +309,17 @@ class NetworkClient:
             f"{error}. The bootstrap server answered, and says that broker {endpoint.node_id} is at "
             f"{endpoint.address}: usually that broker's advertised.listeners names a host or port that "
             "cannot be reached from here"
+        )
+
+
+@functools.cache
+def _tell_of_slow_kernel() -> None:
+    """Say once in a process that records go through Python code, unless ``PYKLIENT_KERNEL`` asks for that."""
+    if kernel.not_compiled and not kernel.is_pinned:
+        log.warning(
+            "records are encoded and decoded in Python, which takes about ten times as long as the compiled "
+            "kernel: %s",
+            kernel.not_compiled,
         )
 
 

@@ -27,7 +27,7 @@ def build(folder: Path) -> None:
     shutil.copytree(
         ROOT / "pyklient", source / "pyklient", ignore=shutil.ignore_patterns("*.so", "*.c", "__pycache__")
     )
-    for name in ("README.md", "LICENSE"):
+    for name in ("README.md", "LICENSE", "kernel_build.py"):
         shutil.copy(ROOT / name, source)
     # with its symbols, so that a report names functions; and a build that fails must not pass for one
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

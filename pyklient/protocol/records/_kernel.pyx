@@ -94,6 +94,14 @@ cdef extern from *:
     """
     bint pyklient_add_overflows(int64_t a, int64_t b, int64_t* sum) noexcept nogil
 
+cdef extern from *:
+    """
+    #ifndef PYKLIENT_KERNEL_MARK
+    #define PYKLIENT_KERNEL_MARK ""
+    #endif
+    """
+    const char* PYKLIENT_KERNEL_MARK
+
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
         const char* name
@@ -130,6 +138,8 @@ include "_append.pxi"
 include "_columns.pxi"
 include "_run.pxi"
 include "_columns_append.pxi"
+
+mark = PYKLIENT_KERNEL_MARK.decode()  # in the file's bytes, for kernel_finder.py
 
 _LOOPS = reader.Loops(parse_records, parse_messages, make_messages, parse_run)
 decode = partial(reader.decode, _LOOPS)

@@ -1,15 +1,16 @@
-"""The record kernel in use, under one name whichever it is: the compiled one where it was built, else Python.
+"""The record kernel in use, under one name whichever it is: the compiled one where there is one, else Python.
 
-``name`` says which one runs, ``not_compiled`` why it is not the compiled one. ``PYKLIENT_KERNEL`` pins one,
-and a pinned kernel that cannot be loaded is an ImportError: a test run or a benchmark never measures another
-one than it says.
+``name`` says which one runs, ``file`` where the compiled one is (empty for the other), ``not_compiled`` why
+it is not the compiled one. ``PYKLIENT_KERNEL`` pins one (``is_pinned``), and a pinned kernel that cannot be
+loaded is an ImportError: a test run or a benchmark never measures another one than it says.
 """
 
-import importlib
 import os
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyklient.protocol.records.chunk import Chunk
+from pyklient.protocol.records.kernel_finder import find_compiled
 from pyklient.protocol.records.outcomes import Nobody
 
 __all__ = [
@@ -27,6 +28,8 @@ __all__ = [
     "decode_columns",
     "encode_record",
     "encode_records",
+    "file",
+    "is_pinned",
     "memory",
     "microseconds",
     "murmur2",
@@ -37,11 +40,9 @@ __all__ = [
     "restore_message",
 ]
 
-_COMPILED: Final = "pyklient.protocol.records._kernel"
 
-
-def _why_not_compiled() -> str:
-    """Empty where it can be loaded, and is not pinned away."""
+def _find() -> ModuleType | str:
+    """The compiled kernel, or why it does not run."""
     pin = os.environ.get("PYKLIENT_KERNEL")
     if pin == "python":
         return "PYKLIENT_KERNEL=python"
@@ -49,23 +50,17 @@ def _why_not_compiled() -> str:
         raise ImportError(
             f"PYKLIENT_KERNEL={pin}: there is no such kernel, only 'compiled' and 'python'", name=__name__
         )
-    try:
-        importlib.import_module(_COMPILED)
-        return ""
-    except ImportError as error:
-        why = f"it does not load: {error}"
-        if isinstance(error, ModuleNotFoundError) and error.name == _COMPILED:
-            why = (
-                "it was not built when pyklient was installed; with a C compiler and Python's headers there, "
-                "install pyklient again"
-            )
-        if pin:
-            raise ImportError(f"PYKLIENT_KERNEL={pin}, but {why}", name=__name__) from error
-        return why
+    found = find_compiled()
+    if pin and isinstance(found, str):
+        raise ImportError(f"PYKLIENT_KERNEL={pin}, but {found}", name=__name__)
+    return found
 
 
-not_compiled: Final = _why_not_compiled()
+_compiled: Final[Any] = _find()
+not_compiled: Final[str] = _compiled if isinstance(_compiled, str) else ""
 name: Final = "python" if not_compiled else "compiled"
+is_pinned: Final = bool(os.environ.get("PYKLIENT_KERNEL"))
+file: Final[str] = "" if not_compiled else _compiled.__file__
 
 if TYPE_CHECKING or not_compiled:
     from pyklient.protocol.records._append_py import Appender, Batch, Delivery, call_back
@@ -81,8 +76,6 @@ if TYPE_CHECKING or not_compiled:
         parse_records,
     )
 else:
-    # not by an import statement: the import linter knows no module of this name
-    _compiled = importlib.import_module(_COMPILED)
     Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
     call_back = _compiled.call_back
     ArrowRows, append_rows = _compiled.ArrowRows, _compiled.append_rows

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from pyklient.protocol.records import kernel
+from pyklient.protocol.records import _kernel, kernel
+from pyklient.version import VERSION
 from tests.protocol.records.kernels import KERNELS
 
 pytestmark = pytest.mark.both_kernels
@@ -28,6 +29,19 @@ print(outcome_of(lambda: ColumnFilling.__new__(ColumnFilling).finish()) in ("Att
 """
 
 SAY = "from pyklient.protocol.records import kernel; print(kernel.name, kernel.not_compiled, sep='|')"
+
+WARN = """
+import logging
+from pyklient import Admin, Producer
+logging.basicConfig(format="%(levelname)s %(name)s %(message)s")
+Admin("127.0.0.1:1").close()
+for _ in range(2):
+    Producer("127.0.0.1:1").close()
+"""
+
+PACKAGE = Path(kernel.__file__).parents[2]
+COMPILED_FILE = _kernel.__file__
+RECORDS = Path("pyklient/protocol/records")
 
 BROKEN = """
 import sys
@@ -85,21 +99,90 @@ def test_one_that_does_not_load_is_passed_over_unless_it_is_pinned() -> None:
     )
 
 
-def test_one_that_was_not_built_is_passed_over_unless_it_is_pinned(tmp_path: Path) -> None:
-    package = Path(kernel.__file__).parents[2]
-    (tmp_path / "pyklient").mkdir()
-    for source in package.rglob("*.py"):
-        copy = tmp_path / "pyklient" / source.relative_to(package)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        copy.write_bytes(source.read_bytes())
-    ran = imported(folder=tmp_path, PYTHONPATH=str(tmp_path))
-    assert ran.stdout.startswith("python|it was not built when pyklient was installed")
-    ran = imported(folder=tmp_path, PYTHONPATH=str(tmp_path), PYKLIENT_KERNEL="compiled")
-    assert "ImportError: PYKLIENT_KERNEL=compiled, but it was not built" in ran.stderr
+def copied(folder: Path, *, sources: bool, compiled: bool) -> Path:
+    """A copy of the package in *folder*, with the installed one's compiled kernel if *compiled*. Return the
+    directory of its kernel."""
+    for source in PACKAGE.rglob("*"):
+        wanted = {".py"} | ({".pyx", ".pxi", ".pxd"} if sources else set())
+        if source.suffix in wanted or (compiled and str(source) == COMPILED_FILE):
+            copy = folder / "pyklient" / source.relative_to(PACKAGE)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(source.read_bytes())
+    return folder / RECORDS
+
+
+def in_copy(folder: Path, program: str = SAY, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What a new interpreter says that finds the package in *folder* first, and the installed one behind."""
+    ran = imported(
+        program, folder=folder, PYTHONPATH=os.pathsep.join((str(folder), str(PACKAGE.parent))), **environment
+    )
+    assert ran.returncode == 0 or "PYKLIENT_KERNEL" in environment, ran.stderr
+    return ran
+
+
+def test_one_that_is_nowhere_is_passed_over_unless_it_is_pinned(tmp_path: Path) -> None:
+    records = copied(tmp_path, sources=False, compiled=False)
+    ran = in_copy(tmp_path)
+    assert ran.stdout.startswith(f"python|there is none in {records} or in another pyklient on sys.path; ")
+    ran = in_copy(tmp_path, PYKLIENT_KERNEL="compiled")
+    assert "ImportError: PYKLIENT_KERNEL=compiled, but there is none in" in ran.stderr
+
+
+def test_that_of_the_installed_package_serves_a_clone_with_the_same_sources(tmp_path: Path) -> None:
+    copied(tmp_path, sources=True, compiled=False)
+    assert in_copy(tmp_path).stdout == "compiled|\n"
+    where = in_copy(tmp_path, "import pyklient; print(pyklient.__file__)")
+    assert where.stdout == f"{tmp_path}/pyklient/__init__.py\n"
+
+
+@pytest.mark.parametrize("beside", [True, False], ids=["beside", "installed"])
+def test_one_of_other_sources_is_passed_over_unless_it_is_pinned(tmp_path: Path, beside: bool) -> None:
+    records = copied(tmp_path, sources=True, compiled=beside)
+    with (records / "_parse.pxi").open("a") as source:
+        source.write("\n# changed\n")
+    file = records / Path(COMPILED_FILE).name if beside else COMPILED_FILE
+    assert in_copy(tmp_path).stdout == (
+        f"python|{file} was built from other sources than these; install pyklient again\n"
+    )
+    ran = in_copy(tmp_path, PYKLIENT_KERNEL="compiled")
+    assert f"ImportError: PYKLIENT_KERNEL=compiled, but {file} was built from other sources" in ran.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"from before kernels were marked"], ids=["empty", "unmarked"])
+def test_one_without_a_mark_is_not_loaded(tmp_path: Path, content: bytes) -> None:
+    records = copied(tmp_path, sources=False, compiled=False)
+    file = records / Path(COMPILED_FILE).name
+    file.write_bytes(content)
+    assert in_copy(tmp_path).stdout.startswith(f"python|{file} was built from other sources than these")
+
+
+def test_an_installed_package_takes_the_kernel_of_its_own_version_only(tmp_path: Path) -> None:
+    records = copied(tmp_path, sources=False, compiled=True)
+    assert in_copy(tmp_path).stdout == "compiled|\n"
+    version = tmp_path / "pyklient/version.py"
+    version.write_text(version.read_text().replace(f'"{VERSION}"', '"99.0"'))
+    file = records / Path(COMPILED_FILE).name
+    assert in_copy(tmp_path).stdout.startswith(f"python|{file} was built from other sources than these")
+
+
+def test_the_first_client_that_handles_records_warns_of_the_slow_kernel(tmp_path: Path) -> None:
+    copied(tmp_path, sources=False, compiled=False)
+    warned = in_copy(tmp_path, WARN).stderr.splitlines()
+    assert len(warned) == 1
+    assert warned[0].startswith(
+        "WARNING pyklient records are encoded and decoded in Python, which takes about"
+    )
+    assert "there is none in" in warned[0]
+    assert not in_copy(tmp_path, WARN, PYKLIENT_KERNEL="python").stderr
+    assert not imported(WARN).stderr
 
 
 def test_everything_it_exports_is_there_and_of_one_kernel() -> None:
-    exported = [getattr(kernel, name) for name in kernel.__all__ if name not in ("name", "not_compiled")]
+    exported = [
+        getattr(kernel, name)
+        for name in kernel.__all__
+        if name not in ("file", "is_pinned", "name", "not_compiled")
+    ]
     homes = {getattr(one, "__module__", None) for one in exported}
     assert None not in exported
     assert not (any("_py" in str(home) for home in homes) and kernel.name == "compiled")
