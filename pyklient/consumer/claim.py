@@ -159,6 +159,12 @@ class Piece:
         self.next_offset = next_offset
         self.aborted = aborted
 
+    def copy(self) -> "Piece":
+        """The same stretch of the same bytes, to be decoded from where this one stands."""
+        copy = Piece(self.claim, self.buffer, self.start, self.next_offset, self.aborted)
+        copy.at = self.at
+        return copy
+
     @property
     def size(self) -> int:
         """Bytes still to be decoded."""

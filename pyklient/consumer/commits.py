@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from typing import NamedTuple
 
 from pyklient.consumer.group import Assignment, Membership
-from pyklient.consumer.stream import Handed, StreamCore
+from pyklient.consumer.in_hand import Handed
+from pyklient.consumer.stream import StreamCore
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError, broker_error, error_facts
 from pyklient.model import OffsetAndMetadata, TopicPartition

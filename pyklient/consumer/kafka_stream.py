@@ -23,8 +23,9 @@ _T = TypeVar("_T")
 class KafkaStream:
     """An endless iterable of Messages from some partitions of some topics. Made by a ConsumerConnector.
 
-    ``for``, :meth:`batches` and :meth:`arrow_batches` share one cursor, and a new ``iter()`` goes on where
-    the last one stopped. Iteration ends when the connector is closed, and raises
+    ``for``, :meth:`batches` and :meth:`arrow_batches` share one cursor, and a new ``iter()`` goes on behind
+    the message in hand, or with it after :meth:`redeliver`. Iteration ends when the connector is closed, and
+    raises
 
     - StreamInUseError while a loop of another thread is under way: a stream belongs to one at a time;
     - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
@@ -75,6 +76,23 @@ class KafkaStream:
         decoders, which these batches do not pass through.
         """
         return self._kept_by(self._core.arrow_batches(max_records, timeout, headers))
+
+    def redeliver(self) -> None:
+        """Go back to the message in hand, or the batch: the next loop begins with it, and so does the loop
+        under way if it goes on.
+
+        Call it where a handler has failed, before a new loop says that the message is done. No commit covers
+        the message until it is handed out again; one that has covered it already is taken back by the next
+        commit. After an error of a decoder it is the message that could not be decoded that comes again.
+
+        Does nothing if no message is in hand: before the first one, and after ConsumerTimeout, since the loop
+        had asked for the next. If a rebalance has taken the partition meanwhile, the message is not
+        put in front: it comes again from the committed offset, to the member that reads the partition now.
+
+        Raises StreamInUseError while a loop of another thread is under way.
+        """
+        self._core.refuse_fork()
+        self._core.redeliver()
 
     def commit_offsets(self, timeout: float | None = None) -> None:
         """Commit what this stream has handed out, the message in hand included.

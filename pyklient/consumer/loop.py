@@ -75,15 +75,26 @@ class Ownership:
         self.refuse_fork()
         me = threading.current_thread()
         with self._lock:
-            if (stepping := self._stepping) is not None and stepping is not me and stepping.is_alive():
-                raise self._refusal(stepping)
             other = self._hold
-            moved = other is hold and hold.moves
-            if other is not None and not moved and other.thread is not me and other.thread.is_alive():
-                raise self._refusal(other.thread)
+            self._refuse_if_read(other is not hold or not hold.moves)
             hold.thread = me
             self._hold = hold
             self._stepping = me
+
+    def refuse_others(self) -> None:
+        """Raises StreamInUseError where this thread could not go on with the loop under way; with the lock
+        held, none begins meanwhile."""
+        self._refuse_if_read(self._hold is None or not self._hold.moves)
+
+    def _refuse_if_read(self, stays: bool) -> None:
+        """With the lock held: raises StreamInUseError if another thread steps, or has the loop under way and
+        that *stays* there."""
+        me = threading.current_thread()
+        if (stepping := self._stepping) is not None and stepping is not me and stepping.is_alive():
+            raise self._refusal(stepping)
+        other = self._hold
+        if other is not None and stays and other.thread is not me and other.thread.is_alive():
+            raise self._refusal(other.thread)
 
     def rest(self) -> None:
         """This thread's step is done; its loop goes on."""

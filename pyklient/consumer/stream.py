@@ -11,7 +11,7 @@ the group thread; it is never held while decoding.
 
 Ctrl-C raises between any two steps of a loop in the main thread, which may then go on with a new one. So a
 step notes the new state before it lets go of the old: interrupted, it is done again, and nothing is lost. A
-batch that has reached nobody is taken back: its partitions are fetched again from where it began. The lock is
+batch that has reached nobody is taken back: it is queued again, before all else. The lock is
 entered itself, not through its condition, whose entry is a Python function that an interrupt can leave with
 the lock held, and a loop waits for its bell instead, since to wait for a condition is to let go of the lock.
 """
@@ -22,11 +22,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from pyklient import arguments
 from pyklient.consumer.claim import Claim, Failure, Item, Piece
 from pyklient.consumer.decoding import AnyChunk, ColumnDecoding, Decoding, Form
+from pyklient.consumer.in_hand import Handed, InHand, Starts
 from pyklient.consumer.loop import Loop, Ownership
 from pyklient.errors import (
     ConfigurationError,
@@ -46,21 +47,12 @@ if TYPE_CHECKING:
 
     from pyklient.consumer.arrow import Assembly
 
-__all__ = ["Handed", "StreamCore"]
+__all__ = ["StreamCore"]
 
 _TICK = 1.0
 _NOTHING = memoryview(b"")
 _C = TypeVar("_C", Chunk, ColumnChunk)
 Restart: TypeAlias = Callable[[Claim, int | None], None]
-
-
-class Handed(NamedTuple):
-    """The next offset of a partition after what has been handed out, and the generation it was read under."""
-
-    offset: int
-    generation: int
-    read: bool = True
-    """False for a start that was looked up, until something is handed out behind it."""
 
 
 class StreamCore:
@@ -83,7 +75,7 @@ class StreamCore:
         self._source: Piece | None = None
         self._revoked = False
         self._marks: dict[TopicPartition, Handed] = {}
-        self._batch_starts: dict[TopicPartition, tuple[Claim, int]] = {}
+        self._in_hand = InHand()
         self._unfinished: set[TopicPartition] | None = None
         self._busy = False
         self._waiting = False
@@ -164,7 +156,7 @@ class StreamCore:
             with self._lock:
                 # less is left only where it has been taken away meanwhile
                 if self._source is not None and chunk.remaining:
-                    self._note_start(self._source.claim, chunk.position)
+                    self._in_hand.note_batch(self._source.claim, chunk.position)
                     chunk.take(batch.num_rows)
                     return batch
 
@@ -196,10 +188,10 @@ class StreamCore:
         with self._lock:
             self._busy = False
             self._asks += 1
-            self._batch_starts.clear()
             chunk = self._chunk
             if chunk is not None and not chunk.remaining:
                 self._leave_chunk()
+            self._in_hand.settle(None if self._chunk is None else self._source)
             self._condition.notify_all()
 
     def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
@@ -274,11 +266,14 @@ class StreamCore:
     def _open(self, piece: Piece, form: Form[_C]) -> None:
         """Decode what comes next in *piece* and make it the chunk to hand out from, unless the partition has
         been taken away meanwhile."""
+        before = piece.copy()
         chunk = form.chunk(piece)
         used = chunk.nbytes if chunk.nbytes or chunk.remaining else piece.size
         piece.claim.take(used)
         with self._lock:
             if piece.claim.active:
+                if chunk.remaining:
+                    self._in_hand.note_piece(piece, before)
                 self._chunk, self._revoked = chunk, False
             piece.at += used
             piece.start = chunk.next_offset
@@ -293,7 +288,9 @@ class StreamCore:
             self._source = None
             self._restart(piece.claim, piece.start)
             return type(error)(f"{piece.claim.partition} at offset {piece.start}: {error}")
-        piece.start = self._decoding.next_offset(piece) + 1
+        offset = self._decoding.next_offset(piece)
+        self._in_hand.undecodable = piece, offset
+        piece.start = offset + 1
         return error
 
     def _gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:
@@ -302,7 +299,7 @@ class StreamCore:
         while isinstance(chunk, Chunk):
             with self._lock:
                 if self._source is not None and chunk.remaining:
-                    self._note_start(self._source.claim, chunk.position)
+                    self._in_hand.note_batch(self._source.claim, chunk.position)
                 batch += chunk.take(max_records - len(batch))
                 if len(batch) >= max_records:
                     break
@@ -317,21 +314,44 @@ class StreamCore:
             chunk = self._chunk
         return batch
 
-    def _note_start(self, claim: Claim, offset: int) -> None:
-        """With the lock held: the batch to be handed out begins there, unless it began before."""
-        self._batch_starts.setdefault(claim.partition, (claim, offset))
+    def redeliver(self) -> None:
+        """See KafkaStream.redeliver."""
+        with self._lock:
+            self._ownership.refuse_others()
+            if self._in_hand.undecodable is not None:
+                piece, offset = self._in_hand.undecodable
+                piece.start, self._in_hand.undecodable = offset, None
+            elif self._busy:
+                self._put_back(self._in_hand.starts(self._chunk, self._source))
+
+    def _put_back(self, starts: Starts) -> None:
+        """With the lock held: queue what is in hand before all else. It begins at *starts*."""
+        if not starts:
+            return
+        for claim, offset in starts.values():
+            mark = self._marks.get(claim.partition)
+            if mark is None or mark.generation <= claim.assignment.generation:
+                self._mark(claim, offset)
+            if self._unfinished is not None:
+                self._unfinished.add(claim.partition)
+        chunk, source = self._chunk, self._source
+        if chunk is not None and source is not None:
+            # An interruption may have left a chunk behind of which nothing has been handed out yet.
+            starts = {source.claim.partition: (source.claim, chunk.position), **starts}
+        pieces = self._in_hand.pieces_again(starts)
+        if source is not None and all(source is not piece for piece, _ in pieces):
+            self._items.appendleft(source)
+        self._items.extendleft(before for _, before in reversed(pieces))
+        if chunk is not None:
+            chunk.stop()
+        self._chunk = self._source = None
+        self._busy = False
+        self._in_hand.settle(None)
 
     def _take_back(self) -> None:
-        """The batch that has been made has reached nobody: its partitions are read again from its start."""
+        """The batch that has been made has reached nobody: the next one begins with it."""
         with self._lock:
-            while self._batch_starts:
-                _, (claim, offset) = self._batch_starts.popitem()
-                self._mark(claim, offset)
-                if self._unfinished is not None:
-                    self._unfinished.add(claim.partition)
-                if self._source is not None and self._source.claim is claim:
-                    self._chunk = self._source = None
-                self._restart(claim, offset)
+            self._put_back(dict(self._in_hand.batch))
 
     # What follows is for the connector and the threads behind it.
 
@@ -446,7 +466,7 @@ class StreamCore:
                 offset = chunk.position if in_hand else chunk.last_handed
                 found[claim.partition] = Handed(offset, claim.assignment.generation)
             if not in_hand:
-                for partition, (claim, offset) in self._batch_starts.items():
+                for partition, (claim, offset) in self._in_hand.batch.items():
                     found[partition] = Handed(offset, claim.assignment.generation)
         return found
 
@@ -458,7 +478,7 @@ class StreamCore:
             for partition, generation in partitions.items():
                 if partition in handed and handed[partition].generation <= generation:
                     self._marks.pop(partition, None)
-                    self._batch_starts.pop(partition, None)
+                    self._in_hand.batch.pop(partition, None)
             source = self._source
             if source is not None and not source.claim.active and source.claim.partition in partitions:
                 self._chunk = self._source = None
