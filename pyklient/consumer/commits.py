@@ -196,7 +196,11 @@ class Commits:
                 if assignment is not None and assignment.holds(each, position.generation)
             }
             lost = {each: position.generation for each, position in left.items() if each not in ours}
-            failed.update((each, KafkaError(self._why_not_ours(each))) for each in lost if wanted[each].read)
+            failed.update(
+                (each, KafkaError(self._why_not_ours(each, assignment, generation)))
+                for each, generation in lost.items()
+                if wanted[each].read
+            )
             for stream in self._streams:
                 stream.forget(lost)
             left = {}
@@ -218,7 +222,8 @@ class Commits:
             if position.generation < assignment.generation:
                 self._again[each] = range(assignment.start(each) or 0, position.at.offset)
 
-    def _why_not_ours(self, partition: TopicPartition) -> str:
+    def _why_not_ours(self, partition: TopicPartition, assignment: Assignment | None, generation: int) -> str:
+        """What is known of why *assignment* does not hold *partition* since *generation*."""
         if not any(partition.topic in stream.topics for stream in self._streams):
             return "this connector has no stream of that topic"
         count = self._partition_count(partition.topic)
@@ -226,7 +231,21 @@ class Commits:
             return "there is no such topic"
         if partition.partition >= count:
             return f"there is no such partition: the topic has {count}, numbered from 0"
-        return "another member of the group reads it now"
+        if assignment is None or assignment.generation < 0:
+            return (
+                "this connector is not in its group now: it has not joined yet, or it has left because it "
+                "closes or because a loop took no message for max_poll_interval_ms"
+            )
+        since = assignment.held_since.get(partition)
+        if since is None:
+            return (
+                f"the group did not assign it to this connector in generation {assignment.generation}; its "
+                "messages come again, from the committed offset, where it is assigned"
+            )
+        return (
+            f"it was taken away after generation {generation} and assigned to this connector again in "
+            f"generation {since}; its messages come again from the committed offset"
+        )
 
     def _awaits_next(
         self, assignment: Assignment, codes: Mapping[TopicPartition, int], deadline: float

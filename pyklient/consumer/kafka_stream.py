@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from pyklient.consumer.loop import Loop
 from pyklient.consumer.stream import StreamCore
+from pyklient.errors import ClosedError
 from pyklient.protocol.records.kernel import Message
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ class KafkaStream:
     raises
 
     - StreamInUseError while a loop of another thread is under way: a stream belongs to one at a time;
+    - ClosedError where a loop begins after that; one that is under way just ends;
     - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
     - CorruptRecordError where record bytes are damaged; a new ``iter()`` fetches them again;
     - what a decoder raises, with topic, partition and offset in a note; a new ``iter()`` goes on behind it;
@@ -47,7 +49,7 @@ class KafkaStream:
         raise TypeError("a KafkaStream cannot be pickled; make a ConsumerConnector where it is used")
 
     def __iter__(self) -> Iterator[Message]:
-        chunks = self._kept_by(self._core.chunks())
+        chunks = self._begin(self._core.chunks())
         return chain.from_iterable(chunks)
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
@@ -57,7 +59,7 @@ class KafkaStream:
         loop, which may raise ConsumerTimeout. A whole list is in hand until the next one is asked for, which
         any thread may do that has this iterator to itself.
         """
-        return self._kept_by(self._core.batches(max_records, timeout))
+        return self._begin(self._core.batches(max_records, timeout))
 
     def arrow_batches(
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
@@ -75,7 +77,7 @@ class KafkaStream:
         Raises ImportError where pyarrow is not installed, and ConfigurationError where keys or values have
         decoders, which these batches do not pass through.
         """
-        return self._kept_by(self._core.arrow_batches(max_records, timeout, headers))
+        return self._begin(self._core.arrow_batches(max_records, timeout, headers))
 
     def redeliver(self) -> None:
         """Go back to the message in hand, or the batch: the next loop begins with it, and so does the loop
@@ -104,6 +106,10 @@ class KafkaStream:
         self._core.refuse_fork()
         self._commit(self._core, timeout)
 
-    def _kept_by(self, loop: Loop[_T]) -> Loop[_T]:
+    def _begin(self, loop: Loop[_T]) -> Loop[_T]:
+        """*loop*, which keeps this stream. Raises ClosedError where it could only end at once."""
+        if self._core.ended and not self._core.forked:
+            topics = ", ".join(self.topics)
+            raise ClosedError(f"the stream of {topics} has ended: its ConsumerConnector has been closed")
         loop.keeps = self
         return loop

@@ -99,10 +99,13 @@ class Share:
         for stream in self._all:
             stream.look_again()
 
+    def prepare(self, assignment: Assignment) -> None:
+        """See Owner.prepare."""
+        self._commits.begin(assignment)
+
     def take(self, assignment: Assignment) -> None:
         """Read *assignment* from now on."""
         self._assignment = assignment
-        self._commits.begin(assignment)
         claims: list[Claim] = []
         dealt: dict[str, dict[int, str]] = {}
         for topic, partitions in assignment.by_topic().items():

@@ -82,7 +82,7 @@ class StreamCore:
         # Not the condition: Ctrl-C at the wrong moment of its wait leaves the lock to nobody.
         self._bell = threading.Lock()
         self._ownership = Ownership(self._lock, self._condition.notify_all, self._cut, self._name)
-        self._ended = False
+        self.ended = False
         self._error: Exception | None = None
         self._refusal: KafkaError | None = None
         self._asks = 0
@@ -90,7 +90,7 @@ class StreamCore:
         self._seen_at = time.monotonic()
 
     def __repr__(self) -> str:
-        return f"<{self._name()}{', ended' if self._ended else ''}>"
+        return f"<{self._name()}{', ended' if self.ended else ''}>"
 
     def refuse_fork(self) -> None:
         """Raises ForkError in a child of the process that the stream was made in."""
@@ -234,7 +234,7 @@ class StreamCore:
                     raise for_another(self._error)
                 if self._refusal is not None:
                     raise for_another(self._refusal)
-                if self._ended or self._unfinished == set():
+                if self.ended or self._unfinished == set():
                     return None
             left = _TICK if deadline is None else deadline - time.monotonic()
             if left <= 0:
@@ -358,7 +358,7 @@ class StreamCore:
     def put(self, items: Sequence[Item]) -> None:
         """Queue *items* of one claim. Never waits. Called by fetchers and by the finder of leaders."""
         with self._lock:
-            if items and items[0].claim.active and not self._ended:
+            if items and items[0].claim.active and not self.ended:
                 for item in items:
                     item.claim.fetched += item.size
                 self._items.extend(items)
@@ -370,7 +370,7 @@ class StreamCore:
         It counts as handed out to there, at once or when what is queued of it has been handed out.
         """
         with self._lock:
-            if not claim.active or self._ended:
+            if not claim.active or self.ended:
                 return
             source = self._source
             if (source is not None and source.claim is claim) or any(
@@ -408,7 +408,7 @@ class StreamCore:
     def end(self) -> None:
         """End the iteration for good, once what is in hand is done with."""
         with self._lock:
-            self._ended = True
+            self.ended = True
             self._ownership.leave()  # a loop of the thread that ends it asks for nothing meanwhile
             self._ring()
         self.revoke()

@@ -1,12 +1,19 @@
 """What a rebalance waits for, and what ends the wait."""
 
 import threading
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
+import pytest
+
 from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.group import Assignment
 from pyklient.consumer.kafka_stream import KafkaStream
+from pyklient.model import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
-from tests.consumer.test_groups import connect, released
+from tests.consumer.pieces import values
+from tests.consumer.test_groups import connect, held, released
 
 
 class Holder:
@@ -79,3 +86,40 @@ def test_a_listener_may_close_its_connector_which_then_commits_and_leaves(feed: 
         assert feed.committed(group, topic) == [2]
         wait_for(lambda: len(feed.members(group)) == 1, "the first member to leave")
         assert identity(other) in feed.members(group)
+
+
+def test_a_commit_made_while_an_assignment_begins_is_not_taken_back(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic, group = feed.topic(2, "a", "b", "c"), feed.name()
+    with connect(feed, group, client_id="a", enable_auto_commit=False) as connector:
+        stream = connector.stream(topic)
+        assert values(list(islice(stream, 3))) == ["a", "b", "c"]
+        commits, membership = connector._commits, connector._membership
+        begin, commit = commits.begin, membership.commit
+        committer, refused = threading.Thread(target=connector.commit_offsets), threading.Event()
+
+        def beginning(assignment: Assignment) -> None:
+            committer.start()
+            wait_for(lambda: refused.is_set() or not committer.is_alive(), "the commit to be answered")
+            begin(assignment)
+
+        def committing(
+            assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float
+        ) -> dict[TopicPartition, int]:
+            codes = commit(assignment, offsets, timeout)
+            if codes:
+                refused.set()
+            return codes
+
+        monkeypatch.setattr(commits, "begin", beginning)
+        monkeypatch.setattr(membership, "commit", committing)
+        with connect(feed, group, client_id="b") as other:
+            other.stream(topic)
+            wait_for(lambda: held(connector) == {0}, "the rebalance")
+            committer.join(10)
+            assert feed.committed(group, topic) == [3]
+            for value in "abc":  # the assignment began before the commit
+                assert values([next(iter(stream))]) == [value]
+                connector.commit_offsets()
+                assert feed.committed(group, topic) == [3]

@@ -97,6 +97,9 @@ class Owner(Protocol):
     def lose(self, assignment: Assignment) -> None:
         """Mark *assignment* as ``lost``; a release that is under way waits no longer."""
 
+    def prepare(self, assignment: Assignment) -> None:
+        """Count what is committed from *assignment* on. Called before commits can be made in its name."""
+
     def take(self, assignment: Assignment) -> None:
         """Read *assignment* from now on; the one before is inactive."""
 

@@ -74,7 +74,7 @@ class KafkaMembership:
         # A rebalance is heard of with a heartbeat, up to one interval after the group has begun to wait.
         rebalance = config.rebalance_timeout_ms / 1000
         self._patience = max(rebalance / 2, (rebalance - self._heartbeat_interval) * _SHARE_IN_HAND)
-        self._max_poll_interval = config.max_poll_interval_ms / 1000
+        self._max_poll_interval_ms = config.max_poll_interval_ms
         self._first_contact_timeout = config.default_api_timeout_ms / 1000
         self._join_timeout = max(config.default_api_timeout_ms, config.rebalance_timeout_ms) / 1000
         self._owner: Owner
@@ -299,14 +299,15 @@ class KafkaMembership:
         follows = before is not None and before.generation == generation - 1
         held = before.held_since if before is not None and follows else {}
         looked_up = before.looked_up if before is not None else {}
-        self._assignment = Assignment(
+        assignment = Assignment(
             starts,
             generation=generation,
             member_id=self._member.member_id,
             held_since={partition: held.get(partition, generation) for partition in partitions},
             looked_up={each: looked_up[each] for each in partitions if each in held and each in looked_up},
         )
-        self._pending = None
+        self._owner.prepare(assignment)
+        self._assignment, self._pending = assignment, None
         self._commit_at = time.monotonic() + self._commit_interval
         # Before it is taken: the first message may be handed out while this thread is still busy with that.
         log.info(
@@ -318,7 +319,7 @@ class KafkaMembership:
             time.monotonic() - self._began,
             self._cause,
         )
-        event = self._have_owner(partial(self._owner.take, self._assignment))
+        event = self._have_owner(partial(self._owner.take, assignment))
         if not self._taken.done():
             self._taken.set_result(None)
         if event is not None and not self._closing:
@@ -327,15 +328,13 @@ class KafkaMembership:
     def _beat(self) -> None:
         """What happens every heartbeat interval."""
         self._notice_refusals()
-        stalled = self._owner.stalled_for()
-        if stalled >= self._max_poll_interval:
+        if self._owner.stalled_for() * 1000 >= self._max_poll_interval_ms:
             log.warning(
-                "group %s: member %s leaves, because its loop has taken no message for %.0f s although one "
-                "waits (max_poll_interval_ms=%d); it joins again when the loop goes on",
+                "group %s: member %s leaves, because its loop has taken no message within "
+                "max_poll_interval_ms=%d although one waits; it joins again when the loop goes on",
                 self._member.group_id,
                 self._member.member_id,
-                stalled,
-                self._max_poll_interval * 1000,
+                self._max_poll_interval_ms,
             )
             self._cause, self._stalled = "its loop stood still", True
             self._member.on(Event.STALLED)

@@ -57,12 +57,14 @@ class Standalone:
         owner.release(0.0)
         metadata = self._client.refresh_metadata(topics, self._timeout)
         self._known = self._partitions(metadata)
-        self._assignment = Assignment(dict.fromkeys(sorted(self._known)))
+        assignment = Assignment(dict.fromkeys(sorted(self._known)))
+        owner.prepare(assignment)
+        self._assignment = assignment
         refused = metadata.refused(topics)
         owner.refuse(refused)
         if missing := topics - {partition.topic for partition in self._known} - refused.keys():
             log.warning("topics that do not exist yet: %s", ", ".join(sorted(missing)))
-        owner.take(self._assignment)
+        owner.take(assignment)
         self.thread.start()
 
     def commit(
