@@ -6,17 +6,20 @@ from typing import Any
 
 import pytest
 
-from pyklient.admin.groups import delete_group, describe_group
-from pyklient.admin.topics import create_topic, delete_topic
+from pyklient.admin.descriptions import PartitionLag
+from pyklient.admin.groups import delete_group, describe_group, list_groups
+from pyklient.admin.topics import create_partitions, create_topic, delete_topic
 from pyklient.errors import BrokerConnectionError, BrokerError, ProtocolError
 from pyklient.net.conversation import CONTROLLER, Ask, Conversation, Pause, Refresh, Step
 from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
 from pyklient.protocol.messages import (
+    CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteGroupsResponse,
     DeleteTopicsResponse,
     DescribeGroupsResponse,
     FindCoordinatorResponse,
+    ListGroupsResponse,
 )
 
 _NOT_CONTROLLER, _TOPIC_EXISTS, _UNKNOWN_TOPIC = 41, 36, 3
@@ -70,6 +73,18 @@ def test_a_creation_follows_the_controller_and_waits_for_every_leader() -> None:
     assert [step.topics for step in steps if isinstance(step, Refresh)] == [(), *3 * [["clicks"]]]
 
 
+def test_growing_waits_until_the_new_partitions_have_leaders() -> None:
+    result = CreatePartitionsResponse.CreatePartitionsTopicResult(name="clicks")
+    answers = [
+        CreatePartitionsResponse(results=[result]),
+        _metadata(1, 1),
+        _metadata(1, 1, -1),
+        _metadata(1, 1, 1),
+    ]
+    _, steps = _play(create_partitions("clicks", 3, 1000), answers)
+    assert [step.topics for step in steps if isinstance(step, Refresh)] == 3 * [["clicks"]]
+
+
 def test_a_topic_made_by_a_request_whose_answer_was_lost_counts_as_created() -> None:
     lost = BrokerConnectionError("gone")
     _play(create_topic("clicks", 1, 1, {}, 1000), [lost, _metadata(), _created(_TOPIC_EXISTS), _metadata(1)])
@@ -117,6 +132,22 @@ def test_a_group_is_asked_for_again_where_its_coordinator_has_moved_to_or_is_loa
     ]
     group, _ = _play(describe_group("g"), answers)
     assert (group.state, group.coordinator) == ("Stable", 1)
+
+
+def test_every_broker_is_asked_for_the_groups_that_it_coordinates() -> None:
+    nodes = MappingProxyType({number: Node(number, "host", number) for number in (3, 1, 2)})
+    listed = {1: ["b"], 2: [], 3: ["c", "a"]}
+    answers = [
+        ListGroupsResponse(groups=[ListGroupsResponse.ListedGroup(group_id=name) for name in names])
+        for names in listed.values()
+    ]
+    found, steps = _play(list_groups(), [Metadata(nodes=nodes), *answers])
+    assert [group.group_id for group in found] == ["a", "b", "c"]
+    assert [step.to for step in steps if isinstance(step, Ask)] == list(listed)
+
+
+def test_a_group_that_is_ahead_of_a_log_that_was_cut_off_has_no_lag() -> None:
+    assert PartitionLag(committed=9, end=4).lag == 0
 
 
 def test_a_dead_group_is_one_that_is_not_there() -> None:

@@ -130,6 +130,16 @@ def test_a_fetch_waits_for_as_many_bytes_as_it_asks_for(broker: Broker, client: 
     assert len(values(client.receive(FetchResponse).responses[0].partitions[0])) == 6
 
 
+def test_a_fetch_does_not_wait_where_there_is_just_as_much_as_it_asks_for(
+    broker: Broker, client: WireClient
+) -> None:
+    broker.create_topic("clicks")
+    client.produce("clicks", 0, batch())
+    # The client would give up long before the broker does.
+    (data,) = fetch(client, request(wait_ms=600_000, min_bytes=len(batch())))
+    assert len(values(data)) == 3
+
+
 def test_a_fetch_that_waits_learns_that_its_topic_was_deleted(broker: Broker, client: WireClient) -> None:
     broker.create_topic("clicks")
     client.send(request(wait_ms=20_000), 12)

@@ -147,6 +147,13 @@ def test_a_request_out_of_step_is_refused(session: Session) -> None:
     assert session.refused() == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_a_request_that_comes_twice_is_refused_the_second_time(session: Session) -> None:
+    session.ask((0, 0))
+    session.ask((1, 0))
+    session.state = (session.state[0], session.state[1] - 1)
+    assert session.refused() == ErrorCode.INVALID_FETCH_SESSION_EPOCH
+
+
 def test_a_full_request_replaces_its_session_and_a_last_one_ends_it(
     session: Session, client: WireClient
 ) -> None:

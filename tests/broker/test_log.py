@@ -321,6 +321,16 @@ def test_old_segments_go_by_size_and_by_age(opened: Opener) -> None:
     assert opened().end_offset == 200
 
 
+def test_a_segment_stays_until_its_newest_record_is_older_than_retention_ms(opened: Opener) -> None:
+    log = opened(segment_bytes="1000", retention_ms="1000")
+    fill(log, 20)
+    newest = log.segments[0].max_timestamp
+    assert log.enforce_retention(newest + 1000) == 0
+    assert log.start_offset == 0
+    assert log.enforce_retention(newest + 1001) > 0
+    assert log.start_offset > 0
+
+
 def test_a_deleted_log_takes_its_directory_along_and_wakes_who_waits(opened: Opener) -> None:
     log = opened()
     fill(log, 1)

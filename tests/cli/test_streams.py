@@ -2,16 +2,19 @@
 
 import array
 import fcntl
+import io
 import os
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from pyklient.broker import Broker
+from pyklient.cli.streams import _Output
 from tests.docs.markdown import ROOT
 from tests.servers.fixtures import NewName
 
@@ -81,6 +84,24 @@ def test_help_that_nobody_reads_to_the_end_is_no_failure_of_its_own(environment:
     for command in ("--help", "info", "topics create --help"):
         script = f"($PYKLIENT {command}; echo $? >&2) | :"
         assert _shell(f"sleep 0.3 | {script}", environment)[2] in ("141\n", "0\n")
+
+
+def test_what_a_pipe_that_does_not_block_takes_in_parts_arrives_whole() -> None:
+    ours, end = os.pipe()
+    os.set_blocking(end, False)
+    sent, received = os.urandom(1 << 20), bytearray()
+
+    def read() -> None:
+        while data := os.read(ours, 4096):
+            received.extend(data)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    with _Output(end, "wb") as output, io.BufferedWriter(output) as buffered:
+        buffered.write(sent)
+    reader.join(30)
+    os.close(ours)
+    assert received == sent
 
 
 def test_lines_that_come_in_pieces_from_a_pipe_that_does_not_block_stay_whole(

@@ -83,6 +83,11 @@ def test_committed_offsets_come_by_partition_and_none_where_there_is_none() -> N
     assert found == {T0: OffsetAndMetadata(42), T1: None}
 
 
+def test_offset_0_is_a_committed_offset() -> None:
+    found, _ = play(fetch_offsets(member(), [T0], stable=False), [stored(0)])
+    assert found == {T0: OffsetAndMetadata(0)}
+
+
 def test_asking_for_nothing_asks_nobody() -> None:
     assert play(fetch_offsets(member(), [], stable=False), []) == ({}, [])
 

@@ -212,6 +212,14 @@ def test_a_piece_that_was_queued_and_then_taken_away_is_passed_over() -> None:
         next(iter(bench.stream))
 
 
+def test_a_failure_of_a_partition_that_was_taken_away_is_passed_over() -> None:
+    bench = Bench(timeout=0.05)
+    bench.stream.put([Failure(bench.claims[0], CorruptRecordError("bad bytes"), 0)])
+    bench.assignment.active = False
+    with pytest.raises(ConsumerTimeout):
+        next(iter(bench.stream))
+
+
 def test_what_is_taken_away_while_it_is_decoded_is_not_handed_out() -> None:
     def decoder(data: bytes | None) -> bytes | None:
         bench.assignment.active = False
@@ -315,6 +323,16 @@ def test_aborted_transactions_are_passed_over_and_committed_ones_are_not() -> No
     )
     assert values(until_raised(bench.stream)) == ["plain", "committed"]
     assert bench.committable(in_hand=False) == {0: 5}
+
+
+def test_what_is_fetched_late_for_a_claim_that_has_a_successor_is_dropped() -> None:
+    bench = Bench(timeout=0.05)
+    successor = bench.claims[0].successor(1)
+    bench.put(batch("a", "b"), then=2)
+    assert bench.claims[0].waiting_bytes == 0
+    bench.claims[0] = successor
+    bench.put(batch("b", base=1), start=1, then=2)
+    assert values(until_raised(bench.stream)) == ["b"]
 
 
 def test_a_bounded_stream_ends_once_every_partition_has_come_to_its_end() -> None:

@@ -1,6 +1,7 @@
 """One connection: answers to whom they belong, failures to everyone who waits, nothing left behind."""
 
 import pickle
+import signal
 import socket
 import threading
 import time
@@ -51,6 +52,22 @@ def test_many_requests_under_way_get_their_own_answers(connection: Connection) -
     futures = [connection.send(HeartbeatRequest(generation_id=index)) for index in range(200)]
     assert [future.result(2).throttle_time_ms for future in futures] == list(range(200))
     assert len(readers()) == 1
+
+
+def test_a_connection_ends_with_a_request_that_is_interrupted(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
+    def interrupt(request: HeartbeatRequest) -> Any:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        return SILENCE
+
+    broker.on(HeartbeatRequest, interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        connection.ask(HeartbeatRequest(generation_id=1), 30)
+    # The next answer on it would be that of the request before.
+    assert not connection.alive
+    with pytest.raises(BrokerConnectionError, match="was interrupted"):
+        connection.ask(HeartbeatRequest(generation_id=2))
 
 
 def test_asking_goes_on_working_once_the_connection_is_shared(connection: Connection) -> None:

@@ -241,6 +241,39 @@ def test_the_driver_returns_what_the_dialogue_returns() -> None:
     assert network.pauses == [0.25]
 
 
+def test_a_pause_is_cut_short_where_the_time_allowed_ends_before_it() -> None:
+    def dialogue() -> Conversation[None]:
+        yield Pause(60.0)
+
+    network = Instant()
+    play(dialogue(), network, 2, Backoff(0, 0))
+    (pause,) = network.pauses
+    assert 0 < pause <= 2
+
+
+class NotedBackoff(Backoff):
+    """No pause at all; notes what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 0)
+        self.asked: list[int] = []
+
+    def pause(self, failures: int) -> float:
+        self.asked.append(failures)
+        return 0.0
+
+
+def test_the_driver_counts_the_pauses_of_a_dialogue_for_its_back_off() -> None:
+    def dialogue() -> Conversation[None]:
+        for _ in range(4):
+            yield Ask(ANY, HeartbeatRequest())
+            yield Pause()
+
+    backoff = NotedBackoff()
+    play(dialogue(), Instant(), 10, backoff)
+    assert backoff.asked == [1, 2, 3, 4]
+
+
 def test_the_driver_gives_up_in_time_and_names_the_last_failure() -> None:
     closed: list[bool] = []
 

@@ -15,6 +15,7 @@ from pyklient.net.opening import open_connection
 from pyklient.net.pool import Pool, Purpose
 from pyklient.net.transport import Endpoint
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
+from tests.net.connections import opened
 from tests.net.scripted import RawServer, ScriptedBroker, config_for
 
 
@@ -426,3 +427,37 @@ def test_a_thread_without_time_for_anothers_try_names_the_failure_before(nobody:
 def _fails_to_connect(pool: Pool, endpoint: Endpoint) -> None:
     with pytest.raises(BrokerConnectionError):
         pool.get(endpoint, Purpose.OTHER, 5)
+
+
+class NotedBackoff(Backoff):
+    """No pause at all; notes what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__(0, 0)
+        self.asked: list[int] = []
+
+    def pause(self, failures: int) -> float:
+        self.asked.append(failures)
+        return 0.0
+
+
+def test_failures_in_a_row_are_counted_until_the_node_is_reached(broker: ScriptedBroker) -> None:
+    backoff, failures = NotedBackoff(), [True, True, True, False, True]
+
+    def opener(endpoint: Endpoint, timeout: float, cancelled: Callable[[], KafkaError | None]) -> Connection:
+        if failures.pop(0):
+            raise BrokerConnectionError("refused")
+        return opened(broker)
+
+    pool = Pool(opener, backoff, 2.0)
+    try:
+        for _ in range(3):
+            with pytest.raises(BrokerConnectionError):
+                pool.get(endpoint_of(broker), Purpose.FETCH, 2)
+        pool.get(endpoint_of(broker), Purpose.FETCH, 2).close()
+        assert pool.last_failure(broker.node_id) is None
+        with pytest.raises(BrokerConnectionError):
+            pool.get(endpoint_of(broker), Purpose.FETCH, 2)
+    finally:
+        pool.close()
+    assert backoff.asked == [1, 2, 3, 1]

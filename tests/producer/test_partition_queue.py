@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.errors import BrokerConnectionError, BrokerError
+from pyklient.errors import BrokerConnectionError, BrokerError, broker_error
 from pyklient.model import TopicPartition
 from pyklient.producer.batch import ProducerBatch
 from pyklient.producer.delivery import DeliveryTracker
@@ -79,6 +79,46 @@ def test_the_first_of_a_sequence_goes_alone_and_then_as_many_as_a_broker_remembe
     (first,) = bench.take_all()
     bench.queue.stored(first)
     assert len(bench.take_all()) == REMEMBERED
+
+
+def test_what_goes_again_waits_for_everything_in_flight_and_for_its_back_off() -> None:
+    bench = Bench(20)
+    bench.queue.stored(bench.take())
+    first, second, *others = bench.take_all()
+    bench.queue.failed(first, broker_error(NOT_LEADER), in_doubt=False, rest_until=5.0)
+    assert not bench.queue.ready(9.0)
+    bench.lose(second)
+    for batch in others:
+        assert not bench.queue.ready(9.0)
+        bench.lose(batch)
+    assert not bench.queue.ready(4.9)
+    assert bench.queue.ready(5.0)
+    assert bench.take() is first
+
+
+def test_what_goes_again_goes_in_the_order_in_which_it_was_sent_first() -> None:
+    bench = Bench(20)
+    bench.queue.stored(bench.take())
+    taken = bench.take_all()
+    for batch in reversed(taken):
+        bench.lose(batch)
+    again = []
+    for _ in taken:
+        again.append(bench.take())
+        bench.queue.stored(again[-1])
+    assert again == taken
+
+
+def test_nothing_new_goes_behind_a_batch_of_which_nobody_knows_whether_it_is_stored() -> None:
+    bench = Bench(4)
+    bench.queue.stored(bench.take())
+    doubtful, behind = bench.take(), bench.take()
+    doubtful.in_doubt = True
+    bench.queue.lost(doubtful)
+    assert not bench.queue.ready(1.0)
+    bench.queue.stored(behind)  # so there was no gap before it
+    assert bench.queue.ready(1.0)
+    assert (behind.identity, bench.take().identity) == ((7, 0, 2), (7, 0, 3))
 
 
 def test_what_blocked_it_is_forgotten_once_something_is_stored() -> None:

@@ -76,6 +76,15 @@ def test_responses_come_in_the_order_of_their_requests() -> None:
     assert client.receive(_frame(server.send(second, MetadataResponse())))[0] == 1
 
 
+def test_a_response_that_comes_twice_is_refused() -> None:
+    client, server = ClientWire("me"), ServerWire()
+    first = server.receive(_frame(client.send(HeartbeatRequest(), 0)))
+    client.send(HeartbeatRequest(), 0)
+    client.receive(_frame(server.send(first, HeartbeatResponse())))
+    with pytest.raises(ProtocolError, match="correlation id 0, where 1 is the next one due"):
+        client.receive(_frame(server.send(first, HeartbeatResponse())))
+
+
 def test_a_response_that_nobody_asked_for_is_refused() -> None:
     client = ClientWire("me")
     client.send(HeartbeatRequest(), 0)

@@ -67,6 +67,7 @@ def test_what_is_there_is_read_as_it_was_wanted() -> None:
     [
         ((0, 8), (5, 8), "offsets 0 to 5 of clicks-0 are gone before they were read; it begins at 5"),
         ((0, 3), (3, 3), "offsets 0 to 3 of clicks-0 are gone before they were read; it begins at 5"),
+        ((4, 8), (5, 8), "offsets 4 to 5 of clicks-0 are gone before they were read; it begins at 5"),
         ((6, 12), (6, 9), "clicks-0 is to be read up to offset 12 and ends at 9"),
         (
             (40, 7),

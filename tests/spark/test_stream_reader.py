@@ -120,6 +120,19 @@ def test_limits_hold_but_where_spark_wants_everything(
     assert reader(topic).getDefaultReadLimit() == ALL
 
 
+def test_a_micro_batch_begins_with_the_least_number_of_offsets_and_not_before(
+    reader: NewReader, bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, number_records(range(2)))
+    source = reader(topic, minOffsetsPerTrigger="4")
+    assert source.latestOffset({topic: {"0": 0}}, ReadMinRows(4)) == {topic: {"0": 2}}, "the first"
+    fill(bootstrap, topic, number_records(range(3)))
+    assert source.latestOffset({topic: {"0": 2}}, ReadMinRows(4)) == {topic: {"0": 2}}
+    fill(bootstrap, topic, number_records(range(1)))
+    assert source.latestOffset({topic: {"0": 2}}, ReadMinRows(4)) == {topic: {"0": 6}}
+
+
 def test_a_limit_counts_from_the_beginning_of_partitions_that_are_new(
     reader: NewReader, bootstrap: str, new_topic: NewTopic
 ) -> None:

@@ -120,3 +120,11 @@ def test_filling_batch_after_batch_touches_no_new_memory() -> None:
     fill(5)
     pages_of_one = 900_000 // resource.getpagesize()
     assert fill(50) < 5 * pages_of_one
+
+
+def test_a_batch_that_is_compressed_does_not_keep_its_records_beside_that(kernel: Any) -> None:
+    batch = Line(kernel).batch([bytes(1_000)] * 100)
+    assert len(batch.payload()) > 100_000
+    sealed = seal(batch, Compression.GZIP)
+    assert len(sealed.payload) < 10_000
+    assert len(batch.payload()) == 0

@@ -236,6 +236,35 @@ class TestTransactions:
         for _ in range(3):
             assert offsets(read_all(kernel, data, aborted=aborted)) == [4, 5, 6]
 
+    def test_the_marker_of_a_later_transaction_does_not_hide_what_was_committed_before_it(
+        self, kernel: Any
+    ) -> None:
+        # The last transaction was aborted before it had a record, so the response does not list it.
+        data = b"".join(
+            (
+                batch(0, producer_id=7, transactional=True),
+                marker(3, 7, commit=False),
+                batch(4, producer_id=7, transactional=True),
+                marker(7, 7, commit=True),
+                marker(8, 7, commit=False),
+            )
+        )
+        aborted = AbortedTransactions([(7, 0)])
+        assert offsets(read_all(kernel, data, aborted=aborted)) == [4, 5, 6]
+        assert offsets(read_all(kernel, data, 4, aborted)) == [4, 5, 6]
+
+    def test_a_transaction_of_one_record_is_hidden_too(self, kernel: Any) -> None:
+        data = b"".join(
+            (
+                batch(0),
+                batch(3, 1, producer_id=7, transactional=True),
+                marker(4, 7, commit=False),
+                batch(5, 1, producer_id=7, transactional=True),
+                marker(6, 7, commit=True),
+            )
+        )
+        assert offsets(read_all(kernel, data, aborted=AbortedTransactions([(7, 3)]))) == [0, 1, 2, 5]
+
     def test_a_transaction_that_begins_later_does_not_hide_earlier_ones(self, kernel: Any) -> None:
         data = batch(0, producer_id=7, transactional=True) + batch(3, producer_id=7, transactional=True)
         assert offsets(read_all(kernel, data, aborted=AbortedTransactions([(7, 3)]))) == [0, 1, 2]

@@ -170,6 +170,34 @@ def test_records_cut_off_at_every_byte_are_corrupt(kernel: Any) -> None:
             kernel.parse_records(written[:cut], len(SAMPLES), 0, 10, 0)
 
 
+@pytest.mark.parametrize("sample", SAMPLES, ids=range(len(SAMPLES)))
+def test_a_record_cut_off_anywhere_says_so(kernel: Any, sample: NewRecord) -> None:
+    written = encode_batch([sample])[61:]
+    for cut in range(max(7, len(written) - 500), len(written)):
+        with pytest.raises(CorruptRecordError, match="a batch ends in the middle of a record"):
+            kernel.parse_records(written[:cut], 1, 0, 0, 0)
+
+
+_33_BITS: Final = b"\x80\x80\x80\x80\x20"
+
+
+@pytest.mark.parametrize("field", ["length", "offset", "key", "value", "headers", "name", "header"])
+def test_a_number_of_33_bits_says_so(kernel: Any, field: str) -> None:
+    parts = {
+        "attributes and time": bytes(2),
+        "offset": b"\x00",
+        "key": b"\x01",
+        "value": b"\x01",
+        "headers": b"\x02",
+        "name": b"\x00",
+        "header": b"\x00",
+    }
+    body = b"".join((parts | {field: _33_BITS}).values()) if field in parts else bytes(8)
+    length = _33_BITS if field == "length" else bytes((2 * len(body),))
+    with pytest.raises(CorruptRecordError, match="a number in a record does not fit 32 bits"):
+        kernel.parse_records(length + body, 1, 0, 0, 0)
+
+
 @pytest.mark.parametrize("count", [0, 1, 5, 7, 1 << 20, (1 << 31) - 1, -1, -(1 << 31)])
 def test_a_count_that_lies_is_corrupt(kernel: Any, count: int) -> None:
     data = bytearray(encode_batch(SAMPLES))
