@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
@@ -15,6 +14,7 @@ from pyklient.broker.settings import BrokerSettings
 from pyklient.broker.topic_configs import TopicConfig
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.records import Compression, NewRecord, encode_batch, iter_batches
+from tests.run.seed import dice
 
 pytestmark = pytest.mark.both_kernels
 
@@ -97,15 +97,14 @@ def test_an_offset_in_the_middle_is_found_through_the_index_without_reading_what
 
 
 def test_any_offset_of_any_log_is_found(opened: Opener) -> None:
-    seed = 20_26
-    random = Random(seed)
+    random = dice("any log")
     log = opened(segment_bytes="5000", index_interval_bytes="300")
     while log.end_offset < 500:
         log.append(batch(random.randint(1, 9), size=random.randint(0, 90)), version=9, now_ms=NOW)
     for offset in range(log.end_offset):
         found = log.locate(offset)
-        assert found is not None, seed
-        assert found.batch.base_offset <= offset <= found.batch.last_offset, seed
+        assert found is not None
+        assert found.batch.base_offset <= offset <= found.batch.last_offset
     assert log.locate(log.end_offset) is None
 
 

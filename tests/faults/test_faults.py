@@ -1,14 +1,13 @@
 """Ten faults under each of the two runs; ``make faults`` has a hundred."""
 
 import itertools
-import os
-from random import SystemRandom
 
 import pytest
 
 from pyklient import Producer
 from tests.faults.producing import order_problems, produce_through_faults
 from tests.faults.reading import CommitWatch, read_through_faults, skipped
+from tests.run.seed import seed as run_seed
 from tests.servers.fixtures import NewName
 from tests.servers.kafka import KraftCluster
 from tests.servers.reference import ReferenceBroker
@@ -20,10 +19,8 @@ _FAULTS = 10
 
 @pytest.fixture
 def seed() -> int:
-    """Of the faults; PYKLIENT_TEST_SEED repeats a run."""
-    chosen = int(os.environ.get("PYKLIENT_TEST_SEED") or SystemRandom().randrange(1 << 32))
-    print(f"PYKLIENT_TEST_SEED={chosen}")
-    return chosen
+    """Of the faults."""
+    return run_seed()
 
 
 @pytest.mark.slow

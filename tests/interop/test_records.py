@@ -1,6 +1,5 @@
 """What one client produces every other one reads the same, through every broker, with every codec."""
 
-import random
 from typing import Any
 
 import confluent_kafka
@@ -8,6 +7,7 @@ import pytest
 
 from pyklient import Producer, TopicPartition, read
 from tests.interop.peers import PEERS, Peer, Record
+from tests.run.seed import dice
 from tests.servers.fixtures import NewTopic
 
 pytestmark = [pytest.mark.brokers(min="4.3"), pytest.mark.both_kernels]
@@ -18,9 +18,7 @@ every_codec = pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4",
 
 def some_records() -> list[Record]:
     """Records with every kind of key, value and header, small and large."""
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
+    chance = dice("records")
     edges = [
         Record(None, b"no key", 1_700_000_000_000, ()),
         Record(b"tombstone", None, 1_700_000_000_001, ()),
@@ -29,12 +27,12 @@ def some_records() -> list[Record]:
             b"key", b"value", 1_700_000_000_003, (("h", b"1"), ("h", b"2"), ("none", None), ("ключ", b"\xff"))
         ),
         Record(b"late", b"early", 1_600_000_000_000, ()),
-        Record(b"large", dice.randbytes(50_000) + bytes(50_000), 1_700_000_000_004, ()),
+        Record(b"large", chance.randbytes(50_000) + bytes(50_000), 1_700_000_000_004, ()),
     ]
     many = [
         Record(
             b"%d" % number,
-            dice.randbytes(dice.randrange(500)),
+            chance.randbytes(chance.randrange(500)),
             1_700_000_000_100 + number,
             (("n", b"%d" % number),),
         )

@@ -1,11 +1,10 @@
 """Our bytes against those of Kafka's own classes, message by message."""
 
 import json
-import os
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
-from random import Random, SystemRandom
+from random import Random
 from typing import Final
 
 import pytest
@@ -18,6 +17,7 @@ from pyklient.protocol.schema import ApiMessage
 from tests.oracles.process import Oracle
 from tests.protocol.definitions import KAFKAS, MESSAGES, definition
 from tests.protocol.instances import random_message
+from tests.run.seed import seed as run_seed
 
 pytestmark = pytest.mark.java
 
@@ -26,10 +26,8 @@ _INSTANCES: Final = 100
 
 @pytest.fixture(scope="module")
 def seed() -> int:
-    """Of all random messages of this run; PYKLIENT_TEST_SEED repeats one."""
-    chosen = int(os.environ.get("PYKLIENT_TEST_SEED") or SystemRandom().randrange(1 << 32))
-    print(f"PYKLIENT_TEST_SEED={chosen}")
-    return chosen
+    """Of all random messages of this run."""
+    return run_seed()
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +44,7 @@ def test_random_messages_of_every_version_have_kafkas_bytes_and_decode_back(
     found = []
     for version in range(cls.versions[0], cls.versions[1] + 1):
         found += _disagreements(cls, version, oracles, Random(f"{seed}/{cls.__name__}/{version}"))
-    assert not found, f"PYKLIENT_TEST_SEED={seed}: {len(found)} messages, the first: {found[0]}"
+    assert not found, f"--seed {seed}: {len(found)} messages, the first: {found[0]}"
 
 
 def test_a_field_that_begins_a_version_too_late_is_noticed_in_that_version_alone(

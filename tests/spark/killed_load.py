@@ -5,7 +5,6 @@ and counts what is stored after each.
 """
 
 import os
-import random
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Final
 
 from pyklient import Producer
 from pyklient.broker import Broker
+from tests.run.seed import VARIABLE, dice, seed
 from tests.servers.java import QUICK_JVM
 
 __all__ = ["POINTS", "killed_load"]
@@ -86,6 +86,8 @@ def _rounds(count: int) -> None:
     from pyklient.spark import load
 
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    chance = dice("killed loads")
+    print(f"{VARIABLE}={seed()}")
     with Broker() as broker, tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "clicks"
         sent = 0
@@ -95,7 +97,7 @@ def _rounds(count: int) -> None:
             sent += 1_000
             point = (*POINTS, "any time")[number % (len(POINTS) + 1)]
             began = time.monotonic()
-            seconds = random.uniform(2, 20) if point == "any time" else _TIMEOUT
+            seconds = chance.uniform(2, 20) if point == "any time" else _TIMEOUT
             killed_load(broker.bootstrap_servers, "clicks", path, point, seconds)
             took = time.monotonic() - began
             load(spark, broker.bootstrap_servers, "clicks", path)

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Row, SparkSession
 
 from pyklient import read as read_topic
+from tests.run.seed import dice
 from tests.servers.fixtures import NewTopic
 from tests.servers.process import wait_until
 from tests.spark.chaos.feed import everything
@@ -28,7 +29,7 @@ def rows_of(spark: SparkSession, bootstrap: str, topic: str, **options: object) 
 
 def compacted(bootstrap: str, topic: str) -> list[int]:
     """Fill *topic* with five keys, have all but the newest of each compacted away; → the offsets left."""
-    chosen = random.Random(5)
+    chosen = dice("keys")
     fill(bootstrap, topic, [{"key": b"%d" % chosen.randrange(5), "value": b"%d" % n} for n in range(200)])
 
     def is_compacted() -> bool:

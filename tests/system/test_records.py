@@ -17,6 +17,7 @@ from pyklient import (
     TopicPartition,
     read,
 )
+from tests.run.seed import dice
 from tests.servers.fixtures import NewName, NewTopic
 from tests.system.reading import read_group
 
@@ -59,11 +60,9 @@ def test_records_of_all_sizes_arrive_in_order_with_each_codec(
     bootstrap: str, new_topic: NewTopic, new_name: NewName, codec: Any
 ) -> None:
     topic = new_topic()
-    seed = random.randrange(2**32)
-    print(f"seed {seed}")
-    dice = random.Random(seed)
-    sizes = [0, 1, 100_000, *(dice.randrange(2_000) for _ in range(2_000))]
-    values = [dice.randbytes(size // 2) + b"a" * (size - size // 2) for size in sizes]
+    chance = dice("sizes", codec)
+    sizes = [0, 1, 100_000, *(chance.randrange(2_000) for _ in range(2_000))]
+    values = [chance.randbytes(size // 2) + b"a" * (size - size // 2) for size in sizes]
     with Producer(bootstrap, compression_type=codec, batch_size=50_000) as producer:
         for number, value in enumerate(values):
             producer.send(

@@ -10,6 +10,7 @@ from pyklient.producer.batch import seal
 from pyklient.producer.delivery import DeliveryTracker
 from pyklient.protocol.records import Compression, batch_header, iter_batches
 from tests.protocol.records.kernels import COMPILED
+from tests.run.seed import dice
 
 SIZES = (100, 5_000, 40_000, 300_000, 1_000_000)
 
@@ -55,7 +56,7 @@ def values_of(chance: random.Random) -> Iterator[bytes]:
 
 
 def test_what_a_request_refers_to_is_not_written_over(kernel: Any) -> None:
-    chance = random.Random(11)
+    chance = dice("requests")
     line = Line(kernel)
     held: list[Held] = []
     unfinished: list[Any] = []

@@ -1,6 +1,5 @@
 """Rows of columns become the records that as many calls of ``send`` make, on both kernels."""
 
-import random
 import threading
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -13,6 +12,7 @@ from pyklient.errors import KafkaError
 from pyklient.protocol.records.column_layout import AT_ONCE, Cells, HeaderLists, Numbers
 from tests.protocol.records.arrow_rows import PLAIN, Shape, cells, header_lists, numbers
 from tests.protocol.records.kernels import COMPILED, KERNELS, PYTHON, outcome_of
+from tests.run.seed import dice
 
 INT64: Final = (1 << 63) - 1
 PARTITIONS: Final = 3
@@ -333,9 +333,7 @@ def test_buffers_that_are_not_what_arrow_says_are_refused(case: str, kernel: Any
 
 
 def test_random_buffers_are_refused_alike_or_read_alike() -> None:
-    seed = random.randrange(1 << 32)
-    print(f"seed {seed}")
-    chance = random.Random(seed)
+    chance = dice("buffers")
 
     def column() -> Cells:
         length = chance.randrange(4)

@@ -1,10 +1,11 @@
 """Memory for responses and columns: what is handed out is nobody else's, however often it is used again."""
 
-import random
 from array import array
 from typing import Any
 
 import pytest
+
+from tests.run.seed import dice
 
 
 @pytest.mark.parametrize("size", [0, 1, 64, 16 << 10, 100_000, 5 << 20])
@@ -16,7 +17,7 @@ def test_it_has_the_size_asked_for_and_can_be_written_to(kernel: Any, size: int)
 
 
 def test_what_is_in_use_is_not_handed_out_again(kernel: Any) -> None:
-    chance = random.Random(5)
+    chance = dice("memory")
     held: list[tuple[memoryview, int]] = []
     for number in range(2000):
         size = chance.choice((10, 20_000, 30_000, 100_000, 1 << 20))

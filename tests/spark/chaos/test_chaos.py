@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.run.seed import seed as run_seed
 from tests.servers.fixtures import NewName, StartReference
 from tests.servers.java import program
 from tests.servers.pool import Server
@@ -27,7 +28,7 @@ def test_no_row_is_lost_and_none_is_there_twice_where_that_is_promised(
 ) -> None:
     program("java")
     reaper = Reaper()
-    kills = Kills(any_broker, tmp_path / "job", reaper, name=new_name(), seed=1, say=print)
+    kills = Kills(any_broker, tmp_path / "job", reaper, name=new_name(), seed=run_seed(), say=print)
     try:
         stored = kills.run(["worker", "broker", "executor", "driver"])
     finally:
