@@ -9,20 +9,23 @@ import dataclasses
 import ssl
 from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, Final, Protocol, Self
 
 from pyklient.errors import ConfigurationError
 from pyklient.hints import advice, did_you_mean, nearest
 from pyklient.serialization import Encoder, as_encoder
 
 __all__ = [
+    "DEFAULT_SERVERS",
     "NOT_READ",
     "AdminConfig",
     "ClientConfig",
     "ConsumerConfig",
     "HasPartition",
     "ProducerConfig",
+    "check_option",
     "parse_bootstrap_servers",
+    "unknown_option",
 ]
 
 _INT32_MAX = 2**31 - 1
@@ -32,6 +35,14 @@ NOT_READ = frozenset(
     {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
 )
 """Options of ConsumerConfig that mean nothing to a read."""
+
+
+class _Unsaid(str):
+    """A default that can be told from the same text given by a caller."""
+
+
+DEFAULT_SERVERS: Final[str] = _Unsaid("localhost:9092")
+"""The default of a client's first argument."""
 
 
 class HasPartition(Protocol):
@@ -103,7 +114,7 @@ class ClientConfig:
     """What sets how long a call waits for a broker, as errors say it."""
 
     bootstrap_servers: str | Sequence[str] = option(
-        "localhost:9092",
+        str(DEFAULT_SERVERS),
         "host:port of some brokers, comma-separated or a list; the others are found through them",
     )
     client_id: str = option("pyklient", "name that shows in the broker's logs, quotas and metrics")
@@ -184,8 +195,8 @@ class ClientConfig:
         values = {}
         for name, value in options.items():
             if name not in known:
-                raise ConfigurationError(_unknown(cls, name, known))
-            values[name] = _checked(known[name], value)
+                raise ConfigurationError(unknown_option(cls, name))
+            values[name] = check_option(known[name], value)
         config = cls(**values)
         config.validate()
         _refuse_idle_sasl(config.security_protocol, values)
@@ -417,7 +428,9 @@ def _refuse_idle_sasl(security_protocol: str, given: Mapping[str, Any]) -> None:
             )
 
 
-def _unknown(cls: type[ClientConfig], name: str, known: Mapping[str, Any]) -> str:
+def unknown_option(cls: type[ClientConfig], name: str) -> str:
+    """What to say of *name*, which is no option of *cls*: whose it is, or which one may be meant."""
+    known = [item.name for item in fields(cls)]
     beginning = f"unknown option {name!r} of {cls.client}"
     if not isinstance(name, str):
         return beginning
@@ -437,7 +450,7 @@ def _unknown(cls: type[ClientConfig], name: str, known: Mapping[str, Any]) -> st
     return beginning
 
 
-def _checked(item: "dataclasses.Field[Any]", value: Any) -> Any:
+def check_option(item: "dataclasses.Field[Any]", value: Any) -> Any:
     """*value* if it fits the option *item*; a ConfigurationError that says what would."""
     facts = item.metadata
     if facts["choices"] is not None:

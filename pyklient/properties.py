@@ -1,16 +1,17 @@
-"""Options as text by Kafka's dotted names, as properties files and Spark's ``kafka.`` options have them."""
+"""Options by Kafka's dotted names: as text in properties files and in Spark's ``kafka.`` options, and as
+keyword arguments of the clients."""
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
 from typing import Any, Final
 
-from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.config import DEFAULT_SERVERS, ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.errors import ConfigurationError
 from pyklient.hints import advice, nearest
 
-__all__ = ["from_properties", "nearest_property", "typed", "unknown_properties"]
+__all__ = ["by_option_name", "from_properties", "nearest_property", "typed", "unknown_properties"]
 
 log = logging.getLogger("pyklient")
 
@@ -50,8 +51,28 @@ def typed(item: "Field[Any]", text: str) -> Any:
     return text
 
 
-def from_properties(config: type[ClientConfig], properties: Mapping[str, str]) -> dict[str, Any]:
-    """*properties* of Java's client as the options that ``config.from_options`` takes.
+def by_option_name(
+    config: type[ClientConfig], bootstrap_servers: str | Sequence[str], options: Mapping[str, object]
+) -> dict[str, Any]:
+    """A client's arguments as the options that ``config.from_options`` takes: *options* have names with
+    underscores, or Kafka's with dots, which ``from_properties`` takes.
+
+    Raises ConfigurationError where one is given under both names, as it does for properties.
+    """
+    given = {name: value for name, value in options.items() if "." not in name}
+    if bootstrap_servers is not DEFAULT_SERVERS:
+        given["bootstrap_servers"] = bootstrap_servers
+    dotted = from_properties(config, {name: value for name, value in options.items() if "." in name})
+    if twice := sorted(given.keys() & dotted.keys()):
+        raise ConfigurationError(
+            f"{twice[0]} is given twice, under this name and by Kafka's name with dots; drop one of the two"
+        )
+    return given | dotted
+
+
+def from_properties(config: type[ClientConfig], properties: Mapping[str, object]) -> dict[str, Any]:
+    """*properties* of Java's client as the options that ``config.from_options`` takes. Values may be text, as
+    in a file, or what the option takes.
 
     User and password are taken out of ``sasl.jaas.config``. What only tunes Java's client, and options of
     pyklient's other clients, are passed over with a log message: a file or a job may hold those of several.
@@ -60,16 +81,17 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, str]) -
     """
     known = {item.name: item for item in fields(config)}
     options: dict[str, Any] = {}
-    for name, text in properties.items():
+    for name, value in properties.items():
         plain = name.replace(".", "_")
         if name == "sasl.jaas.config":
-            options |= _from_jaas(text)
+            options |= _from_jaas(str(value))
         elif name in _STORE_TYPES:
-            _refuse_java_store(name, text)
+            _refuse_java_store(name, str(value))
         elif name in _IDLE or (plain in _OF_SOME_CLIENT and plain not in known):
             log.info("%s has no effect here: it is for another client", name)
         else:
-            options[plain] = typed(known[plain], text) if plain in known else text
+            item = known.get(plain)
+            options[plain] = typed(item, value) if item is not None and isinstance(value, str) else value
     return options
 
 

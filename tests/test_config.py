@@ -98,6 +98,12 @@ def test_text_and_bytes_are_no_decoders(value: Any) -> None:
         (ProducerConfig, "linger.ms", "did you mean 'linger_ms'"),
         (ProducerConfig, "ssl_cafile", "pyklient calls it ssl_truststore_location"),
         (ProducerConfig, "transactional_id", "transactions are not supported yet"),
+        (ProducerConfig, "message.timeout.ms", "pyklient calls it delivery_timeout_ms"),
+        (ConsumerConfig, "group_protocol", r"classic protocol; that of KIP-848 is not supported yet"),
+        (ProducerConfig, "statistics.interval.ms", "there are no metrics and no statistics yet"),
+        (ConsumerConfig, "client_rack", r"KIP-392\) is not supported yet"),
+        (ProducerConfig, "compression_level", "its level cannot be chosen"),
+        (ConsumerConfig, "heartbeat", "did you mean 'heartbeat_interval_ms'"),
     ],
 )
 def test_an_unknown_option_says_whose_it_is_not_and_what_to_do(
@@ -105,6 +111,16 @@ def test_an_unknown_option_says_whose_it_is_not_and_what_to_do(
 ) -> None:
     with pytest.raises(ConfigurationError, match=complaint):
         config.from_options({name: "x"})
+
+
+@pytest.mark.parametrize(
+    "name", ["consumer_id", "num_consumer_fetchers", "producer_type", "rebalance_max_retries"]
+)
+@pytest.mark.parametrize("config", [ProducerConfig, ConsumerConfig])
+def test_no_option_is_suggested_that_only_ends_or_begins_alike(config: type[ClientConfig], name: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        config.from_options({name: "x"})
+    assert str(caught.value) == f"unknown option {name!r} of {config.client}"
 
 
 @pytest.mark.parametrize("protocol", ["PLAINTEXT", "SSL"])

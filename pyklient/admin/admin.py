@@ -13,12 +13,13 @@ from pyklient.admin.descriptions import (
     PartitionLag,
     TopicDescription,
 )
-from pyklient.config import AdminConfig
+from pyklient.config import DEFAULT_SERVERS, AdminConfig
 from pyklient.errors import ConfigurationError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import Conversation, Refresh, list_offsets
 from pyklient.options import AdminOptions
+from pyklient.properties import by_option_name
 
 __all__ = ["Admin"]
 
@@ -37,9 +38,9 @@ class Admin:
     """
 
     def __init__(
-        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Unpack[AdminOptions]
+        self, bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS, **options: Unpack[AdminOptions]
     ) -> None:
-        self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+        self._config = AdminConfig.from_options(by_option_name(AdminConfig, bootstrap_servers, options))
         self._client = NetworkClient(self._config)
         self._closed = False
 

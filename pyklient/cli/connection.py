@@ -6,7 +6,7 @@ environment. Passwords only from the file or the environment: a command line is 
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -14,10 +14,19 @@ from typing import Any, ParamSpec, TypeVar
 import click
 
 from pyklient.cli.arguments import checked, seconds, text
-from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.cli.streams import complain
+from pyklient.config import (
+    AdminConfig,
+    ClientConfig,
+    ConsumerConfig,
+    ProducerConfig,
+    check_option,
+    unknown_option,
+)
+from pyklient.errors import ConfigurationError
 from pyklient.properties import typed
 
-__all__ = ["Settings", "connection_options", "connection_options_or"]
+__all__ = ["Settings", "connection_options"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -48,8 +57,8 @@ class Settings:
     """What the command line, the file and the environment say about the cluster, still as text."""
 
     bootstrap_servers: str | None
-    from_line: Mapping[str, str]
-    from_file: Mapping[str, str]
+    from_line: dict[str, str]
+    from_file: dict[str, str]
     timeout: float | None = None
     """Seconds that a call may take, if the command line says so."""
 
@@ -77,16 +86,13 @@ class Settings:
         """Options for a client with *config*: those here that it knows, under the command's *own* ones.
 
         A command uses several clients, and a file serves several commands: an option of another client is
-        passed over. One that nobody has is kept, for the client to refuse.
+        passed over.
         """
         known = {item.name: item for item in fields(config)}
-        others = {item.name for each in _EVERY_CONFIG for item in fields(each)}
-        texts: dict[str, str] = {}
-        for given in (self.from_file, self.from_line):
-            texts |= {name: text for name, text in given.items() if name in known or name not in others}
+        texts = {name: text for name, text in (self.from_file | self.from_line).items() if name in known}
         texts["bootstrap_servers"] = self.servers
         texts = _secrets(known.values(), texts.get("security_protocol", "")) | texts
-        options = {name: typed(known[name], text) if name in known else text for name, text in texts.items()}
+        options = {name: typed(known[name], text) for name, text in texts.items()}
         return {name: value for name, value in self._patience().items() if name in known} | options | own
 
     def _patience(self) -> dict[str, int]:
@@ -106,17 +112,20 @@ class Settings:
         }
 
 
-def connection_options(command: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Add the shared options to a command, which receives them as ``settings``."""
-    return _with_timeout(connection_options_or(_OTHERWISE)(command))
-
-
-def connection_options_or(
-    otherwise: str = _OTHERWISE,
+def connection_options(
+    *configs: type[ClientConfig], otherwise: str = _OTHERWISE, timeout: bool = True
 ) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
-    """``connection_options`` without ``--timeout``, for commands that have one of their own or need none. The
-    help says what the cluster is *otherwise*, if no option names one."""
-    return functools.partial(_with_connection, otherwise)
+    """Add the shared options to a command, which receives them as ``settings``.
+
+    *configs* are those of the clients that it uses. The help says what the cluster is *otherwise*, if no
+    option names one. ``timeout=False`` is for commands that have a ``--timeout`` of their own, or need none.
+    """
+
+    def decorate(command: Callable[..., _Result]) -> Callable[..., _Result]:
+        connected = _with_connection(configs, otherwise, command)
+        return _with_timeout(connected) if timeout else connected
+
+    return decorate
 
 
 def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
@@ -135,7 +144,9 @@ def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
     return with_timeout
 
 
-def _with_connection(otherwise: str, command: Callable[..., _Result]) -> Callable[..., _Result]:
+def _with_connection(
+    configs: Sequence[type[ClientConfig]], otherwise: str, command: Callable[..., _Result]
+) -> Callable[..., _Result]:
     @click.option(
         "-b",
         "--bootstrap-servers",
@@ -172,6 +183,10 @@ def _with_connection(otherwise: str, command: Callable[..., _Result]) -> Callabl
             _refuse_secrets(from_line)
             from_file = _read(config_file) if config_file else {}
             _refuse_objects(from_line | from_file)
+            for given in (from_file, from_line):
+                _check_options(given)
+            for name in _without_effect(from_line, configs):
+                complain(f"-X {name} has no effect on this command")
             settings = Settings(bootstrap_servers, from_line, from_file, call_timeout)
             return command(*args, settings=settings, **rest)
         except click.UsageError as error:
@@ -230,6 +245,21 @@ def _refuse_secrets(given: Mapping[str, str]) -> None:
                 f"{item.name} does not belong on a command line, where every process can read it: "
                 f"put it in a --config file or in PYKLIENT_{item.name.upper()}"
             )
+
+
+def _check_options(given: Mapping[str, str]) -> None:
+    """Refuse what is an option of no client, and a value that its option does not take, whichever clients the
+    command uses. Raises ConfigurationError."""
+    known = {item.name: item for config in _EVERY_CONFIG for item in fields(config)}
+    for name, value in given.items():
+        if name not in known:
+            raise ConfigurationError(unknown_option(ClientConfig, name))
+        check_option(known[name], typed(known[name], value))
+
+
+def _without_effect(given: Iterable[str], configs: Sequence[type[ClientConfig]]) -> list[str]:
+    used = {item.name for config in configs for item in fields(config)}
+    return [name for name in given if name not in used]
 
 
 def _refuse_objects(given: Iterable[str]) -> None:

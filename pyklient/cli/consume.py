@@ -10,7 +10,7 @@ import click
 
 from pyklient.admin import Admin
 from pyklient.cli.arguments import checked, seconds, separator, text, topic_name
-from pyklient.cli.connection import Settings, connection_options_or
+from pyklient.cli.connection import Settings, connection_options
 from pyklient.cli.interrupts import deferred
 from pyklient.cli.records import as_json_line
 from pyklient.config import AdminConfig, ConsumerConfig
@@ -71,7 +71,7 @@ Examples:
     "-k", "--key-separator", metavar="TEXT", callback=checked(separator), help="Print key, TEXT, value."
 )
 @click.option("--json", "as_json", is_flag=True, help="A JSON object per message, with everything it has.")
-@connection_options_or()
+@connection_options(ConsumerConfig, AdminConfig, timeout=False)
 def consume(
     topics: tuple[str, ...],
     group: str | None,

@@ -28,7 +28,7 @@ def groups() -> None:
 
 @groups.command("list", epilog="Example: pyklient groups list -b localhost:9092")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
-@connection_options
+@connection_options(AdminConfig)
 def list_(as_json: bool, settings: Settings) -> None:
     """The groups of all brokers, with their states."""
     with _admin(settings) as admin:
@@ -44,7 +44,7 @@ def list_(as_json: bool, settings: Settings) -> None:
 @groups.command(epilog="Example: pyklient groups describe billing --json")
 @click.argument("group", callback=checked(text))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@connection_options
+@connection_options(AdminConfig)
 def describe(group: str, as_json: bool, settings: Settings) -> None:
     """State, members and lag of GROUP, partition by partition."""
     with _admin(settings) as admin:
@@ -61,6 +61,7 @@ def describe(group: str, as_json: bool, settings: Settings) -> None:
                 "committed": progress.committed if progress else None,
                 "end": progress.end if progress else None,
                 "lag": progress.lag if progress else None,
+                "member": owner.member_id if owner else None,
                 "client": owner.client_id if owner else None,
                 "host": owner.host if owner else None,
             }
@@ -92,7 +93,7 @@ def describe(group: str, as_json: bool, settings: Settings) -> None:
 
 @groups.command(epilog="Example: pyklient groups delete billing")
 @click.argument("names", metavar="GROUP…", callback=checked(text), nargs=-1, required=True)
-@connection_options
+@connection_options(AdminConfig)
 def delete(names: tuple[str, ...], settings: Settings) -> None:
     """Delete groups with their offsets. One that has members is refused, which does not keep the others."""
     with _admin(settings) as admin:

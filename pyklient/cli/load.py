@@ -80,7 +80,7 @@ Under spark-submit, call pyklient.spark.load in a script of yours, with the sess
     help="A setting of Spark; repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
-@connection_options
+@connection_options(ConsumerConfig)
 def load(
     topics: tuple[str, ...],
     path: str,

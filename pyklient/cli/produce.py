@@ -61,7 +61,7 @@ Examples:
     "--json", "as_json", is_flag=True, help="Each line is a JSON record, as consume --json writes them."
 )
 @click.option("-q", "--quiet", is_flag=True, help="No summary on standard error.")
-@connection_options
+@connection_options(ProducerConfig)
 def produce(
     topic: str,
     source: BinaryIO,

@@ -31,7 +31,7 @@ def topics() -> None:
 @topics.command("list", epilog="Example: pyklient topics list -b localhost:9092")
 @click.option("--internal", is_flag=True, help="Also the brokers' own, such as __consumer_offsets.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON array.")
-@connection_options
+@connection_options(AdminConfig)
 def list_(internal: bool, as_json: bool, settings: Settings) -> None:
     """Names of the topics, one a line."""
     with _admin(settings) as admin:
@@ -63,7 +63,7 @@ Example:
     help="A setting of the topic; repeatable.",
 )
 @click.option("--if-not-exists", is_flag=True, help="Fine if it is there already, whatever its partitions.")
-@connection_options
+@connection_options(AdminConfig)
 def create(
     topic: str,
     partitions: int,
@@ -81,7 +81,7 @@ def create(
 @topics.command(epilog="Example: pyklient topics delete clicks views --if-exists")
 @click.argument("names", metavar="TOPIC…", callback=checked(topic_name), nargs=-1, required=True)
 @click.option("--if-exists", is_flag=True, help="Fine if there is no such topic.")
-@connection_options
+@connection_options(AdminConfig)
 def delete(names: tuple[str, ...], if_exists: bool, settings: Settings) -> None:
     """Delete topics with all their messages. One that cannot be deleted does not keep the others."""
     with _admin(settings) as admin:
@@ -96,7 +96,7 @@ def delete(names: tuple[str, ...], if_exists: bool, settings: Settings) -> None:
 @topics.command(epilog="Example: pyklient topics describe clicks --json")
 @click.argument("topic", callback=checked(topic_name))
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@connection_options
+@connection_options(AdminConfig)
 def describe(topic: str, as_json: bool, settings: Settings) -> None:
     """Partitions of TOPIC with leaders, replicas and offsets, and the settings made on it."""
     with _admin(settings) as admin:

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import NoReturn, Self, Unpack
 
 from pyklient import arguments
-from pyklient.config import ConsumerConfig
+from pyklient.config import DEFAULT_SERVERS, ConsumerConfig
 from pyklient.consumer.commits import Commits
 from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.engine import Engine
@@ -27,6 +27,7 @@ from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageS
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.options import ConsumerOptions
+from pyklient.properties import by_option_name
 from pyklient.serialization import Decoder, as_decoder
 
 __all__ = ["ConsumerConnector"]
@@ -59,9 +60,9 @@ class ConsumerConnector:
     """
 
     def __init__(
-        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Unpack[ConsumerOptions]
+        self, bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS, **options: Unpack[ConsumerOptions]
     ) -> None:
-        self._config = ConsumerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+        self._config = ConsumerConfig.from_options(by_option_name(ConsumerConfig, bootstrap_servers, options))
         self._client = NetworkClient(self._config)
         self._engine = Engine(self._client, self._config)
         self._membership: Membership = (

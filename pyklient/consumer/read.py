@@ -6,7 +6,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
 from pyklient import arguments
-from pyklient.config import NOT_READ, ConsumerConfig
+from pyklient.config import DEFAULT_SERVERS, NOT_READ, ConsumerConfig
 from pyklient.consumer.claim import Claim
 from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.engine import Engine
@@ -19,6 +19,7 @@ from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import Conversation, Pause, Refresh, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.options import ReadOptions
+from pyklient.properties import by_option_name
 from pyklient.protocol.records.kernel import Message
 from pyklient.serialization import Decoder, as_decoder
 
@@ -37,8 +38,8 @@ _UNKNOWN_TOPIC_PATIENCE = 4
 
 
 def read(
-    bootstrap_servers: str | Sequence[str],
-    topics: str | Sequence[str],
+    bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS,
+    topics: str | Sequence[str] = (),
     *,
     start: Bound = None,
     end: Bound = None,
@@ -60,9 +61,10 @@ def read(
     is an offset that the log does not have any more, and ConsumerTimeout when nothing comes for
     ``consumer_timeout_ms``, ``default_api_timeout_ms`` by default. Options: see ``ConsumerConfig``.
     """
-    if taken := sorted(NOT_READ & options.keys()):
+    given = by_option_name(ConsumerConfig, bootstrap_servers, options)
+    if taken := sorted(NOT_READ & given.keys()):
         raise ConfigurationError(f"read() belongs to no group and commits nothing; drop {', '.join(taken)}")
-    config = ConsumerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+    config = ConsumerConfig.from_options(given)
     names = arguments.names(topics, "topics")
     if not names:
         raise ConfigurationError("name at least one topic to read")

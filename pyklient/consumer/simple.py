@@ -8,7 +8,7 @@ from typing import Final, NoReturn, Self, Unpack
 
 from pyklient import arguments
 from pyklient.arguments import INT64_MAX
-from pyklient.config import AdminConfig
+from pyklient.config import DEFAULT_SERVERS, AdminConfig
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerError,
@@ -28,6 +28,7 @@ from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import Ask, Conversation, Pause, Refresh, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.options import AdminOptions
+from pyklient.properties import by_option_name
 from pyklient.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest
 from pyklient.protocol.records.kernel import Message, decode
 
@@ -74,9 +75,9 @@ class SimpleConsumer:
     """As a time: the offset that the next message will get."""
 
     def __init__(
-        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Unpack[AdminOptions]
+        self, bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS, **options: Unpack[AdminOptions]
     ) -> None:
-        self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+        self._config = AdminConfig.from_options(by_option_name(AdminConfig, bootstrap_servers, options))
         self._timeout = self._config.default_api_timeout_ms / 1000
         self._client = NetworkClient(self._config)
         self._closed = False

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Final, NoReturn, Self, Unpack
 
 from pyklient import arguments
-from pyklient.config import ProducerConfig
+from pyklient.config import DEFAULT_SERVERS, ProducerConfig
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
@@ -26,6 +26,7 @@ from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.record import RecordEncoder
 from pyklient.producer.sender import Sender
 from pyklient.producer.threads import SenderThread
+from pyklient.properties import by_option_name
 from pyklient.protocol.records.kernel import Batch, Delivery
 from pyklient.serialization import as_encoder
 
@@ -59,9 +60,9 @@ class Producer:
     """
 
     def __init__(
-        self, bootstrap_servers: str | Sequence[str] = "localhost:9092", **options: Unpack[ProducerOptions]
+        self, bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS, **options: Unpack[ProducerOptions]
     ) -> None:
-        config = ProducerConfig.from_options({"bootstrap_servers": bootstrap_servers, **options})
+        config = ProducerConfig.from_options(by_option_name(ProducerConfig, bootstrap_servers, options))
         if config.loses_idempotence is not None:
             log.warning(
                 "%s turns idempotence off: a retry may store a record twice or out of order. Say "

@@ -1,12 +1,16 @@
 """Each command on a running broker: input, output, JSON, and how it fails."""
 
+import contextlib
 import json
 from pathlib import Path
 
 import pytest
 
+from pyklient import Admin, ConsumerConnector
+from pyklient.broker import Broker
 from tests.cli.conftest import Pyklient
 from tests.servers.fixtures import NewName
+from tests.servers.process import wait_until
 
 
 def _values(text: str) -> list[str]:
@@ -182,6 +186,30 @@ def test_a_group_is_listed_described_with_its_lag_and_deleted(pyklient: Pyklient
     gone = pyklient("groups", "describe", group)
     assert gone.code == 1
     assert "GROUP_ID_NOT_FOUND" in gone.err
+
+
+def test_members_with_one_client_id_are_told_apart(
+    pyklient: Pyklient, broker: Broker, new_name: NewName
+) -> None:
+    topic, group = new_name(), new_name()
+    pyklient("topics", "create", topic, "--partitions", "3")
+    with contextlib.ExitStack() as stack:
+        for _ in range(3):
+            member = stack.enter_context(ConsumerConnector(broker.bootstrap_servers, group_id=group))
+            member.stream(topic)
+        admin = stack.enter_context(Admin(broker.bootstrap_servers))
+        wait_until(
+            lambda: [len(each.assignment) for each in admin.describe_group(group).members] == [1, 1, 1],
+            30,
+            "a partition for each of three members",
+        )
+        described = json.loads(pyklient("groups", "describe", group, "--json").out)
+        shown = pyklient("groups", "describe", group).text
+    members = {each["member_id"] for each in described["members"]}
+    assert len(members) == 3
+    assert {row["member"] for row in described["partitions"]} == members
+    assert {row["client"] for row in described["partitions"]} == {"pyklient"}
+    assert all(member in shown for member in members)
 
 
 def test_info_says_what_runs(pyklient: Pyklient) -> None:

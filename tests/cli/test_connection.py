@@ -22,7 +22,7 @@ def _settings(*arguments: str) -> Settings:
     found: list[Settings] = []
 
     @click.command()
-    @connection_options
+    @connection_options(AdminConfig, ConsumerConfig, ProducerConfig)
     def command(settings: Settings) -> None:
         found.append(settings)
 
@@ -118,9 +118,12 @@ def test_an_option_that_no_text_can_be_is_refused(name: str, where: str, tmp_pat
 
 
 def test_what_python_takes_for_a_digit_is_no_number() -> None:
-    settings = _settings("-X", "linger_ms=²", "-X", "batch_size=--1", "-X", "retries=-1")
-    options = settings.options(ProducerConfig)
-    assert (options["linger_ms"], options["batch_size"], options["retries"]) == ("²", "--1", -1)
+    for text in ("²", "--1"):
+        with pytest.raises(ConfigurationError, match=f"linger_ms takes a whole number, not '{text}'"):
+            _settings("-X", f"linger_ms={text}")
+    with pytest.raises(ConfigurationError, match="retries=-1 is out of range"):
+        _settings("-X", "retries=-1")
+    assert _settings("-X", "consumer_timeout_ms=-1").options(ConsumerConfig)["consumer_timeout_ms"] == -1
 
 
 def test_text_becomes_what_the_option_takes() -> None:

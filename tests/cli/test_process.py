@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pyklient.broker import Broker
+from pyklient.version import VERSION
 from tests.docs.markdown import ROOT
 from tests.servers.fixtures import NewName
 
@@ -180,6 +181,29 @@ def test_without_its_extra_the_command_says_how_to_get_it(tmp_path: Path) -> Non
     assert done.returncode == 2
     assert "pip install '.[cli]' in the clone" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize("missing", ["click", "rich"])
+def test_without_its_extra_the_command_tells_what_is_installed(tmp_path: Path, missing: str) -> None:
+    (tmp_path / f"{missing}.py").write_text(
+        f"raise ModuleNotFoundError(\"No module named '{missing}'\", name='{missing}')\n"
+    )
+    environment = os.environ | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ROOT}"}
+    bare, whole = (
+        subprocess.run([*_PYKLIENT, "info"], env=each, capture_output=True, text=True, timeout=60, check=True)
+        for each in (environment, os.environ | {"PYTHONPATH": str(ROOT)})
+    )
+    assert bare.stdout == whole.stdout
+    assert f"pyklient   {VERSION}" in bare.stdout
+    pinned = subprocess.run(
+        [*_PYKLIENT, "info"],
+        env=environment | {"PYKLIENT_KERNEL": "fast"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (pinned.returncode, pinned.stderr.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize("pin", ["c", "Python"])

@@ -24,6 +24,9 @@ from tests.cli.conftest import Pyklient
         (["produce", "t", "-H", "bad"], "'bad' is not NAME=VALUE"),
         (["topics", "list", "-X", "linger=3"], "did you mean 'linger_ms' of Producer?"),
         (["produce", "t", "-X", "client.idd=1"], "did you mean 'client_id'"),
+        (["topics", "list", "-X", "linger_ms=abc"], "linger_ms takes a whole number, not 'abc'"),
+        (["produce", "t", "-X", "auto.offset.reset=newest"], "auto_offset_reset='newest' is not one of"),
+        (["topics", "list", "-X", "message.timeout.ms=1"], "pyklient calls it delivery_timeout_ms"),
         (["topics", "create", "t", "--set", "nothing"], "a setting is name=value"),
         (["topics", "list", "-X", "sasl.password=hunter2"], "does not belong on a command line"),
         (["topics", "list", "-X", "ssl.context=x"], "there is ssl_truststore_location"),
@@ -45,6 +48,18 @@ def test_a_wrong_call_is_one_sentence_and_code_two(
     assert done.err.startswith("pyklient: ")
     assert done.err.count("\n") == 1
     assert "hunter2" not in done.err
+
+
+def test_an_option_that_the_command_does_not_use_is_told(pyklient: Pyklient, tmp_path: Path) -> None:
+    done = pyklient("topics", "list", "-X", "linger.ms=5", "-X", "client.id=me")
+    assert (done.code, done.err) == (0, "pyklient: -X linger_ms has no effect on this command\n")
+    file = tmp_path / "client.properties"
+    file.write_text("linger.ms=5\n")
+    done = pyklient("topics", "list", "--config", str(file))
+    assert (done.code, done.err) == (0, ""), "a file serves several commands"
+    file.write_text("linger.ms=abc\n")
+    done = pyklient("topics", "list", "--config", str(file))
+    assert (done.code, done.err) == (2, "pyklient: linger_ms takes a whole number, not 'abc'\n")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,10 @@ TARGET = ROOT / "docs" / "configuration.md"
 _HEAD = """\
 # Configuration
 
-Options are keyword arguments of the clients, by Kafka's own names with underscores. An unknown one, one
-out of range, and two that contradict each other are a ConfigurationError that says what to write instead.
+Options are keyword arguments of the clients, by Kafka's own names with underscores. Kafka's names with dots
+are taken as well, with values as text or not: `Producer(**{"bootstrap.servers": "one:9092", "acks": "1"})`.
+An unknown one, one out of range, and two that contradict each other are a ConfigurationError that says what
+to write instead. Of the names with dots, options of other clients are passed over, with a line in the log.
 Options that only pyklient has are marked (ours). On the command line they are `-X name=value` or lines of
 a `--config` file.
 

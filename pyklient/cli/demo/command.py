@@ -7,11 +7,12 @@ import click
 from rich.console import Console
 
 from pyklient.broker import Broker
-from pyklient.cli.connection import Settings, connection_options_or
+from pyklient.cli.connection import Settings, connection_options
 from pyklient.cli.demo.flights import Flights
 from pyklient.cli.demo.job import run_job
 from pyklient.cli.demo.screen import show_outcome, show_progress
 from pyklient.cli.tables import print_json
+from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
 from pyklient.protocol.records import kernel
 
 __all__ = ["demo"]
@@ -28,7 +29,9 @@ Examples:
 @click.option("--flights", "limit", type=click.IntRange(1), help="Only the first so many flights.")
 @click.option("--keep", is_flag=True, help="Leave the topic and the group on the cluster.")
 @click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
-@connection_options_or("a broker of its own")
+@connection_options(
+    AdminConfig, ConsumerConfig, ProducerConfig, otherwise="a broker of its own", timeout=False
+)
 def demo(limit: int | None, keep: bool, as_json: bool, settings: Settings) -> None:
     """Send 336,776 real flights through a topic and a consumer group, and count what arrives.
 

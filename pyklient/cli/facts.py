@@ -1,0 +1,38 @@
+"""What is installed and what runs. Needs nothing but pyklient: not the packages of the command line."""
+
+import importlib.metadata
+import platform
+from typing import Any, Final
+
+from pyklient.protocol.records import kernel
+from pyklient.version import VERSION
+
+__all__ = ["as_lines", "facts"]
+
+_CODECS: Final = {"gzip": None, "snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}
+"""Codec → the distribution it comes from; None is the standard library."""
+
+
+def facts() -> dict[str, Any]:
+    """The facts that ``pyklient info`` shows, by name."""
+    found: dict[str, Any] = {
+        "pyklient": VERSION,
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": platform.platform(),
+        "kernel": kernel.name,
+    }
+    if kernel.file:
+        found["file"] = kernel.file
+    if kernel.not_compiled:
+        found["why"] = kernel.not_compiled
+    found["codecs"] = {
+        codec: f"{package} {importlib.metadata.version(package)}" if package else "standard library"
+        for codec, package in _CODECS.items()
+    }
+    return found
+
+
+def as_lines(found: dict[str, Any]) -> list[str]:
+    """*found*, a fact a line."""
+    flat = {name: fact for name, fact in found.items() if name != "codecs"} | found["codecs"]
+    return [f"{name:10} {fact}" for name, fact in flat.items()]
