@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from rich.console import Console
@@ -22,8 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyklient.spark import LoadProgress, LoadResult
+    from pyklient.spark.load_changes import Change
 
-__all__ = ["load"]
+__all__ = ["AS_TYPED", "load"]
+
+AS_TYPED: Final = {
+    **{f"pass allow=['{change}']": f"give --allow {change}" for change in ("cluster", "columns", "topics")},
+    "Set fail_on_data_loss to false": "Give --go-on",
+    "max_records": "--max-records",
+    "partition_by": "--partition-by",
+}
+"""What errors of ``pyklient.spark.load`` say → what the command has for it."""
 
 
 def _setting(given: str) -> tuple[str, str]:
@@ -70,6 +79,12 @@ Under spark-submit, call pyklient.spark.load in a script of yours, with the sess
 )
 @click.option("--headers", is_flag=True, help="A column of the records' headers too.")
 @click.option("--go-on", is_flag=True, help="Go on where records were gone before they were loaded.")
+@click.option(
+    "--allow",
+    type=click.Choice(["cluster", "columns", "topics"]),
+    multiple=True,
+    help="May be other than in the loads before; repeatable.",
+)
 @click.option("--master", metavar="URL", help="Spark's master.  [spark-defaults.conf; else local[*]]")
 @click.option(
     "--conf",
@@ -90,6 +105,7 @@ def load(
     partition_by: tuple[str, ...],
     headers: bool,
     go_on: bool,
+    allow: "tuple[Change, ...]",
     master: str | None,
     conf: tuple[tuple[str, str], ...],
     as_json: bool,
@@ -107,11 +123,12 @@ def load(
         from pyspark.errors import PySparkException
 
         from pyklient.spark import load as run
+        from pyklient.spark.naming import called
 
         def selected(rows: "DataFrame") -> "DataFrame":
             return rows.selectExpr(*columns)
 
-        with _progress() as watch:
+        with _progress() as watch, called(AS_TYPED):
             try:
                 done = run(
                     spark,
@@ -123,6 +140,7 @@ def load(
                     max_records=max_records,
                     include_headers=headers,
                     fail_on_data_loss=not go_on,
+                    allow=allow,
                     watch=watch,
                     **kept,
                 )

@@ -23,4 +23,4 @@ class DataLoss:
                 f"{what}. Set failOnDataLoss to false to go on with what is there (the topic may keep "
                 "records for a shorter time than the query takes to get to them)"
             )
-        log.warning("%s; going on with what is there (failOnDataLoss is false)", what)
+        log.warning("%s; going on with what is there", what)

@@ -60,6 +60,10 @@ class Manifest:
     """Where this load began, in the partitions that it has read."""
     end: OffsetsJSON
     """Where the next one begins, in every partition that any load has read."""
+    cluster_id: str | None = None
+    """Of the brokers; None where they do not tell, and in loads of earlier versions."""
+    columns: dict[str, str] | None = None
+    """The type of each column, as Spark writes it; None in loads of earlier versions."""
     version: int = field(default=_VERSION)
 
     @property

@@ -25,15 +25,18 @@ class LoadPlan:
 
 
 def plan_load(
-    brokers: Brokers, options: SourceOptions, before: Manifest | None, max_records: int | None
+    brokers: Brokers,
+    options: SourceOptions,
+    partitions: Collection[TopicPartition],
+    before: Manifest | None,
+    max_records: int | None,
 ) -> LoadPlan:
-    """The ranges from where *before* ends, or *options* begin, to the end of the log; of about *max_records*
-    in all.
+    """The ranges of *partitions* from where *before* ends, or *options* begin, to the end of the log; of
+    about *max_records* in all.
 
     Raises DataLossError where records between are gone, or warns: see ``failOnDataLoss``.
     """
     loss = DataLoss(options.fail_on_data_loss)
-    partitions = brokers.partitions(options.subscription)
     found_ids = brokers.topic_ids({each.topic for each in partitions})
     ids = {topic: each.hex() for topic, each in found_ids.items()}
     known = dict(before.positions) if before is not None else {}

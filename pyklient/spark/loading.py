@@ -4,7 +4,7 @@ import inspect
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
@@ -15,10 +15,13 @@ from pyklient.hints import did_you_mean
 from pyklient.model import TopicPartition
 from pyklient.options import ReadOptions
 from pyklient.properties import unknown_properties
-from pyklient.spark.data_set import DataSet, Manifest, Staging, offsets_json
+from pyklient.spark.data_set import DataSet, Manifest, offsets_json
 from pyklient.spark.files import open_files
-from pyklient.spark.load_plan import LoadPlan, plan_load
+from pyklient.spark.load_changes import Change, Changes
+from pyklient.spark.load_plan import plan_load
 from pyklient.spark.load_progress import LoadProgress, watched
+from pyklient.spark.naming import OF_LOAD, called
+from pyklient.spark.option_values import EARLIEST
 from pyklient.spark.positions import Brokers
 from pyklient.spark.ranges import OffsetRange
 from pyklient.spark.source_options import SourceOptions
@@ -70,6 +73,7 @@ def load(
     include_headers: bool = False,
     fail_on_data_loss: bool = True,
     min_partitions: int | None = None,
+    allow: Collection[Change] = (),
     watch: Callable[[LoadProgress], None] | None = None,
     **options: Unpack[ReadOptions],
 ) -> LoadResult:
@@ -91,13 +95,15 @@ def load(
     time (with a time zone), or an offset for each partition; else the earliest record. At most about
     *max_records* are read, shared out by what waits in each partition, at least one of each.
     *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source, *options* those of
-    ``pyklient.read``. *watch* is called a few times a second, from another thread. A relative *path* begins
-    at the working directory of Spark's JVM, whatever that of Python is by now.
+    ``pyklient.read``. A directory keeps to its cluster and its columns, and to its topics: at least one of
+    *topics* was loaded before, and others may be added beside it. *allow* names what may be different in this
+    load, of "cluster", "columns" and "topics". *watch* is called a few times a second, from another thread. A
+    relative *path* begins at the working directory of Spark's JVM, whatever that of Python is by now.
 
     Raises LoadConflictError; DataLossError where records are gone before they were loaded, unless
-    *fail_on_data_loss* is off; ConfigurationError for wrong options, for a path that holds other things or is
-    on a file system without an exclusive rename, for Spark Connect; KafkaError for what the brokers answer;
-    and what Spark raises, in which case nothing is published.
+    *fail_on_data_loss* is off; ConfigurationError for wrong options, for a path that holds other things, or
+    loads of other topics, or is on a file system without an exclusive rename, for Spark Connect; KafkaError
+    for what the brokers answer; and what Spark raises, in which case nothing is published.
     """
     if max_records is not None and max_records < 1:
         raise ConfigurationError(
@@ -108,22 +114,42 @@ def load(
         "includeHeaders": str(include_headers).lower(),
         **({} if min_partitions is None else {"minPartitions": str(min_partitions)}),
     }
-    source = SourceOptions.parse(reading | _subscribed(topics) | _beginning(start))
+    with called(OF_LOAD):
+        source = SourceOptions.parse(reading | _subscribed(topics) | _beginning(start))
     data = DataSet(open_files(spark, path))
     before = data.newest()
+    changes = Changes(data.uri, before, allow)
     data.sweep(None if before is None else before.load)
-    with Brokers(source.config) as brokers:
-        plan = plan_load(brokers, source, before, max_records)
+    with called(OF_LOAD), Brokers(source.config) as brokers:
+        partitions = brokers.partitions(source.subscription)
+        cluster_id = brokers.cluster_id
+        continued = changes.continued(cluster_id, {each.topic for each in partitions})
+        plan = plan_load(brokers, source, partitions, continued, max_records)
     if not plan.ranges:
         return LoadResult(0, {}, None, None)
     rows = spark.read.format("pyklient").options(**reading, **_exactly(plan.ranges)).load()
     rows = rows if transform is None else transform(rows)
     by = _partition_columns(rows, partition_by, before)
+    columns = {each.name: each.dataType.simpleString() for each in rows.schema.fields}
+    changes.check_columns(columns)
     staging = data.stage(0 if before is None else before.load + 1)
     try:
         with watched(spark, f"load {staging.token}", plan.ranges, watch):
             count = _write(spark, rows, by, data.uri_of(staging))
-        data.publish(staging, _manifest(staging, plan, count, by))
+        data.publish(
+            staging,
+            Manifest(
+                load=staging.number,
+                token=staging.token,
+                rows=count,
+                partition_by=by,
+                topic_ids=dict(plan.topic_ids),
+                start=offsets_json({each: wanted.start for each, wanted in plan.ranges.items()}),
+                end=offsets_json(plan.end),
+                cluster_id=cluster_id,
+                columns=columns,
+            ),
+        )
     except BaseException as error:
         data.discard(staging)
         if isinstance(error, Exception):
@@ -177,6 +203,11 @@ def _beginning(start: Start) -> dict[str, str]:
             )
         milliseconds = str(max(0, round(start.timestamp() * 1000)))
         return {"startingTimestamp": milliseconds, "startingOffsetsByTimestampStrategy": "latest"}
+    for each, at in start.items():
+        if type(at) is not int or at < EARLIEST:
+            raise ConfigurationError(
+                f"start: {at!r} for {each} is not an offset; -2 is the earliest, -1 the latest"
+            )
     return {"startingOffsets": json.dumps(offsets_json(start))}
 
 
@@ -236,15 +267,3 @@ def _write(spark: "SparkSession", rows: "DataFrame", by: Sequence[str], uri: str
             "the driver must see the same files, so use a disk that all have mounted, or HDFS"
         )
     return stored
-
-
-def _manifest(staging: Staging, plan: LoadPlan, rows: int, by: list[str]) -> Manifest:
-    return Manifest(
-        load=staging.number,
-        token=staging.token,
-        rows=rows,
-        partition_by=by,
-        topic_ids=dict(plan.topic_ids),
-        start=offsets_json({each: wanted.start for each, wanted in plan.ranges.items()}),
-        end=offsets_json(plan.end),
-    )

@@ -166,6 +166,11 @@ class Brokers:
         listed = self._play(list_offsets(dict.fromkeys(partitions, EARLIEST)))
         return {each: at.offset for each, at in listed.items()}
 
+    @property
+    def cluster_id(self) -> str | None:
+        """The id of the cluster, as the last call has found it; None where the brokers have none."""
+        return self._client.metadata.cluster_id
+
     def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
         """The ids of *topics*, as the last call has found them: another id is another topic. Those of brokers
         that have none are left out."""

@@ -13,6 +13,7 @@ from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConsumerTimeout, OffsetOutOfRangeError
 from pyklient.net.client import NetworkClient
 from pyklient.spark.data_loss import DataLoss
+from pyklient.spark.naming import OF_SPARK, called
 from pyklient.spark.positions import find_log_ends
 from pyklient.spark.ranges import OffsetRange, within
 from pyklient.spark.source_options import SourceOptions
@@ -33,6 +34,11 @@ def record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[Rec
     Records that are gone by now raise DataLossError, or are warned about and passed over: see
     ``failOnDataLoss``. ConsumerTimeout when nothing comes although it is there.
     """
+    with called(OF_SPARK):
+        yield from _record_batches(options, wanted)
+
+
+def _record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
     config, loss = options.config, DataLoss(options.fail_on_data_loss)
     client = _client(config)
     try:

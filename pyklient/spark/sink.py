@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from pyklient.errors import ConfigurationError
 from pyklient.spark.deduplication import origin
+from pyklient.spark.naming import OF_SPARK, called
 from pyklient.spark.sink_options import SINK_COLUMNS, SinkOptions
 
 __all__ = ["BatchSink", "RowStreamSink", "Sent", "stream_sink"]
@@ -88,7 +89,7 @@ class RowStreamSink(_StreamSink, DataSourceStreamWriter):
 
         options, here = self._options, origin(self._options.query, "")
         stamp = here if options.deduplication_headers else None
-        with borrowed(options.producer) as producer:
+        with called(OF_SPARK), borrowed(options.producer) as producer:
             count = send_rows(producer, iterator, options.topic, None, stamp, SINK_COLUMNS)
         return Sent(here.partition, count)
 
@@ -100,7 +101,7 @@ def _send_batches(options: SinkOptions, token: str, batches: Iterator[Any]) -> S
 
     here = origin(options.query, token)
     stamp = here if options.deduplication_headers else None
-    with borrowed(options.producer) as producer:
+    with called(OF_SPARK), borrowed(options.producer) as producer:
         count = send_batches(producer, batches, options.topic, stamp, SINK_COLUMNS)
     return Sent(here.partition, count)
 

@@ -9,6 +9,7 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, Str
 from pyklient.config import ProducerConfig
 from pyklient.errors import ConfigurationError
 from pyklient.properties import from_properties
+from pyklient.spark.naming import OF_SPARK, called, of_properties
 from pyklient.spark.options import Given, Use, given_options
 
 __all__ = ["SINK_COLUMNS", "SinkOptions"]
@@ -86,12 +87,10 @@ class SinkOptions:
 
 def _producer_options(given: Given) -> Mapping[str, Any]:
     given.check_kafka(_SET_BY_SPARK)
-    try:
+    with called(OF_SPARK | of_properties(given.kafka)):
         options = from_properties(ProducerConfig, given.kafka)
         for name in _NO_TEXT:
             if name in options:
                 raise ConfigurationError(f"{name} cannot be given as text")
         ProducerConfig.from_options(options)
-    except ConfigurationError as error:
-        raise ConfigurationError(f"options kafka.*: {error}") from None
     return options

@@ -9,6 +9,7 @@ from pyklient.config import NOT_READ, ConsumerConfig
 from pyklient.errors import ConfigurationError
 from pyklient.model import TopicPartition
 from pyklient.properties import from_properties
+from pyklient.spark.naming import OF_SPARK, called, of_properties
 from pyklient.spark.option_values import EARLIEST, LATEST
 from pyklient.spark.options import Given, Use, given_options
 
@@ -158,10 +159,8 @@ def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
 
 def _consumer_config(given: Given) -> ConsumerConfig:
     given.check_kafka(_SET_BY_SPARK)
-    try:
+    with called(OF_SPARK | of_properties(given.kafka)):
         options = from_properties(ConsumerConfig, given.kafka)
         kept = {name: value for name, value in options.items() if name not in NOT_READ}
         patience = given.values.get("kafkaConsumer.pollTimeoutMs", _PATIENCE_MS)
         return ConsumerConfig.from_options({"consumer_timeout_ms": patience, **kept})
-    except ConfigurationError as error:
-        raise ConfigurationError(f"options kafka.*: {error}") from None

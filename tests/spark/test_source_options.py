@@ -7,6 +7,7 @@ import pytest
 
 from pyklient import ConfigurationError, TopicPartition
 from pyklient.spark.options import OPTIONS, Use
+from pyklient.spark.sink_options import SinkOptions
 from pyklient.spark.source_options import Bound, SourceOptions
 
 NEEDED = {"kafka.bootstrap.servers": "localhost:9092", "subscribe": "clicks"}
@@ -124,6 +125,49 @@ def test_a_time_wins_over_times_and_times_over_offsets() -> None:
 def test_a_wrong_option_is_an_error_that_names_it(options: dict[str, str], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         parse(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"kafka.fetch.max.bytes": "much"}, "^kafka.fetch.max.bytes takes a whole number, not 'much'"),
+        (
+            {"kafka.security.protocol": "SASL_SSL"},
+            "^kafka.security.protocol=SASL_SSL needs kafka.sasl.username and kafka.sasl.password",
+        ),
+        (
+            {"kafka.request.timeout.ms": "1"},
+            "^kafka.request.timeout.ms=1 must be above kafka.fetch.max.wait.ms=500",
+        ),
+        ({"kafka.ssl.ca.location": "/ca"}, "^unknown option 'kafka.ssl.ca.location'"),
+        ({"kafka.sasl.jaas.config": "x"}, "^kafka.sasl.jaas.config names no user"),
+        ({"kafkaConsumer.pollTimeoutMs": "9999999999"}, "^kafkaConsumer.pollTimeoutMs=9999999999 is out of"),
+        ({"kafka.consumer.timeout.ms": "9999999999"}, "^kafka.consumer.timeout.ms=9999999999 is out of"),
+    ],
+)
+def test_an_error_of_the_client_names_the_option_as_it_was_given(
+    options: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        parse(options)
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({"kafka.acks": "7"}, "^kafka.acks='7' is not one of"),
+        (
+            {"kafka.delivery.timeout.ms": "1"},
+            r"^kafka.delivery.timeout.ms=1 must be at least kafka.linger.ms \+ kafka.request.timeout.ms",
+        ),
+        ({"kafka.partitioner": "x"}, "^kafka.partitioner cannot be given as text"),
+    ],
+)
+def test_an_error_of_the_producer_names_the_option_as_it_was_given(
+    options: dict[str, str], problem: str
+) -> None:
+    with pytest.raises(ConfigurationError, match=problem):
+        SinkOptions.parse({"kafka.bootstrap.servers": "localhost:9092", **options})
 
 
 def test_nothing_to_read_is_an_error() -> None:
