@@ -19,6 +19,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from pyklient.errors import BrokerConnectionError, KafkaError
+from pyklient.net.resolver import Address, SlowLookupError, resolve
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records.kernel import memory
 
@@ -248,7 +249,7 @@ def connect(
     """A connected socket to *endpoint*. All addresses of the name are tried in turn, each with its share
     of the time. Raises UnreachableError that says what failed for which address."""
     failures: list[_Failure] = []
-    addresses = _resolve(endpoint)
+    addresses = _resolve(endpoint, deadline)
     for index, (family, kind, protocol, address) in enumerate(addresses):
         try:
             sock = socket.socket(family, kind, protocol)
@@ -275,9 +276,15 @@ def connect(
     )
 
 
-def _resolve(endpoint: Endpoint) -> list[tuple[int, int, int, tuple[object, ...]]]:
+def _resolve(endpoint: Endpoint, deadline: Deadline) -> list[Address]:
     try:
-        found = socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)
+        return resolve(endpoint.host, endpoint.port, deadline, deadline.remaining())
+    except (SlowLookupError, RuntimeError) as error:
+        cause = f"no address for the host name {endpoint.host!r}: {error}"
+        advice = "can this machine reach its name server?"
+        raise UnreachableError(f"cannot connect to {endpoint}: {cause}; {advice}", cause) from error
+    except KafkaError:
+        raise
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a host name"
         cause = f"no address for the host name {endpoint.host!r} ({reason})"
@@ -287,7 +294,6 @@ def _resolve(endpoint: Endpoint) -> list[tuple[int, int, int, tuple[object, ...]
             cause,
             nobody_there=not isinstance(error, OSError) or error.errno == socket.EAI_NONAME,
         ) from error
-    return [(int(family), int(kind), protocol, address) for family, kind, protocol, _, address in found]
 
 
 def _set_buffers(sock: socket.socket, send_buffer: int, receive_buffer: int) -> None:
