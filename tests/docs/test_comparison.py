@@ -1,0 +1,83 @@
+"""The README tells what is missing here, and which of the clients that it names have it."""
+
+import importlib
+import importlib.metadata
+import inspect
+import re
+import warnings
+from dataclasses import fields
+from typing import Any, Final
+
+import aiokafka
+import confluent_kafka
+import pytest
+
+from pyklient import ConsumerConfig, ConsumerConnector, KafkaStream, Producer
+from tests.docs.markdown import ROOT
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python's, for how it reads its own files
+    _kafka: Any = importlib.import_module("kafka")
+
+_README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
+_PEERS: Final = ("kafka-python", "aiokafka", "confluent-kafka")
+_OURS: Final = [ConsumerConnector, KafkaStream, Producer]
+_THEIRS: Final[dict[str, list[Any]]] = {
+    "kafka-python": [_kafka.KafkaConsumer, _kafka.KafkaProducer],
+    "aiokafka": [aiokafka.AIOKafkaConsumer, aiokafka.AIOKafkaProducer],
+    "confluent-kafka": [confluent_kafka.Consumer, confluent_kafka.Producer],
+}
+_METHODS: Final = {
+    "Seek in a running consumer": "seek",
+    "Pause and resume partitions": "pause",
+    "Partitions assigned by hand": "assign",
+    "Metrics or statistics": "metrics",
+    "Transactions": "begin_transaction",
+}
+_OPTIONS: Final = {"Metrics or statistics": "stats_cb", "Fetching from the nearest": "client.rack"}
+"""What librdkafka has as an option, and checks by name."""
+
+
+def row(beginning: str) -> list[str]:
+    """The cells of the row that begins so, without the first."""
+    (line,) = re.findall(rf"^\| {re.escape(beginning)}.*$", _README, flags=re.MULTILINE)
+    return [cell.strip() for cell in line.strip("|").split("|")][1:]
+
+
+def librdkafka_has(option: str) -> bool:
+    value: Any = print if option.endswith("_cb") else "x"
+    try:
+        confluent_kafka.Consumer({"group.id": "g", option: value}).close()
+    except confluent_kafka.KafkaException:
+        return False
+    return True
+
+
+def test_the_versions_named_are_those_that_the_tests_run_on() -> None:
+    named = re.search(r"kafka-python ([\d.]+), aiokafka ([\d.]+) and confluent-kafka ([\d.]+)\.", _README)
+    assert named is not None
+    for peer, version in zip(_PEERS, named.groups(), strict=True):
+        assert importlib.metadata.version(peer).startswith(f"{version}."), peer
+
+
+@pytest.mark.parametrize("feature", [*_METHODS, "Fetching from the nearest"])
+def test_what_is_missing_is_missing_and_what_is_there_is_there(feature: str) -> None:
+    ours, *theirs = row(feature)
+    assert ours.startswith("not yet")
+    method, option = _METHODS.get(feature, ""), _OPTIONS.get(feature, "")
+    assert not any(hasattr(each, method) for each in _OURS if method)
+    assert option.replace(".", "_") not in {each.name for each in fields(ConsumerConfig)}
+    for peer, said in zip(_PEERS, theirs, strict=True):
+        assert said == ("yes" if peer_has(peer, method, option) else "no"), peer
+
+
+def peer_has(peer: str, method: str, option: str) -> bool:
+    if method and any(hasattr(each, method) for each in _THEIRS[peer]):
+        return True
+    if not option:
+        return False
+    if peer == "confluent-kafka":
+        return librdkafka_has(option)
+    return option.replace(".", "_") in inspect.signature(_THEIRS[peer][0].__init__).parameters or (
+        option.replace(".", "_") in getattr(_THEIRS[peer][0], "DEFAULT_CONFIG", {})
+    )
