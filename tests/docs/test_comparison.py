@@ -8,7 +8,6 @@ import warnings
 from dataclasses import fields
 from typing import Any, Final
 
-import aiokafka
 import confluent_kafka
 import pytest
 
@@ -18,13 +17,14 @@ from tests.docs.markdown import ROOT
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python's, for how it reads its own files
     _kafka: Any = importlib.import_module("kafka")
+_aiokafka: Any = importlib.import_module("aiokafka")  # it has no types
 
 _README: Final = (ROOT / "README.md").read_text(encoding="utf-8")
 _PEERS: Final = ("kafka-python", "aiokafka", "confluent-kafka")
 _OURS: Final = [ConsumerConnector, KafkaStream, Producer]
 _THEIRS: Final[dict[str, list[Any]]] = {
     "kafka-python": [_kafka.KafkaConsumer, _kafka.KafkaProducer],
-    "aiokafka": [aiokafka.AIOKafkaConsumer, aiokafka.AIOKafkaProducer],
+    "aiokafka": [_aiokafka.AIOKafkaConsumer, _aiokafka.AIOKafkaProducer],
     "confluent-kafka": [confluent_kafka.Consumer, confluent_kafka.Producer],
 }
 _METHODS: Final = {
