@@ -1,10 +1,15 @@
-"""A broker that stores what is produced, with Kafka's checks of sequences, and fails as the test says."""
+"""A broker that stores what is produced, with Kafka's checks of sequences, and fails as the test says.
+
+Like Kafka, it remembers the last five batches of each producer in each partition. It knows those when they
+come again, and refuses older ones.
+"""
 
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from pyklient.producer.producer import Producer
@@ -38,6 +43,7 @@ ONE_BY_ONE: Final = {"batch_size": 0, "linger_ms": 0}
 """Options with which every record goes by itself."""
 
 _UNSUPPORTED_FOR_MESSAGE_FORMAT, _OUT_OF_ORDER, _FENCED = 43, 45, 47
+_REMEMBERED, _SEQUENCES = 5, 1 << 31
 
 PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 
@@ -66,6 +72,23 @@ class Seen(NamedTuple):
     batch: RecordBatch
 
 
+class _Remembered(NamedTuple):
+    """One of a producer's last batches."""
+
+    sequence: int
+    records: int
+    offset: int
+
+
+@dataclass
+class _State:
+    """What is known of a producer in one partition."""
+
+    epoch: int
+    expected: int
+    batches: deque[_Remembered] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+
+
 Fault = Refuse | LoseAnswer | Callable[[ProduceRequest], Any] | None
 
 
@@ -86,8 +109,7 @@ class ProduceBroker(ScriptedBroker):
         self.old_format = False
         self.leaders: dict[int, int] = {}
         self.peers: list[ScriptedBroker | Addressed] = []
-        self._next: dict[tuple[int, int], tuple[int, int]] = {}
-        self._duplicates: dict[tuple[int, int, int, int], int] = {}
+        self._producers: dict[tuple[int, int], _State] = {}
         self._producer_ids = iter(range(1000, 2000))
         super().__init__(**options)
         self.on(ProduceRequest, self._produce)
@@ -145,7 +167,7 @@ class ProduceBroker(ScriptedBroker):
                 Seen(partition, batch.producer_id, batch.producer_epoch, batch.base_sequence, values, batch)
             )
             if isinstance(fault, Refuse) and not (
-                fault.code == _OUT_OF_ORDER and self._has(partition, batch)
+                fault.code == _OUT_OF_ORDER and self._remembered(partition, batch)
             ):
                 answer.error_code, answer.error_message = fault
             elif self.old_format and batch.producer_id >= 0:
@@ -158,37 +180,36 @@ class ProduceBroker(ScriptedBroker):
             answer.error_code = fault.instead
         return answer
 
-    def _has(self, partition: int, batch: RecordBatch) -> bool:
-        return (
-            partition,
-            batch.producer_id,
-            batch.producer_epoch,
-            batch.base_sequence,
-        ) in self._duplicates
+    def _remembered(self, partition: int, batch: RecordBatch) -> _Remembered | None:
+        """Return what is remembered of *batch*, if it is one of the last batches of its producer."""
+        state = self._producers.get((partition, batch.producer_id))
+        if state is None or state.epoch != batch.producer_epoch:
+            return None
+        wanted = (batch.base_sequence, batch.count)
+        return next((one for one in state.batches if (one.sequence, one.records) == wanted), None)
 
     def _append(
         self, answer: PartitionAnswer, partition: int, batch: RecordBatch, values: list[bytes | None]
     ) -> None:
         log = self.stored[partition]
         if batch.producer_id >= 0:
-            key = (partition, batch.producer_id, batch.producer_epoch, batch.base_sequence)
-            if key in self._duplicates:
-                answer.base_offset = self._duplicates[key]
+            if (before := self._remembered(partition, batch)) is not None:
+                answer.base_offset = before.offset
                 return
             # Like Kafka, it takes any number from a producer it does not know.
-            unknown = (batch.producer_epoch, batch.base_sequence)
-            epoch, expected = self._next.get((partition, batch.producer_id), unknown)
-            if batch.producer_epoch < epoch:
+            unknown = _State(batch.producer_epoch, batch.base_sequence)
+            state = self._producers.get((partition, batch.producer_id), unknown)
+            if batch.producer_epoch < state.epoch:
                 answer.error_code = _FENCED
                 return
-            if batch.base_sequence != (expected if batch.producer_epoch == epoch else 0):
+            if batch.producer_epoch > state.epoch:
+                state = _State(batch.producer_epoch, 0)
+            if batch.base_sequence != state.expected:
                 answer.error_code = _OUT_OF_ORDER
                 return
-            self._next[partition, batch.producer_id] = (
-                batch.producer_epoch,
-                batch.base_sequence + batch.count,
-            )
-            self._duplicates[key] = len(log)
+            state.expected = (batch.base_sequence + batch.count) % _SEQUENCES
+            state.batches.append(_Remembered(batch.base_sequence, batch.count, len(log)))
+            self._producers[partition, batch.producer_id] = state
         if answer.base_offset < 0:
             answer.base_offset = len(log)
         log += values
