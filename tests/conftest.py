@@ -106,7 +106,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     chosen = _chosen(metafunc.config)
     for mark in metafunc.definition.iter_markers("brokers"):
         wanted = Wanted(*mark.args, **mark.kwargs)
-        chosen = [name for name in chosen if name not in SUITE or wanted.fits(KINDS[name])]
+        chosen = [name for name in chosen if name not in KINDS or wanted.fits(KINDS[name])]
     metafunc.parametrize("any_broker", chosen, indirect=True, scope="session")
 
 

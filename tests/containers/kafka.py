@@ -39,6 +39,8 @@ class ContainerKafka:
             .with_kwargs(entrypoint=["/bin/sh", "-c", _WAIT_FOR_START])
         )
         self._address = ""
+        self._runs = False
+        self._log = ""
 
     @property
     def bootstrap_servers(self) -> str:
@@ -47,6 +49,7 @@ class ContainerKafka:
     def start(self) -> None:
         """Start the container, tell the broker the address it has from outside, wait until it serves."""
         self._container.start()
+        self._runs = True
         host = self._container.get_container_host_ip()
         self._address = f"{host}:{self._container.get_exposed_port(_PORT)}"
         properties = kraft_properties(
@@ -72,12 +75,17 @@ class ContainerKafka:
         self._wait_ready()
 
     def stop(self) -> None:
-        """Remove the container and what it stored."""
-        self._container.stop()
+        """Remove the container and what it stored, but for the end of its log. May be called again."""
+        if self._runs:
+            self.logs()
+            self._runs = False
+            self._container.stop()
 
     def logs(self) -> dict[str, str]:
-        output, errors = self._container.get_logs()
-        return {self.name: (output + errors).decode(errors="replace")[-4000:]}
+        if self._runs:
+            output, errors = self._container.get_logs()
+            self._log = (output + errors).decode(errors="replace")[-4000:]
+        return {self.name: self._log}
 
     def _wait_ready(self) -> None:
         wait_until(lambda: serves(self._address), 60, f"Kafka in a container at {self._address}")

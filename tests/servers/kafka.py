@@ -62,6 +62,7 @@ def kraft_properties(
         "listeners": ",".join(f"{name}://{address}" for name, address in listeners.items()),
         "advertised.listeners": ",".join(f"{name}://{address}" for name, address in advertised.items()),
         "controller.listener.names": "CONTROLLER",
+        "inter.broker.listener.name": "PLAINTEXT",
         "log.dirs": data,
         "default.replication.factor": replicas,
         "min.insync.replicas": in_sync,
@@ -155,11 +156,7 @@ class KraftCluster:
         voters = {other: f"{HOST}:{ports['CONTROLLER']}" for other, ports in self._ports.items()}
         protocols = ",".join(f"{name}:{protocol}" for name, protocol in self._listeners.items())
         properties = kraft_properties(node, voters, addresses, advertised, str(home / "data"))
-        names = {
-            "listener.security.protocol.map": protocols,
-            "inter.broker.listener.name": "PLAINTEXT",
-        }
-        return properties_text({**properties, **names, **settings})
+        return properties_text({**properties, "listener.security.protocol.map": protocols, **settings})
 
     def _format(self, node: int) -> None:
         home = self.processes[node].directory

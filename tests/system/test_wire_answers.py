@@ -202,7 +202,8 @@ def test_a_broker_tells_its_settings_with_the_types_of_kafka(
     values = {name: config.value for name, config in found.items()}
     address = f"PLAINTEXT://{any_broker.bootstrap_servers}"
     assert values["advertised.listeners"] == address
-    assert str(values["listeners"]).split(",")[0] == address
+    inside = "PLAINTEXT://0.0.0.0:9092"  # a container is reached under another address than it listens on
+    assert str(values["listeners"]).split(",")[0] == (inside if any_broker.name == "container" else address)
     assert (values["broker.id"], values["node.id"], values["broker.rack"]) == ("1", "1", None)
     for name in ("default.replication.factor", "min.insync.replicas", "offsets.topic.replication.factor"):
         assert values[name] == "1"
