@@ -19,7 +19,7 @@ from tests.faults.proxy import FaultProxy
 from tests.servers.topics import create_topic
 from tests.spark.chaos.feed import everything
 
-__all__ = ["order_problems", "produce_through_faults"]
+__all__ = ["order_problems", "produce_through_faults", "stored_numbers"]
 
 _PARTITIONS = 6
 _IN_FLIGHT = 5
@@ -67,7 +67,8 @@ def produce_through_faults(
                         say(f"{told}/{faults} {happened}")
                 producer.flush(timeout=_PATIENCE)
         found = _not_confirmed(sent) + order_problems(
-            {partition: len(deliveries) for partition, deliveries in sent.items()}, _stored(bootstrap, topic)
+            {partition: len(deliveries) for partition, deliveries in sent.items()},
+            stored_numbers(bootstrap, topic),
         )
         if proxy.most_in_flight != _IN_FLIGHT:
             found.append(f"{proxy.most_in_flight} requests were in flight at most, not {_IN_FLIGHT}")
@@ -92,7 +93,8 @@ def _not_confirmed(sent: Mapping[int, Sequence[Delivery]]) -> list[str]:
     return [f"{len(failed)} records were not confirmed, the first in partition {number}: {error!r}"]
 
 
-def _stored(bootstrap: str, topic: str) -> dict[int, list[int]]:
+def stored_numbers(bootstrap: str, topic: str) -> dict[int, list[int]]:
+    """Return the numbers that *topic* holds, by partition and in order, as librdkafka reads them."""
     stored: defaultdict[int, list[int]] = defaultdict(list)
     for message in everything(bootstrap, topic):
         stored[message.partition() or 0].append(int(message.value() or b"-1"))

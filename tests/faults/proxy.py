@@ -11,7 +11,7 @@ import socket
 import struct
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -65,8 +65,9 @@ class FaultProxy:
 
     It strikes as *plan* says, until *limit* faults have happened. ``happened`` are the faults that have
     struck, in order. A fault whose connection ended before its moment came is in ``missed`` instead.
-    ``most_in_flight`` is the greatest number of requests that one connection had without an answer. An
-    exception that leaves the ``with`` block gets a note that lists what has happened.
+    ``requests`` counts requests by kind; ``most_in_flight`` is the greatest number of them that one
+    connection had without an answer. An exception that leaves the ``with`` block gets a note that lists
+    what has happened.
     """
 
     def __init__(self, bootstrap: str, plan: FaultPlan, *, limit: int | None = None) -> None:
@@ -78,7 +79,9 @@ class FaultProxy:
         self.happened: list[Happened] = []
         self.missed: list[Fault] = []
         self.most_in_flight = 0
+        self.requests: Counter[type[ApiMessage]] = Counter()
         self._errors: list[Exception] = []
+        self._serving: set[asyncio.Task[None]] = set()
         self._began = time.monotonic()
         self._ready = threading.Event()
         self._thread = threading.Thread(
@@ -123,9 +126,13 @@ class FaultProxy:
 
     def _accepter(self, broker: Address) -> _Accept:
         async def accepted(client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter) -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            self._serving.add(task)  # the event loop alone would leave it to the garbage collector
             with contextlib.suppress(asyncio.CancelledError):  # the proxy ends
                 await self._connect(broker, client_in, client_out)
             client_out.transport.abort()
+            self._serving.discard(task)
 
         return accepted
 
@@ -146,7 +153,8 @@ class FaultProxy:
             broker_out.transport.abort()
 
     def take(self, api_key: int) -> Fault | None:
-        """Return the fault that a request of kind *api_key* gets, which has just come."""
+        """Count a request of kind *api_key*, which has just come. Return the fault that it gets."""
+        self.requests[REQUESTS[api_key]] += 1
         if self._limit is not None and len(self.happened) >= self._limit:
             return None
         return self._plan.take(api_key)

@@ -5,8 +5,9 @@ import itertools
 import pytest
 
 from pyklient import Producer
+from tests.faults.group import CommitWatch, skipped
 from tests.faults.producing import order_problems, produce_through_faults
-from tests.faults.reading import CommitWatch, read_through_faults, skipped
+from tests.faults.reading import read_through_faults
 from tests.run.seed import seed as run_seed
 from tests.servers.fixtures import NewName
 from tests.servers.kafka import KraftCluster

@@ -1,6 +1,7 @@
 """The fault proxy itself: what each fault lets through, and that it changes nothing else."""
 
 import contextlib
+import gc
 import socket
 import struct
 import threading
@@ -87,6 +88,17 @@ def test_requests_pass_while_none_has_been_answered() -> None:
         answers = b"".join(map(answer, range(5)))
         ends.broker.sendall(answers)
         assert exactly(ends.client, len(answers)) == answers
+
+
+def test_the_broker_may_answer_a_client_that_has_gone_after_a_garbage_collection() -> None:
+    with connected(_NO_FAULTS) as ends:
+        ends.client.sendall(heartbeat(0))
+        assert exactly(ends.broker, len(heartbeat(0))) == heartbeat(0)
+        ends.client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        ends.client.close()
+        assert to_the_end(ends.broker) == b""
+        gc.collect()
+        ends.broker.sendall(answer(0))
 
 
 def test_a_large_frame_passes_in_both_directions_at_once() -> None:

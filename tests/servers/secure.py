@@ -7,7 +7,7 @@ from tests.servers.ports import HOST
 from tests.servers.reaper import Reaper
 from tests.servers.tls import Certificates
 
-__all__ = ["GUEST", "PASSWORD", "USER", "SecureBroker"]
+__all__ = ["GUEST", "PASSWORD", "SESSION_SECONDS", "USER", "SecureBroker"]
 
 USER, GUEST, PASSWORD = "alice", "guest", "correct-horse"
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule required"
@@ -19,7 +19,10 @@ _LISTENERS = {
     "MUTUAL": "SSL",
     "EXPIRED": "SASL_SSL",
     "ELSEWHERE": "SASL_SSL",
+    "SHORT": "SASL_PLAINTEXT",
 }
+SESSION_SECONDS = 1.5
+"""After so long, the broker ends connections of SHORT that have not logged in again (KIP-368)."""
 
 
 class SecureBroker(KraftCluster):
@@ -27,7 +30,7 @@ class SecureBroker(KraftCluster):
 
     SECURE and PLAINSASL take USER with PASSWORD by PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512. TLS takes any
     client, MUTUAL only certified ones. EXPIRED and ELSEWHERE show a certificate that has ended and one for
-    another host.
+    another host. SHORT is PLAINSASL with sessions of SESSION_SECONDS.
 
     What no ACL names is open to all. GUEST, with the same password by PLAIN, must obey ACLs; USER and the
     clients of PLAINTEXT need not, and may write them.
@@ -47,6 +50,9 @@ class SecureBroker(KraftCluster):
                 settings |= self._tls(prefix, listener)
             if protocol.startswith("SASL"):
                 settings |= _sasl(prefix)
+        for mechanism in ("plain", "scram-sha-256", "scram-sha-512"):
+            name = f"listener.name.short.{mechanism}.connections.max.reauth.ms"
+            settings[name] = round(SESSION_SECONDS * 1000)
         settings["listener.name.mutual.ssl.client.auth"] = "required"
         super().__init__(directory, reaper, settings=settings, listeners=_LISTENERS, scram={USER: PASSWORD})
 

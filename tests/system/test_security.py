@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from pyklient import Admin, AuthenticationError, BrokerConnectionError, KafkaError, Producer, read
+from pyklient import (
+    Admin,
+    AuthenticationError,
+    BrokerConnectionError,
+    ConsumerConnector,
+    KafkaError,
+    Producer,
+    read,
+)
 from tests.servers.fixtures import NewName
 from tests.servers.secure import PASSWORD, USER, SecureBroker
 from tests.servers.topics import create_topic
@@ -43,9 +51,28 @@ def refusal(address: str, **options: Any) -> KafkaError:
         pytest.raises(KafkaError) as by_producer,
     ):
         producer.send("anything", b"x").result(timeout=20)
+    for reads in (_read_alone, _read_in_a_group, _read_without_a_group):
+        with pytest.raises(KafkaError) as by_consumer:
+            reads(address, default_api_timeout_ms=3_000, **options)
+        assert type(by_consumer.value) is type(by_admin.value)
+        assert PASSWORD not in str(by_consumer.value)
     assert type(by_admin.value) is type(by_producer.value)
     assert PASSWORD not in str(by_admin.value)
     return by_admin.value
+
+
+def _read_alone(address: str, **options: Any) -> None:
+    list(read(address, "anything", start=0, **options))
+
+
+def _read_in_a_group(address: str, **options: Any) -> None:
+    with ConsumerConnector(address, group_id="anybody", consumer_timeout_ms=20_000, **options) as connector:
+        next(iter(connector.stream("anything")))
+
+
+def _read_without_a_group(address: str, **options: Any) -> None:
+    with ConsumerConnector(address, consumer_timeout_ms=20_000, **options) as connector:
+        next(iter(connector.stream("anything")))
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"])
