@@ -29,7 +29,7 @@ from pathlib import Path
 from tools.mutants.catalog import MUTANTS
 from tools.mutants.copies import ROOT, TreeCopy, fetch_build_tools
 from tools.mutants.mutant import Mutant, StaleMutant, is_kernel_source
-from tools.mutants.runner import Outcome, Result, examine, run_tests
+from tools.mutants.runner import Outcome, Result, end_all, examine, run_tests
 
 _UNCHANGED_SECONDS = 900
 _printing = threading.Lock()
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None, mutants: Sequence[Mutant] = MUT
         print(*stale, sep="\n")
         return 2
     with tempfile.TemporaryDirectory(prefix="pyklient-mutants-") as temporary:
-        return _run(chosen, min(options.jobs, len(chosen)), Path(temporary))
+        return _run(chosen, max(1, min(options.jobs, len(chosen))), Path(temporary))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -82,12 +82,10 @@ def _stale(mutants: Sequence[Mutant]) -> list[str]:
 def _run(mutants: Sequence[Mutant], jobs: int, temporary: Path) -> int:
     began = time.monotonic()
     copies: queue.SimpleQueue[TreeCopy] = queue.SimpleQueue()
-    for number in range(max(1, jobs)):
+    for number in range(jobs):
         copies.put(TreeCopy(temporary / f"copy{number}"))
     needs_tools = any(is_kernel_source(each.file) for each in mutants)
     tools = fetch_build_tools(temporary / "tools") if needs_tools else None
-    if not _passes_unchanged(mutants, copies):
-        return 2
 
     def one(mutant: Mutant) -> Result:
         copy = copies.get()
@@ -97,35 +95,54 @@ def _run(mutants: Sequence[Mutant], jobs: int, temporary: Path) -> int:
             copies.put(copy)
 
     results: dict[Mutant, Result] = {}
-    with ThreadPoolExecutor(max(1, jobs)) as pool:
-        running = {pool.submit(one, each): each for each in mutants}
-        for future in as_completed(running):
-            mutant, result = running[future], future.result()
-            results[mutant] = result
-            done = f"[{len(results):>3}/{len(mutants)}]"
-            _say(f"{done} {result.outcome.value:<8} {mutant.name}, {result.seconds:.0f} s")
-            if result.outcome is not Outcome.NOTICED and result.detail:
-                _say(result.detail)
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            if not _passes_unchanged(mutants, copies, pool, jobs):
+                return 2
+            running = {pool.submit(one, each): each for each in mutants}
+            for future in as_completed(running):
+                mutant, result = running[future], future.result()
+                results[mutant] = result
+                done = f"[{len(results):>3}/{len(mutants)}]"
+                _say(f"{done} {result.outcome.value:<8} {mutant.name}, {result.seconds:.0f} s")
+                if result.detail:
+                    _say(_indented(result.detail))
+        except BaseException:  # Ctrl-C
+            pool.shutdown(wait=False, cancel_futures=True)
+            end_all()
+            raise
     return _report({each: results[each] for each in mutants}, time.monotonic() - began)
 
 
-def _passes_unchanged(mutants: Sequence[Mutant], copies: "queue.SimpleQueue[TreeCopy]") -> bool:
-    """Run the tests of all *mutants* on a copy without any; a failure there would mean nothing later."""
-    copy = copies.get()
-    try:
-        for kernel in sorted({each.kernel for each in mutants}):
-            tests = list(
-                dict.fromkeys(test for each in mutants if each.kernel == kernel for test in each.tests)
-            )
-            _say(f"the unchanged code, {kernel} kernel: {len(tests)} tests or files ...")
-            result = run_tests(copy, tests, kernel, _UNCHANGED_SECONDS, stop_early=False)
-            if result.outcome is not Outcome.SURVIVED:
-                _say(f"tests fail without any mutant, {kernel} kernel: {result.detail}")
-                return False
-            _say(f"they pass, {result.seconds:.0f} s")
-    finally:
-        copies.put(copy)
+def _passes_unchanged(
+    mutants: Sequence[Mutant], copies: "queue.SimpleQueue[TreeCopy]", pool: ThreadPoolExecutor, jobs: int
+) -> bool:
+    """Run the tests of all *mutants* on copies without any; a failure there would mean nothing later."""
+    files: dict[str, list[str]] = {}
+    for test in dict.fromkeys(test for each in mutants for test in each.tests):
+        files.setdefault(test.partition("::")[0], []).append(test)
+    # Files in turn, so that each job has about as much to do.
+    shares = [[test for file in list(files)[job::jobs] for test in files[file]] for job in range(jobs)]
+    _say(f"the unchanged code: tests of {len(files)} files ...")
+
+    def one(tests: Sequence[str]) -> Result:
+        copy = copies.get()
+        try:
+            return run_tests(copy, tests, _UNCHANGED_SECONDS, stop_early=False)
+        finally:
+            copies.put(copy)
+
+    results = list(pool.map(one, [share for share in shares if share]))
+    for result in results:
+        if result.outcome is not Outcome.SURVIVED:
+            _say(f"tests fail without any mutant: {result.detail}")
+            return False
+    _say(f"they pass, {max(result.seconds for result in results):.0f} s")
     return True
+
+
+def _indented(text: str) -> str:
+    return "".join(f"          {line}\n" for line in text.splitlines()).rstrip()
 
 
 def _report(results: dict[Mutant, Result], seconds: float) -> int:

@@ -33,6 +33,7 @@ class TreeCopy:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._original = ""
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT,
@@ -43,7 +44,11 @@ class TreeCopy:
             if name and (ROOT / name).is_file():
                 (folder / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(ROOT / name, folder / name)
-        self._copy_kernel()
+        kernel = ROOT / KERNEL_FOLDER / f"_kernel{SUFFIX}"
+        if not kernel.is_file():
+            raise SystemExit(f"there is no compiled kernel at {kernel}: run `pip install -e .` first")
+        self._kernel = kernel.read_bytes()
+        self._write_kernel()
         _sharpen_build(folder / "pyproject.toml")
         subprocess.run(
             [sys.executable, "-m", "compileall", "-qq", "--invalidation-mode", "checked-hash", "pyklient"],
@@ -51,36 +56,34 @@ class TreeCopy:
             check=True,
         )
 
-    def environment(self, kernel: str) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         """Return the environment in which Python takes this copy's packages, and no others."""
         return os.environ | {
             "PYTHONPATH": str(self.folder),
             "PYTHONDONTWRITEBYTECODE": "1",
-            "PYKLIENT_KERNEL": kernel,
+            "PYKLIENT_KERNEL": "compiled",
         }
 
     def apply(self, mutant: Mutant, build_tools: Path | None) -> None:
         """Make the mistake. Raises BrokenMutant where it does not compile."""
         path = self.folder / mutant.file
-        path.write_text(mutant.applied_to(path.read_text(encoding="utf-8")), encoding="utf-8")
+        self._original = path.read_text(encoding="utf-8")
+        path.write_text(mutant.applied_to(self._original), encoding="utf-8")
         if is_kernel_source(mutant.file):
             assert build_tools is not None
             self._build(build_tools)
 
     def restore(self, mutant: Mutant) -> None:
         """Undo ``apply``."""
-        shutil.copy2(ROOT / mutant.file, self.folder / mutant.file)
+        (self.folder / mutant.file).write_text(self._original, encoding="utf-8")
         if is_kernel_source(mutant.file):
-            self._copy_kernel()
+            self._write_kernel()
 
-    def _copy_kernel(self) -> None:
-        kernel = ROOT / KERNEL_FOLDER / f"_kernel{SUFFIX}"
-        if not kernel.is_file():
-            raise SystemExit(f"there is no compiled kernel at {kernel}: run `pip install -e .` first")
+    def _write_kernel(self) -> None:
         # A new file: a process may still run the one that was there.
-        copy = self.folder / KERNEL_FOLDER / kernel.name
-        copy.unlink(missing_ok=True)
-        shutil.copy2(kernel, copy)
+        path = self.folder / KERNEL_FOLDER / f"_kernel{SUFFIX}"
+        path.unlink(missing_ok=True)
+        path.write_bytes(self._kernel)
 
     def _build(self, build_tools: Path) -> None:
         built = subprocess.run(

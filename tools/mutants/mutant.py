@@ -15,7 +15,8 @@ class Mutant:
     """Replace *old*, which occurs exactly once in *file*, with *new*; at least one of *tests* must fail.
 
     *name* begins with the folder of ``pyklient/``. *file* is relative to the root of the tree. *tests* are
-    what pytest takes: files or node ids. *kernel* selects the kernel of records that the tests run with.
+    what pytest takes: files or node ids. They run with the compiled kernel of records; those of the kernels
+    themselves try both.
     """
 
     name: str
@@ -23,7 +24,6 @@ class Mutant:
     old: str
     new: str
     tests: tuple[str, ...]
-    kernel: str = "compiled"
 
     def applied_to(self, source: str) -> str:
         """Return *source* with the mistake in it. Raises StaleMutant unless *old* occurs exactly once."""

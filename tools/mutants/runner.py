@@ -1,10 +1,12 @@
 """Runs tests in a copy of the tree and says what came of it."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Sequence
@@ -15,7 +17,7 @@ from typing import NamedTuple
 from tools.mutants.copies import BrokenMutant, TreeCopy
 from tools.mutants.mutant import Mutant
 
-__all__ = ["Outcome", "Result", "examine", "run_tests"]
+__all__ = ["Outcome", "Result", "end_all", "examine", "run_tests"]
 
 _TEST_SECONDS = 60
 """After which a single test counts as failed."""
@@ -57,12 +59,23 @@ class _Failures(NamedTuple):
     errors: list[tuple[str, str]]
 
 
+_running: set[subprocess.Popen[str]] = set()
+_ending = threading.Event()
+
+
+def end_all() -> None:
+    """End all tests that are under way, in whichever thread, and let no others begin."""
+    _ending.set()
+    for process in list(_running):
+        _end(process)
+
+
 def examine(copy: TreeCopy, mutant: Mutant, build_tools: Path | None) -> Result:
     """Apply *mutant* to *copy*, run its tests there, and restore the copy."""
     began = time.monotonic()
     try:
         copy.apply(mutant, build_tools)
-        result = run_tests(copy, mutant.tests, mutant.kernel, _RUN_SECONDS, stop_early=True)
+        result = run_tests(copy, mutant.tests, _RUN_SECONDS, stop_early=True)
     except BrokenMutant as error:
         result = Result(Outcome.BROKEN, str(error), 0.0)
     finally:
@@ -70,17 +83,15 @@ def examine(copy: TreeCopy, mutant: Mutant, build_tools: Path | None) -> Result:
     return result._replace(seconds=time.monotonic() - began)
 
 
-def run_tests(
-    copy: TreeCopy, tests: Sequence[str], kernel: str, timeout: float, *, stop_early: bool
-) -> Result:
+def run_tests(copy: TreeCopy, tests: Sequence[str], timeout: float, *, stop_early: bool) -> Result:
     """Run *tests* in *copy*; *timeout* is in seconds. SURVIVED says that all of them passed."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pyklient-mutant-") as scratch:
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--tb=short"]
         command += [f"--timeout={_TEST_SECONDS}", f"--junitxml={report}", f"--basetemp={scratch}/tmp"]
-        command += ["-o", "junit_family=xunit1", *(["-x"] if stop_early else []), *tests]
-        status, output = _run(command, copy, kernel, timeout)
+        command += ["-m", "not java", "-o", "junit_family=xunit1", *(["-x"] if stop_early else []), *tests]
+        status, output = _run(command, copy, timeout)
         failures = _failures(report) if report.exists() else _Failures([], [])
     return Result(*_judge(status, output, failures), time.monotonic() - began)
 
@@ -99,12 +110,12 @@ def _judge(status: int | None, output: str, failures: _Failures) -> tuple[Outcom
     return Outcome.NOTICED, ", ".join(name for name, _ in failures.failed)
 
 
-def _run(command: Sequence[str], copy: TreeCopy, kernel: str, timeout: float) -> tuple[int | None, str]:
+def _run(command: Sequence[str], copy: TreeCopy, timeout: float) -> tuple[int | None, str]:
     """Return the exit status, None where the run had to be ended, and the output."""
     process = subprocess.Popen(
         command,
         cwd=copy.folder,
-        env=copy.environment(kernel),
+        env=copy.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -112,28 +123,33 @@ def _run(command: Sequence[str], copy: TreeCopy, kernel: str, timeout: float) ->
         errors="replace",
         start_new_session=True,
     )
+    _running.add(process)
     try:
-        output, _ = process.communicate(timeout=timeout)
-        return process.returncode, output
-    except subprocess.TimeoutExpired:
-        _end(process)
-        output, _ = process.communicate()
-        return None, output
-    except BaseException:
-        _end(process)
-        process.wait()
-        raise
+        if _ending.is_set():
+            _end(process)
+        try:
+            output, _ = process.communicate(timeout=timeout)
+            return process.returncode, output
+        except subprocess.TimeoutExpired:
+            _end(process)
+            output, _ = process.communicate()
+            return None, output
+    finally:
+        _running.discard(process)
 
 
 def _end(process: subprocess.Popen[str]) -> None:
     """End the tests and every process that they started and that stayed in their group."""
-    os.killpg(process.pid, signal.SIGKILL)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _failures(report: Path) -> _Failures:
     found = _Failures([], [])
     for case in ElementTree.parse(report).getroot().iter("testcase"):
-        test = f"{case.get('file')}::{case.get('name')}"
+        file, module = case.get("file") or "", case.get("classname") or ""
+        classes = module.removeprefix(file.removesuffix(".py").replace("/", ".")).removeprefix(".")
+        test = "::".join(filter(None, (file, classes.replace(".", "::"), case.get("name"))))
         for failure in case.iter("failure"):
             found.failed.append((test, failure.get("message") or ""))
         for error in case.iter("error"):

@@ -2,13 +2,21 @@
 
 from typing import Final
 
-from tools.mutants.catalog import consumer, producer
+from tools.mutants.catalog import admin, broker, cli, consumer, group, net, producer, protocol, records, spark
 from tools.mutants.mutant import Mutant
 
 __all__ = ["MUTANTS"]
 
 MUTANTS: Final[tuple[Mutant, ...]] = (
+    *protocol.MUTANTS,
+    *records.MUTANTS,
+    *net.MUTANTS,
     *producer.MUTANTS,
     *consumer.MUTANTS,
+    *group.MUTANTS,
+    *broker.MUTANTS,
+    *admin.MUTANTS,
+    *spark.MUTANTS,
+    *cli.MUTANTS,
 )
 """Their names differ, and begin with the folder."""

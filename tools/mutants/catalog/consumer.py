@@ -1,4 +1,4 @@
-"""Mistakes in ``pyklient/consumer/``."""
+"""Mistakes in ``pyklient/consumer/``, but for those in ``group/``."""
 
 from typing import Final
 
@@ -12,13 +12,186 @@ MUTANTS: Final = (
         "pyklient/consumer/engine.py",
         "Room(config.prefetch_max_bytes)",
         "Room(config.prefetch_max_bytes * 5 // 2)",
-        ("tests/consumer/test_prefetch.py",),
+        (
+            "tests/consumer/test_prefetch.py::test_streams_that_are_not_read_fetch_no_more_ahead_than_their_budget",
+        ),
     ),
     Mutant(
         "consumer: the prefetch budget is a fourth larger",
         "pyklient/consumer/engine.py",
         "Room(config.prefetch_max_bytes)",
         "Room(config.prefetch_max_bytes * 5 // 4)",
-        ("tests/consumer/test_prefetch.py",),
+        (
+            "tests/consumer/test_prefetch.py::test_streams_that_are_not_read_fetch_no_more_ahead_than_their_budget",
+        ),
+    ),
+    Mutant(
+        "consumer: a partition has the whole budget to itself",
+        "pyklient/consumer/room.py",
+        "return self._total // 2 // max(1, len(self.claims))",
+        "return self._total",
+        ("tests/consumer/test_room.py::test_a_partition_where_nothing_waits_is_always_fetched",),
+    ),
+    Mutant(
+        "consumer: a fetch makes no room for those of other brokers",
+        "pyklient/consumer/room.py",
+        "left = self._total - others - sum(",
+        "left = self._total - sum(",
+        (
+            "tests/consumer/test_room.py::test_a_response_leaves_room_for_what_the_other_fetchers_have_asked_for",
+        ),
+    ),
+    Mutant(
+        "consumer: the message in hand counts as done",
+        "pyklient/consumer/stream.py",
+        "offset = chunk.position if in_hand else chunk.last_handed",
+        "offset = chunk.position",
+        ("tests/consumer/test_stream.py::test_a_message_counts_as_in_hand_until_the_next_one_is_asked_for",),
+    ),
+    Mutant(
+        "consumer: a batch in hand counts as done",
+        "pyklient/consumer/stream.py",
+        (
+            "            if not in_hand:\n"
+            "                for partition, (claim, offset) in self._in_hand.batch.items():"
+        ),
+        (
+            "            if in_hand:\n"
+            "                for partition, (claim, offset) in self._in_hand.batch.items():"
+        ),
+        ("tests/consumer/test_stream.py::test_a_batch_is_in_hand_as_a_whole",),
+    ),
+    Mutant(
+        "consumer: what is queued of a lost partition is handed out",
+        "pyklient/consumer/stream.py",
+        "            if item.claim.active:\n                if isinstance(item, Piece):",
+        "            if True:\n                if isinstance(item, Piece):",
+        ("tests/consumer/test_stream.py::test_a_failure_of_a_partition_that_was_taken_away_is_passed_over",),
+    ),
+    Mutant(
+        "consumer: what is fetched is not counted",
+        "pyklient/consumer/stream.py",
+        "                    item.claim.fetched += item.size\n",
+        "                    pass\n",
+        ("tests/consumer/test_stream.py::test_bytes_taken_are_accounted_for_as_they_are_decoded",),
+    ),
+    Mutant(
+        "consumer: a commit of partitions that are others' goes through",
+        "pyklient/consumer/commits.py",
+        "if assignment is not None and assignment.holds(each, position.generation)\n",
+        "if assignment is not None\n",
+        ("tests/consumer/test_commits.py::test_what_another_member_reads_now_is_not_committed",),
+    ),
+    Mutant(
+        "consumer: a commit that was refused counts as stored",
+        "pyklient/consumer/commits.py",
+        "self._stored(assignment, {each: wanted[each] for each in ours if each not in codes})",
+        "self._stored(assignment, {each: wanted[each] for each in ours})",
+        (
+            "tests/consumer/test_commits.py::test_a_partition_that_was_refused_is_named_and_sent_again_by_the_next_commit",
+        ),
+    ),
+    Mutant(
+        "consumer: a commit in a rebalance is not tried again",
+        "pyklient/consumer/commits.py",
+        "again = [each for each, code in codes.items() if code in _MOVED_ON]",
+        "again = [each for each, code in codes.items() if code not in _MOVED_ON]",
+        (
+            "tests/consumer/test_commits.py::test_a_commit_in_the_middle_of_a_rebalance_is_made_again_by_who_holds_the_next_assignment",
+        ),
+    ),
+    Mutant(
+        "consumer: what is committed is committed again and again",
+        "pyklient/consumer/commits.py",
+        "            self._committed[each] = position.at.offset\n",
+        "",
+        ("tests/consumer/test_commits.py::test_what_is_committed_is_not_sent_again",),
+    ),
+    Mutant(
+        "consumer: a partition of an older generation is committed",
+        "pyklient/consumer/group/__init__.py",
+        "return since is not None and since <= generation",
+        "return since is not None",
+        ("tests/consumer/test_commits.py::test_what_another_member_reads_now_is_not_committed",),
+    ),
+    Mutant(
+        "consumer: a fetch session forgets nothing",
+        "pyklient/consumer/session.py",
+        "if where not in wanted or (by_id and",
+        "if (where in wanted and by_id and",
+        (
+            "tests/consumer/test_session.py::test_the_first_request_opens_a_session_and_the_next_names_what_has_changed",
+        ),
+    ),
+    Mutant(
+        "consumer: a fetch session names only new partitions",
+        "pyklient/consumer/session.py",
+        "if self._known.get(where) != want}",
+        "if where not in self._known}",
+        (
+            "tests/consumer/test_session.py::test_the_first_request_opens_a_session_and_the_next_names_what_has_changed",
+        ),
+    ),
+    Mutant(
+        "consumer: the epoch of a fetch session wraps to 0",
+        "pyklient/consumer/session.py",
+        "return epoch + 1 if epoch < _LAST_EPOCH else 1",
+        "return epoch + 1 if epoch < _LAST_EPOCH else 0",
+        ("tests/consumer/test_session.py::test_epochs_start_again_at_one_behind_the_last",),
+    ),
+    Mutant(
+        "consumer: a fetch goes on at the last batch again",
+        "pyklient/consumer/fetcher.py",
+        "claim.position = max(position, next_offset)",
+        "claim.position = max(position, next_offset - 1)",
+        ("tests/consumer/test_connector.py::test_streams_are_made_by_topic_and_each_reads_a_share",),
+    ),
+    Mutant(
+        "consumer: a bounded read does not end with its last record",
+        "pyklient/consumer/stream.py",
+        "claim.end is not None and offset >= claim.end",
+        "claim.end is not None and offset > claim.end",
+        (
+            "tests/consumer/test_stream.py::test_a_bounded_stream_ends_once_every_partition_has_come_to_its_end",
+        ),
+    ),
+    Mutant(
+        "consumer: a bounded read hands out the record at its end",
+        "pyklient/consumer/decoding.py",
+        "if message.offset < end]",
+        "if message.offset <= end]",
+        (
+            "tests/consumer/test_stream.py::test_a_bounded_stream_ends_once_every_partition_has_come_to_its_end",
+        ),
+    ),
+    Mutant(
+        "consumer: a partition that is read anew is read twice",
+        "pyklient/consumer/claim.py",
+        "        self.dropped = True\n        claim = Claim(",
+        "        claim = Claim(",
+        (
+            "tests/consumer/test_stream.py::test_what_is_fetched_late_for_a_claim_that_has_a_successor_is_dropped",
+        ),
+    ),
+    Mutant(
+        "consumer: a committed offset of 0 counts as none",
+        "pyklient/consumer/offsets.py",
+        "each.committed_offset >= 0",
+        "each.committed_offset > 0",
+        ("tests/consumer/test_offsets.py::test_offset_0_is_a_committed_offset",),
+    ),
+    Mutant(
+        "consumer: offsets refused for good are sent for ever",
+        "pyklient/consumer/offsets.py",
+        "for each, code in codes.items() if code not in _PASSING)",
+        "for each, code in codes.items() if code in _PASSING)",
+        ("tests/consumer/test_offsets.py::test_only_what_a_busy_coordinator_put_off_is_sent_again",),
+    ),
+    Mutant(
+        "consumer: a second thread may read a stream",
+        "pyklient/consumer/loop.py",
+        "self._refuse_if_read(other is not hold or not hold.moves)",
+        "self._refuse_if_read(other is hold and not hold.moves)",
+        ("tests/consumer/test_loop.py::test_a_second_thread_is_refused_and_changes_nothing",),
     ),
 )

@@ -1,0 +1,102 @@
+"""Mistakes in ``pyklient/admin/``."""
+
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+
+__all__ = ["MUTANTS"]
+
+MUTANTS: Final = (
+    Mutant(
+        "admin: a topic that was there counts as created",
+        "pyklient/admin/topics.py",
+        "if not result.error_code or (lost and result.error_code == done_by_a_lost_request):",
+        "if not result.error_code or result.error_code == done_by_a_lost_request:",
+        ("tests/admin/test_admin.py::test_a_topic_that_exists_is_refused_by_name",),
+    ),
+    Mutant(
+        "admin: a lost answer makes a created topic an error",
+        "pyklient/admin/topics.py",
+        "            lost = moved = True\n",
+        "            moved = True\n",
+        (
+            "tests/admin/test_dialogues.py::test_a_topic_made_by_a_request_whose_answer_was_lost_counts_as_created",
+        ),
+    ),
+    Mutant(
+        "admin: a controller that moved is asked again",
+        "pyklient/admin/topics.py",
+        "            if moved:\n                yield Refresh(())\n",
+        "",
+        ("tests/admin/test_dialogues.py::test_a_creation_follows_the_controller_and_waits_for_every_leader",),
+    ),
+    Mutant(
+        "admin: a topic is ready with its first leader",
+        "pyklient/admin/topics.py",
+        "and all(part.leader >= 0 for part",
+        "and any(part.leader >= 0 for part",
+        ("tests/admin/test_dialogues.py::test_a_creation_follows_the_controller_and_waits_for_every_leader",),
+    ),
+    Mutant(
+        "admin: growing does not wait for the new partitions",
+        "pyklient/admin/topics.py",
+        "and len(topic.partitions) >= count\n",
+        "",
+        ("tests/admin/test_dialogues.py::test_growing_waits_until_the_new_partitions_have_leaders",),
+    ),
+    Mutant(
+        "admin: a deleted topic is not waited for",
+        "pyklient/admin/topics.py",
+        "    yield from _until(\n        name, lambda topic: topic is None or",
+        "    yield from _until(\n        name, lambda topic: True or topic is None or",
+        (
+            "tests/admin/test_dialogues.py::test_a_deletion_whose_answer_was_lost_counts_when_the_topic_is_gone",
+        ),
+    ),
+    Mutant(
+        "admin: settings of the broker are shown as the topic's",
+        "pyklient/admin/topics.py",
+        "if entry.config_source == _SET_ON_THE_TOPIC or",
+        "if entry.config_source >= _SET_ON_THE_TOPIC or",
+        (
+            "tests/admin/test_admin.py::test_a_topic_is_described_with_its_partitions_and_the_settings_made_on_it",
+        ),
+    ),
+    Mutant(
+        "admin: a committed offset of 0 is not shown",
+        "pyklient/admin/groups.py",
+        "if part.committed_offset >= 0:",
+        "if part.committed_offset > 0:",
+        ("tests/admin/test_admin.py::test_the_lag_of_a_group_leaves_out_a_topic_that_is_gone",),
+    ),
+    Mutant(
+        "admin: a group that is not there is described",
+        "pyklient/admin/groups.py",
+        '    if group.group_state == "Dead":',
+        '    if group.group_state == "dead":',
+        ("tests/admin/test_dialogues.py::test_a_dead_group_is_one_that_is_not_there",),
+    ),
+    Mutant(
+        "admin: groups of one broker are listed",
+        "pyklient/admin/groups.py",
+        "for node in sorted(metadata.nodes):",
+        "for node in sorted(metadata.nodes)[:1]:",
+        ("tests/admin/test_dialogues.py::test_every_broker_is_asked_for_the_groups_that_it_coordinates",),
+    ),
+    Mutant(
+        "admin: a deleted group is an error after a lost answer",
+        "pyklient/admin/groups.py",
+        "            lost = True\n",
+        "",
+        (
+            "tests/admin/test_dialogues.py::test_a_group_deleted_by_a_request_whose_answer_was_lost_counts_as_deleted",
+        ),
+    ),
+    Mutant(
+        "admin: lag may be negative",
+        "pyklient/admin/descriptions.py",
+        "return max(0, self.end - self.committed)",
+        "return self.end - self.committed",
+        ("tests/admin/test_dialogues.py::test_a_group_that_is_ahead_of_a_log_that_was_cut_off_has_no_lag",),
+    ),
+)

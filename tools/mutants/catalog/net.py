@@ -1,0 +1,157 @@
+"""Mistakes in ``pyklient/net/``."""
+
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+
+__all__ = ["MUTANTS"]
+
+MUTANTS: Final = (
+    Mutant(
+        "net: the last deadline on a connection counts, not the first",
+        "pyklient/net/connection.py",
+        "first = min(self._waiting.values(), key=_deadline_of",
+        "first = max(self._waiting.values(), key=_deadline_of",
+        ("tests/net/test_connection.py::test_an_unanswered_request_fails_all_that_wait_behind_it",),
+    ),
+    Mutant(
+        "net: those who wait on a lost connection hear nothing",
+        "pyklient/net/connection.py",
+        "            waiting, self._waiting = self._waiting, {}\n        self._transport.abort()",
+        "            waiting: dict[int, _Waiting] = {}\n        self._transport.abort()",
+        ("tests/net/test_connection.py::test_an_unanswered_request_fails_all_that_wait_behind_it",),
+    ),
+    Mutant(
+        "net: a connection goes on after an interrupted request",
+        "pyklient/net/connection.py",
+        (
+            "            self._fail(\n"
+            '                BrokerConnectionError(f"{request_name(type(request))} to {self.endpoint} '
+            'was interrupted")\n'
+            "            )\n"
+            "            self._dispose()\n"
+            "            raise"
+        ),
+        "            raise",
+        ("tests/net/test_connection.py::test_a_connection_ends_with_a_request_that_is_interrupted",),
+    ),
+    Mutant(
+        "net: a session is not renewed before it ends",
+        "pyklient/net/connection.py",
+        "        if now >= self._expires_at:\n            return True\n",
+        "",
+        ("tests/net/test_pool.py::test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet",),
+    ),
+    Mutant(
+        "net: an answer may be of any size",
+        "pyklient/net/frames.py",
+        "return frame_length(head, self._max_response)",
+        "return frame_length(head, 1 << 31)",
+        ("tests/net/test_connection.py::test_impossible_lengths_are_refused_before_memory_is_taken",),
+    ),
+    Mutant(
+        "net: back-off never grows",
+        "pyklient/net/pool.py",
+        "failures = 1 if before is None else before.failures + 1",
+        "failures = 1",
+        ("tests/net/test_pool.py::test_failures_in_a_row_are_counted_until_the_node_is_reached",),
+    ),
+    Mutant(
+        "net: a node that was reached again stays suspect",
+        "pyklient/net/pool.py",
+        "            self._trouble.pop(endpoint.node_id, None)\n",
+        "            pass\n",
+        ("tests/net/test_pool.py::test_failures_in_a_row_are_counted_until_the_node_is_reached",),
+    ),
+    Mutant(
+        "net: a connection to a former address is used",
+        "pyklient/net/pool.py",
+        "if old.alive and not old.expired and old.endpoint == endpoint:",
+        "if old.alive and not old.expired:",
+        ("tests/net/test_pool.py::test_a_node_that_moved_gets_a_connection_to_its_new_address",),
+    ),
+    Mutant(
+        "net: pauses have no upper bound",
+        "pyklient/net/backoff.py",
+        "min(doubled, self._longest)",
+        "doubled",
+        ("tests/net/test_conversation.py::test_the_driver_gives_up_in_time_and_names_the_last_failure",),
+    ),
+    Mutant(
+        "net: all clients come back at the same time",
+        "pyklient/net/backoff.py",
+        "random.uniform(1 - _JITTER, 1 + _JITTER)",
+        "1",
+        ("tests/net/test_backoff.py::test_pauses_double_up_to_the_longest_with_a_fifth_more_or_less",),
+    ),
+    Mutant(
+        "net: a former leader is believed again",
+        "pyklient/net/metadata.py",
+        "if older is not None and 0 <= info.leader_epoch < older.leader_epoch:",
+        "if older is not None and 0 <= older.leader_epoch < info.leader_epoch:",
+        ("tests/net/test_metadata.py::test_a_broker_that_lags_behind_does_not_bring_back_a_former_leader",),
+    ),
+    Mutant(
+        "net: a refresh of one topic forgets the others",
+        "pyklient/net/metadata.py",
+        "topics = {} if all_topics else dict(self.topics)",
+        "topics: dict[str, TopicInfo] = {}",
+        ("tests/net/test_metadata.py::test_a_refresh_of_some_topics_keeps_the_others",),
+    ),
+    Mutant(
+        "net: the newest version of the broker is spoken",
+        "pyklient/net/versions.py",
+        "version = min(theirs[1], ours[1])",
+        "version = theirs[1]",
+        ("tests/net/test_connection.py::test_the_newest_common_version_is_chosen_within_the_callers_limit",),
+    ),
+    Mutant(
+        "net: the server's signature is not checked",
+        "pyklient/net/scram.py",
+        "if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):",
+        "if not self._server_signature:",
+        ("tests/net/test_scram.py::test_a_server_that_does_not_know_the_password_is_refused",),
+    ),
+    Mutant(
+        "net: the server's nonce may be any",
+        "pyklient/net/scram.py",
+        "if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):",
+        "if not nonce:",
+        ("tests/net/test_scram.py::test_a_server_that_breaks_the_rules_is_refused",),
+    ),
+    Mutant(
+        "net: a pause outlasts its conversation",
+        "pyklient/net/conversation.py",
+        "network.pause(min(seconds, remaining))",
+        "network.pause(seconds)",
+        ("tests/net/test_conversation.py::test_a_pause_is_cut_short_where_the_time_allowed_ends_before_it",),
+    ),
+    Mutant(
+        "net: a time-out does not name the last failure",
+        "pyklient/net/conversation.py",
+        "raise _out_of_time(timeout, last) from last",
+        "raise _out_of_time(timeout, None) from last",
+        ("tests/net/test_conversation.py::test_the_driver_gives_up_in_time_and_names_the_last_failure",),
+    ),
+    Mutant(
+        "net: pauses of a conversation do not grow",
+        "pyklient/net/conversation.py",
+        "                pauses += 1\n",
+        "                pauses = 1\n",
+        ("tests/net/test_conversation.py::test_the_driver_counts_the_pauses_of_a_dialogue_for_its_back_off",),
+    ),
+    Mutant(
+        "net: offsets are asked of a leader that has moved",
+        "pyklient/net/conversation.py",
+        "known_ok = problem is None",
+        "known_ok = True",
+        ("tests/net/test_conversation.py::test_offsets_are_asked_of_the_new_leader_where_leadership_moved",),
+    ),
+    Mutant(
+        "net: the rest of a request is sent from its beginning",
+        "pyklient/net/transport.py",
+        "return [memoryview(part)[sent:], *parts[index + 1 :]]",
+        "return [memoryview(part)[sent:], *parts[index:]]",
+        ("tests/net/test_transport.py::test_parts_arrive_whole_and_in_order_through_a_small_buffer",),
+    ),
+)

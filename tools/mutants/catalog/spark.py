@@ -1,0 +1,153 @@
+"""Mistakes in ``pyklient/spark/`` that tests without Java notice."""
+
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+
+__all__ = ["MUTANTS"]
+
+MUTANTS: Final = (
+    Mutant(
+        "spark: a piece is one offset larger than allowed",
+        "pyklient/spark/ranges.py",
+        "pieces = [1 if most is None else -(-each.size // most) for each in kept]",
+        "pieces = [1 if most is None else max(1, each.size // most) for each in kept]",
+        ("tests/spark/test_ranges.py::test_no_task_reads_more_than_it_may",),
+    ),
+    Mutant(
+        "spark: the pieces of a range overlap",
+        "pyklient/spark/ranges.py",
+        "[OffsetRange(whole.partition, edges[index], edges[index + 1])",
+        "[OffsetRange(whole.partition, edges[index], edges[index + 1] + 1)",
+        ("tests/spark/test_ranges.py::test_each_partition_is_one_task_and_an_empty_one_is_none",),
+    ),
+    Mutant(
+        "spark: a range is cut into one piece too few",
+        "pyklient/spark/ranges.py",
+        "missing = (at_least or 0) - sum(pieces)",
+        "missing = (at_least or 0) - sum(pieces) - 1",
+        ("tests/spark/test_ranges.py::test_the_largest_ranges_are_cut_evenly",),
+    ),
+    Mutant(
+        "spark: records that are gone are no loss",
+        "pyklient/spark/ranges.py",
+        "    if start < log.first and start < end:\n",
+        "    if start < log.first - 1 and start < end:\n",
+        ("tests/spark/test_ranges.py::test_what_is_gone_is_left_out_and_said",),
+    ),
+    Mutant(
+        "spark: a topic created again is read from the old offset",
+        "pyklient/spark/ranges.py",
+        "    if start > log.next:\n",
+        "    if start > log.next and start > end:\n",
+        ("tests/spark/test_ranges.py::test_what_is_gone_is_left_out_and_said",),
+    ),
+    Mutant(
+        "spark: a small partition never moves beside a large one",
+        "pyklient/spark/ranges.py",
+        "start[each] + max(1, limit * size // total)",
+        "start[each] + limit * size // total",
+        ("tests/spark/test_ranges.py::test_a_small_partition_moves_beside_a_large_one",),
+    ),
+    Mutant(
+        "spark: a load is visible before its offsets",
+        "pyklient/spark/data_set.py",
+        (
+            '            self._files.write(f"{staging.name}/{_MANIFEST}", manifest.to_json())\n'
+            "            self._files.rename(staging.name, target)\n"
+        ),
+        (
+            "            self._files.rename(staging.name, target)\n"
+            '            self._files.write(f"{target}/{_MANIFEST}", manifest.to_json())\n'
+        ),
+        (
+            "tests/spark/test_data_set.py::test_a_load_whose_publication_is_not_answered_counts_once_it_is_there",
+        ),
+    ),
+    Mutant(
+        "spark: another's load passes for ours",
+        "pyklient/spark/data_set.py",
+        "return text is not None and staging.token in text",
+        "return text is not None",
+        ("tests/spark/test_data_set.py::test_a_number_is_published_once",),
+    ),
+    Mutant(
+        "spark: loads under way are swept",
+        "pyklient/spark/data_set.py",
+        "if taken or self._files.abandoned(",
+        "if True or self._files.abandoned(",
+        ("tests/spark/test_data_set.py::test_what_lost_its_number_is_swept_and_what_may_still_win_is_not",),
+    ),
+    Mutant(
+        "spark: what failed loads have left stays",
+        "pyklient/spark/data_set.py",
+        "taken = newest is not None and int(found[1]) <= newest",
+        "taken = newest is not None and int(found[1]) < newest",
+        ("tests/spark/test_data_set.py::test_what_lost_its_number_is_swept_and_what_may_still_win_is_not",),
+    ),
+    Mutant(
+        "spark: a load that was removed is published",
+        "pyklient/spark/files.py",
+        "        if not self._is_ours(folder):\n            # Tasks",
+        "        if False:\n            # Tasks",
+        ("tests/spark/test_data_set.py::test_a_load_that_was_removed_while_it_ran_is_not_published",),
+    ),
+    Mutant(
+        "spark: a directory of a live process counts as abandoned",
+        "pyklient/spark/files.py",
+        "fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)",
+        ("tests/spark/test_data_set.py::test_what_lost_its_number_is_swept_and_what_may_still_win_is_not",),
+    ),
+    Mutant(
+        "spark: a task does not wait for its records",
+        "pyklient/spark/producers.py",
+        "        yield producer\n        producer.flush()",
+        "        yield producer",
+        ("tests/spark/test_producers.py::test_the_same_options_get_the_same_producer_again",),
+    ),
+    Mutant(
+        "spark: a producer that failed is kept",
+        "pyklient/spark/producers.py",
+        "        _close(producer, 0)\n        raise",
+        "        _idle[key] = producer\n        raise",
+        ("tests/spark/test_producers.py::test_undelivered_records_raise_and_the_producer_is_not_used_again",),
+    ),
+    Mutant(
+        "spark: rows after the first chunk have the numbers of the first",
+        "pyklient/spark/deduplication.py",
+        "for row in range(first, first + count)]",
+        "for row in range(count)]",
+        ("tests/spark/test_rows.py::test_headers_for_deduplication_number_the_rows_of_a_task",),
+    ),
+    Mutant(
+        "spark: the last record of a batch is read again after a loss",
+        "pyklient/spark/scan.py",
+        ".to_pylist()[0] + 1",
+        ".to_pylist()[0]",
+        ("tests/spark/test_scan.py::test_a_log_that_ends_too_early_fails_the_task_or_ends_it",),
+    ),
+    Mutant(
+        "spark: a micro-batch waits although there is enough",
+        "pyklient/spark/stream_reader.py",
+        "return waiting < least and",
+        "return waiting <= least and",
+        (
+            "tests/spark/test_stream_reader.py::test_a_micro_batch_begins_with_the_least_number_of_offsets_and_not_before",
+        ),
+    ),
+    Mutant(
+        "spark: the limit of a micro-batch is ignored",
+        "pyklient/spark/stream_reader.py",
+        "return latest if most is None else share_out(most, begin, latest)",
+        "return latest",
+        ("tests/spark/test_stream_reader.py::test_limits_hold_but_where_spark_wants_everything",),
+    ),
+    Mutant(
+        "spark: the first micro-batch of a query is not pinned",
+        "pyklient/spark/stream_reader.py",
+        "            self._unpinned = self._options.start.moves\n",
+        "            self._unpinned = False\n",
+        ("tests/spark/test_stream_reader.py::test_the_first_batch_from_the_end_is_empty_and_pins_it",),
+    ),
+)
