@@ -250,12 +250,12 @@ class Sender:
 
     def _seal(self, gathered: Batch) -> ProducerBatch:
         self._accumulator.appender.take(gathered)
-        before = gathered.size
+        held = gathered.capacity
         batch = seal(gathered, self._codec)
         if not gathered.count:
             self._responses.settle(gathered, 0, 0, -1, -1, None)
         elif self._codec:
-            self._accumulator.shrunk(gathered, before - len(batch.payload))
+            self._accumulator.shrunk(gathered, held - len(batch.payload))
         return batch
 
     # News

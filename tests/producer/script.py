@@ -6,7 +6,7 @@ come again, and refuses older ones.
 
 import threading
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -104,7 +104,7 @@ class ProduceBroker(ScriptedBroker):
         self.known_topics: dict[str, int] = {TOPIC: 0}
         self.faults: deque[Fault] = deque()
         self.seen: list[Seen] = []
-        self.stored: dict[int, list[bytes | None]] = {number: [] for number in range(64)}
+        self.stored: defaultdict[int, list[bytes | None]] = defaultdict(list)
         self.largest = 1 << 30
         self.old_format = False
         self.leaders: dict[int, int] = {}

@@ -20,11 +20,12 @@ from pyklient.producer.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.record import RecordEncoder
 from pyklient.protocol.records.kernel import Batch, Delivery, call_back
+from pyklient.protocol.records.register import BATCH_COST
 from tests.producer.script import wait_until
 
 pytestmark = pytest.mark.both_kernels
 
-LIMITS = Limits(batch_size=1_000, buffer_memory=20_000, max_request_size=5_000, max_block=0.05, linger=0.005)
+LIMITS = Limits(batch_size=1_000, buffer_memory=80_000, max_request_size=5_000, max_block=0.05, linger=0.005)
 
 
 def call(listeners: list[Any]) -> None:
@@ -185,8 +186,8 @@ def test_each_mistake_has_an_error_of_its_own(
 
 
 def test_a_record_that_memory_can_never_hold_says_so() -> None:
-    border = Border(LIMITS._replace(buffer_memory=3_000))
-    with pytest.raises(MessageTooLargeError, match="buffer_memory=3,000"):
+    border = Border(LIMITS._replace(buffer_memory=6_000))
+    with pytest.raises(MessageTooLargeError, match="buffer_memory=6,000"):
         border.send("clicks", bytes(2_500))
 
 
@@ -219,7 +220,7 @@ def fill(border: Border) -> None:
             border.send("clicks", bytes(90))
 
     border.is_sender = True  # who never waits
-    with pytest.raises(BufferFullError, match="buffer_memory=20,000"):
+    with pytest.raises(BufferFullError, match="buffer_memory=80,000"):
         send_for_ever()
     border.is_sender = False
 
@@ -232,7 +233,7 @@ def test_memory_that_is_used_up_blocks_and_then_fails() -> None:
     with pytest.raises(BufferFullError, match="max_block_ms=50"):
         border.send("clicks", bytes(90))
     assert 0.05 <= time.monotonic() - started < 1
-    assert border.accumulator.appender.used <= 20_000
+    assert border.accumulator.appender.used <= 80_000
 
 
 def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
@@ -259,11 +260,11 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
         thread.join(10)
     assert sorted(order) == [0, 1, 2]
     assert not border.accumulator._waiting
-    assert border.accumulator.appender.limit == 20_000
+    assert border.accumulator.appender.limit == 80_000
 
 
 def test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory() -> None:
-    border = Border(LIMITS._replace(max_block=10.0))
+    border = Border(LIMITS._replace(max_block=10.0, buffer_memory=4 * (3_000 + BATCH_COST) + 6_000))
     for _ in range(4):
         border.send("clicks", bytes(3_000))
     border.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
@@ -311,7 +312,7 @@ def test_a_callback_may_send_its_record_again_where_memory_is_full() -> None:
     fill(border)
     border.finish(batch)
     assert len(again) == 1
-    assert border.accumulator.appender.used <= 20_000
+    assert border.accumulator.appender.used <= 80_000
 
 
 def test_compression_gives_memory_back() -> None:

@@ -56,7 +56,7 @@ def test_records_lie_in_the_brokers_log_as_they_are_where_no_codec_is_asked_for(
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_compressed_batches_in_flight_leave_their_memory_to_new_records(codec: Any) -> None:
-    batch_size, in_flight = 16_384, 4
+    batch_size, in_flight = 65_536, 4
     value = bytes(1_000)
     options: dict[str, Any] = {
         "acks": 1,

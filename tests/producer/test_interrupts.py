@@ -73,7 +73,7 @@ def send_more_than_fits(producer: Producer) -> None:
 def test_a_producer_goes_on_after_ctrl_c_at_any_step(
     broker: ProduceBroker, interruptible: Callable[[Producer], None]
 ) -> None:
-    limits = {"batch_size": 1_000, "buffer_memory": 5_000, "max_block_ms": 5_000}
+    limits = {"batch_size": 1_000, "buffer_memory": 8_000, "max_block_ms": 5_000}
     with producing(broker, linger_ms=1, **limits) as producer:
         producer.send(TOPIC, b"first").result(10)
         for step in count(1):

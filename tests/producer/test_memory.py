@@ -56,7 +56,22 @@ producer._close(0)
 )
 def test_memory_stays_within_the_buffer_and_is_made_use_of(send: str, least: int) -> None:
     buffer = 8 * MIB
-    with ProduceBroker(partitions=50) as broker:
+    sent, grown = filled(buffer, send, partitions=50)
+    assert sent * least <= buffer
+    assert buffer // 2 < grown < buffer + 8 * MIB
+
+
+@pytest.mark.parametrize("size", [10, 200, 3_000])
+def test_memory_stays_within_the_buffer_with_thousands_of_partitions(size: int) -> None:
+    buffer = 16 * MIB
+    send = f"producer.send({{topic!r}}, bytes({size}), partition=sent % 6_000)"
+    _, grown = filled(buffer, send, partitions=6_000)
+    assert buffer // 2 < grown < buffer + 2 * MIB
+
+
+def filled(buffer: int, send: str, partitions: int) -> tuple[int, int]:
+    """Return how many records a process sends before its memory is used up, and how many bytes it grows."""
+    with ProduceBroker(partitions) as broker:
         broker.faults.extend([None, *[LoseAnswer(SILENCE)] * 1_000])
         program = PROGRAM.format(buffer=buffer, topic=TOPIC, send=send.format(topic=TOPIC))
         ran = subprocess.run(
@@ -69,5 +84,4 @@ def test_memory_stays_within_the_buffer_and_is_made_use_of(send: str, least: int
         )
     assert ran.returncode == 0, ran.stderr
     sent, grown = map(int, ran.stdout.split())
-    assert sent * least <= buffer
-    assert buffer // 2 < grown < buffer + 8 * MIB
+    return sent, grown

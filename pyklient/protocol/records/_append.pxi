@@ -29,6 +29,8 @@ cdef class _Filling:
     cdef readonly int64_t base_timestamp
     cdef readonly int64_t max_timestamp
     cdef public int64_t charged
+    # how many bytes of memory its records have, used or not
+    cdef readonly Py_ssize_t capacity
     cdef readonly Py_ssize_t size
     cdef readonly Py_ssize_t count
     cdef public bint closed
@@ -57,18 +59,11 @@ cdef class _Filling:
         """Forget its records, for a batch that is closed; who has got its payload keeps that."""
         self.memory = None
 
-    cdef inline uint8_t* room(self, Py_ssize_t size, Py_ssize_t most) except NULL:
-        """Where to write *size* more bytes."""
-        if size > self.memory.block.size - self.size:
-            self._grow(self.size + size, most)
-        return <uint8_t*>self.memory.block.at + self.size
-
-    cdef int _grow(self, Py_ssize_t needed, Py_ssize_t most) except -1:
-        """Move to memory for *needed* bytes, and eight times as much as before, but not for more than *most*
-        unless it has to. What a payload refers to stays where it is until that is gone, and only then is
-        used for another batch: that is up to _Memory."""
+    cdef int _move(self, Py_ssize_t capacity) except -1:
+        """Move to memory for *capacity* bytes. What a payload refers to stays where it is until that is gone, and
+        only then is used for another batch: that is up to _Memory."""
         cdef _Memory larger = _Memory.__new__(_Memory)
-        larger.room(max(needed, min(max(8 * self.memory.block.size, 512), most)))
+        larger.room(capacity)
         if self.size:
             memcpy(larger.block.at, self.memory.block.at, self.size)
         self.memory = larger
@@ -376,25 +371,44 @@ cdef inline bint _write_draft(
     """See ``_write``: no method, so that the loops that call it have it inline."""
     cdef uint64_t base = <uint64_t>(batch.base_timestamp if batch.count else time_ms)
     cdef Py_ssize_t size = _measure(draft, <int64_t>(<uint64_t>time_ms - base), batch.count)
-    cdef Py_ssize_t cost = size if on_delivery is None else size + _LISTENER_COST
-    if batch.size + size > known.batch_size and (batch.count or not any_size):
+    cdef Py_ssize_t cost = 0 if on_delivery is None else _LISTENER_COST
+    cdef Py_ssize_t needed = batch.size + size, capacity = batch.capacity
+    cdef int64_t free_memory = limit - (appender._taken - appender._freed)
+    if needed > known.batch_size and (batch.count or not any_size):
         return False
-    if appender._taken - appender._freed + cost > limit:
+    if needed > capacity:
+        capacity = _capacity(capacity, needed, known, free_memory - cost)
+        cost += capacity - batch.capacity
+    if cost > free_memory:
         return False
-    cdef uint8_t* at = batch.room(size, known.batch_size)
+    if capacity > batch.capacity:
+        batch._move(capacity)
     if on_delivery is not None:
         _listen(batch._listeners, delivery, on_delivery)
     # nothing can fail any more
-    _put_record(at, draft)
+    _put_record(<uint8_t*>batch.memory.block.at + batch.size, draft)
     if time_ms > batch.max_timestamp or not batch.count:
         batch.max_timestamp = time_ms
         if not batch.count:
             batch.base_timestamp = time_ms
-    batch.size += size
+    batch.size = needed
     batch.count += 1
-    batch.charged += cost
-    appender._taken += cost
+    if cost:
+        batch.capacity = capacity
+        batch.charged += cost
+        appender._taken += cost
     return True
+
+
+cdef inline Py_ssize_t _capacity(Py_ssize_t have, Py_ssize_t needed, _Topic known, int64_t free_memory) except -1:
+    """See ``register.capacity_for``."""
+    cdef Py_ssize_t wanted = max(2 * have, _LEAST_CAPACITY)
+    if have >= _LARGE_CAPACITY:
+        wanted = max(wanted, min(8 * have, have + free_memory // (4 * max(known.count, 1))))
+    wanted = max(min(wanted, known.batch_size), needed)
+    if wanted - have > free_memory:
+        wanted = max(needed, have + free_memory // 2)
+    return wanted
 
 
 cdef inline int _listen(list listeners, Delivery delivery, on_delivery) except -1:

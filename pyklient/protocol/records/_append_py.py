@@ -26,7 +26,7 @@ from pyklient.model import RecordMetadata
 from pyklient.protocol.records._kernel_py import encode_record, murmur2
 from pyklient.protocol.records.layout import INT64_MAX, Headers
 from pyklient.protocol.records.outcomes import Desk, OnDelivery, Outcome, Settlement
-from pyklient.protocol.records.register import BATCH_COST, LISTENER_COST, Register
+from pyklient.protocol.records.register import BATCH_COST, LISTENER_COST, Register, capacity_for
 from pyklient.protocol.records.varints import SHORT, encode_signed
 
 __all__ = ["Appender", "Batch", "Delivery", "call_back"]
@@ -50,6 +50,8 @@ class Batch(Settlement):
         self.max_timestamp = -1
         self.charged = BATCH_COST
         """The memory accounted for it."""
+        self.capacity = 0
+        """How many bytes of memory its records have, used or not."""
         self.closed = False
         self.done = False
         # Size and count, in one step: what an interrupted append has left behind them does not count.
@@ -374,15 +376,23 @@ class Appender(Register):
                 return None
             delta = timestamp_ms - batch.base_timestamp if index else 0
             record = _encode(delta, index, key, value, headers)
-            cost = len(record) if on_delivery is None else len(record) + LISTENER_COST
-            grown = (size + len(record), index + 1)
-            if self._taken - self._freed + cost > limit or (
-                grown[0] > known.batch_size and (index or not any_size)
-            ):
+            needed = size + len(record)
+            if needed > known.batch_size and (index or not any_size):
                 return None
+            cost = 0 if on_delivery is None else LISTENER_COST
+            free_memory = limit - (self._taken - self._freed)
+            capacity = batch.capacity
+            place = slice(size, needed)
+            if needed > capacity:
+                capacity = capacity_for(capacity, needed, known, free_memory - cost)
+                cost += capacity - batch.capacity
+                place = slice(size, None)
+            if cost > free_memory:
+                return None
+            data = record + bytes(capacity - needed) if capacity > batch.capacity else record
+            grown = (needed, index + 1)
             delivery = Delivery(batch, index, timestamp_ms)
             listener = None if on_delivery is None else (delivery, on_delivery)
-            end = slice(size, None)
             if batch._filled is not filled or known.batches[number] is not batch:
                 continue  # a signal's handler, or a finalizer, has sent in this very thread meanwhile
             # From here to the new size nothing is called, nor made that the garbage collector tracks: so
@@ -391,8 +401,9 @@ class Appender(Register):
                 batch.max_timestamp = timestamp_ms
                 if not index:
                     batch.base_timestamp = timestamp_ms
-            batch.records[end] = record
+            batch.records[place] = data
             batch._filled = grown
+            batch.capacity = capacity
             batch.charged += cost
             self._taken += cost
             if listener is not None:

@@ -63,7 +63,13 @@ from pyklient.protocol.records.columns import (
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns
 from pyklient.protocol.records.outcomes import Settlement
 from pyklient.protocol.records.reader import size_of as size_of_parsed
-from pyklient.protocol.records.register import BATCH_COST, LISTENER_COST, Register
+from pyklient.protocol.records.register import (
+    BATCH_COST,
+    LARGE_CAPACITY,
+    LEAST_CAPACITY,
+    LISTENER_COST,
+    Register,
+)
 
 __all__ = [
     "Appender",
@@ -124,6 +130,8 @@ cdef extern from "Python.h":
     void PyType_Modified(PyTypeObject* kind)
 
 cdef Py_ssize_t _LISTENER_COST = LISTENER_COST
+cdef Py_ssize_t _LEAST_CAPACITY = LEAST_CAPACITY
+cdef Py_ssize_t _LARGE_CAPACITY = LARGE_CAPACITY
 cdef Py_ssize_t _MOST_IN_A_COLUMN = INT32_MAX
 cdef Py_ssize_t _BATCH_HEADER = BATCH_SIZE
 cdef Py_ssize_t _AT_ONCE = AT_ONCE

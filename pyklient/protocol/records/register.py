@@ -9,13 +9,33 @@ from pyklient.protocol.records.outcomes import Desk
 if TYPE_CHECKING:
     from pyklient.protocol.records.kernel import Batch
 
-__all__ = ["BATCH_COST", "LISTENER_COST", "Register"]
+__all__ = ["BATCH_COST", "LARGE_CAPACITY", "LEAST_CAPACITY", "LISTENER_COST", "Register", "capacity_for"]
 
-BATCH_COST: Final = 1024
-"""Memory that a batch takes beside its records: the objects here and those that carry it to the broker."""
+BATCH_COST: Final = 3584
+"""Memory that a batch takes beside its records: the objects here (1 KiB), those that carry it to the broker,
+and those of its partition."""
 
 LISTENER_COST: Final = 400
 """Memory of a Delivery that a callback keeps alive, its place in the batch, and a closure: most are one."""
+
+LEAST_CAPACITY: Final = 256
+LARGE_CAPACITY: Final = 32 * 1024
+
+
+def capacity_for(have: int, needed: int, known: Any, free_memory: int) -> int:
+    """Return how many bytes of memory a batch of the topic *known* gets that has *have*, and needs *needed*.
+
+    All of it is charged. So it doubles: with many partitions, more would leave most of the memory unused. A
+    large batch grows up to eightfold, to be moved seldom, where all partitions together could do that. The
+    last of the memory is halved with each move, so that few moves are small.
+    """
+    wanted = max(2 * have, LEAST_CAPACITY)
+    if have >= LARGE_CAPACITY:
+        wanted = max(wanted, min(8 * have, have + free_memory // (4 * max(known.count, 1))))
+    wanted = max(min(wanted, known.batch_size), needed)
+    if wanted - have > free_memory:
+        wanted = max(needed, have + free_memory // 2)
+    return wanted
 
 
 class Register:

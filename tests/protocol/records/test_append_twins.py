@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyklient.errors import KafkaError, KafkaTimeoutError
+from pyklient.protocol.records.register import BATCH_COST
 from tests.protocol.records.kernels import COMPILED, KERNELS, PYTHON, outcome_of
 
 TOPICS: Final = ("clicks", "views")
@@ -290,7 +291,7 @@ class TestEach:
     @pytest.mark.parametrize("spare", [-1, 0, 1])
     def test_batches_and_memory_are_full_to_the_byte(self, kernel: Any, spare: int) -> None:
         size = len(kernel.encode_record(0, 0, None, b"value"))
-        for batch_size, limit in ((2 * size + spare, LIMIT), (LIMIT, 1024 + 2 * size + spare)):
+        for batch_size, limit in ((2 * size + spare, LIMIT), (LIMIT, BATCH_COST + 2 * size + spare)):
             appender = kernel.Appender(
                 lambda *_: None, Desk(), lambda: 0, plain=True, batch_size=batch_size, limit=limit
             )

@@ -131,8 +131,8 @@ MUTANTS: Final = (
     Mutant(
         "protocol/records: the Python kernel lets a batch be one byte too large",
         "pyklient/protocol/records/_append_py.py",
-        "grown[0] > known.batch_size and",
-        "grown[0] > known.batch_size + 1 and",
+        "needed > known.batch_size and",
+        "needed > known.batch_size + 1 and",
         (
             "tests/protocol/records/test_append_twins.py::TestEach::test_batches_and_memory_are_full_to_the_byte",
         ),
@@ -140,8 +140,8 @@ MUTANTS: Final = (
     Mutant(
         "protocol/records: the Python kernel takes a record beyond the limit of memory",
         "pyklient/protocol/records/_append_py.py",
-        "if self._taken - self._freed + cost > limit or (",
-        "if self._taken - self._freed > limit or (",
+        "if cost > free_memory:",
+        "if free_memory < 0:",
         ("tests/protocol/records/test_append.py::test_memory_is_charged_until_it_is_released",),
     ),
     Mutant(
@@ -175,8 +175,8 @@ MUTANTS: Final = (
     Mutant(
         "protocol/records: the compiled kernel lets a batch be one byte too large",
         "pyklient/protocol/records/_append.pxi",
-        "if batch.size + size > known.batch_size and",
-        "if batch.size + size > known.batch_size + 1 and",
+        "if needed > known.batch_size and",
+        "if needed > known.batch_size + 1 and",
         (
             "tests/protocol/records/test_append_twins.py::TestEach::test_batches_and_memory_are_full_to_the_byte",
         ),
@@ -184,8 +184,8 @@ MUTANTS: Final = (
     Mutant(
         "protocol/records: the compiled kernel takes a record beyond the limit of memory",
         "pyklient/protocol/records/_append.pxi",
-        "if appender._taken - appender._freed + cost > limit:",
-        "if appender._taken - appender._freed > limit:",
+        "if cost > free_memory:",
+        "if free_memory < 0:",
         ("tests/protocol/records/test_append.py::test_memory_is_charged_until_it_is_released",),
     ),
     Mutant(
