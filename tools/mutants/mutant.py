@@ -14,9 +14,9 @@ class StaleMutant(Exception):
 class Mutant:
     """Replace *old*, which occurs exactly once in *file*, with *new*; at least one of *tests* must fail.
 
-    *name* begins with the folder of ``pyklient/``. *file* is relative to the root of the tree. *tests* are
-    what pytest takes: files or node ids. They run with the compiled kernel of records; those of the kernels
-    themselves try both.
+    *name* begins with the folder of ``pyklient/``, or with ``tests``. *file* is relative to the root of the
+    tree. *tests* are what pytest takes: files or node ids. They run with the compiled kernel of records;
+    those of the kernels themselves try both.
     """
 
     name: str

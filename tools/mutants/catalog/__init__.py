@@ -2,7 +2,19 @@
 
 from typing import Final
 
-from tools.mutants.catalog import admin, broker, cli, consumer, group, net, producer, protocol, records, spark
+from tools.mutants.catalog import (
+    admin,
+    broker,
+    cli,
+    consumer,
+    group,
+    harness,
+    net,
+    producer,
+    protocol,
+    records,
+    spark,
+)
 from tools.mutants.mutant import Mutant
 
 __all__ = ["MUTANTS"]
@@ -18,5 +30,6 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *admin.MUTANTS,
     *spark.MUTANTS,
     *cli.MUTANTS,
+    *harness.MUTANTS,
 )
 """Their names differ, and begin with the folder."""
