@@ -10,10 +10,9 @@ Locks: each stream's lock guards its queue and its chunk, between the reading th
 the group thread; it is never held while decoding.
 
 Ctrl-C raises between any two steps of a loop in the main thread, which may then go on with a new one. So a
-step notes the new state before it lets go of the old: interrupted, it is done again, and nothing is lost. A
-batch that has reached nobody is taken back: it is queued again, before all else. The lock is
-entered itself, not through its condition, whose entry is a Python function that an interrupt can leave with
-the lock held, and a loop waits for its bell instead, since to wait for a condition is to let go of the lock.
+step notes the new state before it lets go of the old, and an interrupted step is done again. A batch that
+has reached nobody is queued again, before all else. The lock is entered itself, not through its condition,
+whose entry an interrupt can leave with the lock held; for the same reason a loop waits for its bell instead.
 """
 
 import threading
@@ -216,7 +215,7 @@ class StreamCore:
         at_end = not source.size and not self._revoked
         self._mark(source.claim, source.next_offset if at_end else chunk.position)
         self._chunk = None
-        if at_end:
+        if at_end or self._revoked:
             self._source = None
 
     def _mark(self, claim: Claim, offset: int, *, read: bool = True) -> None:
@@ -271,7 +270,7 @@ class StreamCore:
         used = chunk.nbytes if chunk.nbytes or chunk.remaining else piece.size
         piece.claim.take(used)
         with self._lock:
-            if piece.claim.active:
+            if piece is self._source and piece.claim.active:
                 if chunk.remaining:
                     self._in_hand.note_piece(piece, before)
                 self._chunk, self._revoked = chunk, False
@@ -394,6 +393,8 @@ class StreamCore:
             self._revoked = True
             if self._chunk is not None:
                 self._chunk.stop()
+            else:
+                self._source = None
 
     def _cut(self) -> None:
         """In a child of the process, where no lock can be had: what a loop holds is the parent's."""

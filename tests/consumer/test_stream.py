@@ -97,6 +97,31 @@ def test_iteration_ends_for_good_when_the_stream_ends() -> None:
     assert list(bench.stream.batches()) == []
 
 
+@pytest.mark.parametrize("kind", ["messages", "batches", "arrow_batches"])
+@pytest.mark.parametrize("batches", [[batch("a", "b", "c")], [batch("a", "b"), batch("c", base=2)]])
+def test_what_the_end_of_a_stream_keeps_from_its_loop_does_not_count_as_handed_out(
+    kind: str, batches: list[bytes]
+) -> None:
+    bench = Bench(timeout=None)
+    bench.put(*batches, then=3)
+    loop = iter(bench.stream) if kind == "messages" else getattr(bench.stream, kind)(1)
+    next(loop)
+    bench.stream.end()  # closing ends the streams first, and takes their partitions away a little later
+    assert list(loop) == []
+    assert bench.committable(in_hand=False) == {0: 1}
+
+
+def test_what_is_decoded_while_the_stream_ends_does_not_count_as_handed_out() -> None:
+    def decoder(data: bytes | None) -> bytes | None:
+        bench.stream.end()
+        return data
+
+    bench = Bench(timeout=None, value_decoder=decoder)
+    bench.put(batch("a"), then=1)
+    assert list(bench.stream) == []
+    assert bench.committable(in_hand=True) == {}
+
+
 def test_a_loop_that_waits_ends_when_the_stream_ends() -> None:
     bench = Bench(timeout=None)
     seen: list[object] = []

@@ -3,6 +3,7 @@
 import itertools
 import random
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,6 +18,7 @@ __all__ = ["PARTITIONS", "CommitWatch", "Flow", "Group", "Place", "skipped", "wa
 PARTITIONS = 6
 _MOST_MEMBERS = 4
 _RATE = 500
+_WORK = 0.001
 _PATIENCE = 120.0
 
 Place = tuple[int, int]
@@ -96,6 +98,7 @@ class Group:
         try:
             with suppress(ClosedError):  # it leaves before it has joined
                 for message in member.stream(self._topic):
+                    time.sleep(_WORK)  # the message is in hand meanwhile, and may not be committed
                     self.handed_out.append((message.partition, message.offset))
         except KafkaError as error:
             self.errors.append(f"{name}: {error!r}")
