@@ -257,10 +257,16 @@ class ProducerConfig(ClientConfig):
         at_most=_INT32_MAX,
     )
     buffer_memory: int = option(
-        32 * _MIB, "bytes of records not yet confirmed; when full, send() blocks", at_least=1, at_most=2**62
+        32 * _MIB,
+        "memory for records not yet confirmed, and for their batches; when full, send() blocks",
+        at_least=1,
+        at_most=2**62,
     )
     max_block_ms: int = option(
         60_000, "longest block of send(), for memory or metadata", at_least=0, at_most=2**62
+    )
+    metadata_max_idle_ms: int = option(
+        300_000, "a topic that nothing was sent to for this long is forgotten", at_least=1, at_most=_INT32_MAX
     )
     max_request_size: int = option(1_048_576, "largest record or batch", at_least=1, at_most=_INT32_MAX)
     produce_max_bytes: int = option(
@@ -282,7 +288,10 @@ class ProducerConfig(ClientConfig):
         at_most=_INT32_MAX,
     )
     max_in_flight_requests_per_connection: int = option(
-        5, "produce requests a broker may have unanswered", at_least=1, at_most=_INT32_MAX
+        5,
+        "produce requests of a broker, and batches of a partition, that may be unanswered",
+        at_least=1,
+        at_most=_INT32_MAX,
     )
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
         None,

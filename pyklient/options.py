@@ -108,10 +108,13 @@ class ProducerOptions(ClientOptions, total=False):
     """bytes in one batch at most; grown as needed, never set aside"""
 
     buffer_memory: int
-    """bytes of records not yet confirmed; when full, send() blocks"""
+    """memory for records not yet confirmed, and for their batches; when full, send() blocks"""
 
     max_block_ms: int
     """longest block of send(), for memory or metadata"""
+
+    metadata_max_idle_ms: int
+    """a topic that nothing was sent to for this long is forgotten"""
 
     max_request_size: int
     """largest record or batch"""
@@ -129,7 +132,7 @@ class ProducerOptions(ClientOptions, total=False):
     """tries again after a failure that may pass, within delivery_timeout_ms"""
 
     max_in_flight_requests_per_connection: int
-    """produce requests a broker may have unanswered"""
+    """produce requests of a broker, and batches of a partition, that may be unanswered"""
 
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None
     """(topic, key, partition_count) -> int; default: Java's murmur2 of the key, sticky without one (ours)"""

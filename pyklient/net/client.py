@@ -122,6 +122,10 @@ class NetworkClient:
         mine.set_result(metadata)
         return metadata
 
+    def forget_topics(self, topics: Collection[str]) -> None:
+        """Drop *topics* from the snapshot, until they are asked for again."""
+        self._holder.forget(topics)
+
     def connection(self, node_id: int, purpose: Purpose, timeout: float) -> Connection:
         """The connection to a node for a purpose, opened if need be; -1 is whichever broker can be reached.
 

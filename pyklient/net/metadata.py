@@ -1,8 +1,8 @@
 """What is known of the cluster: one immutable snapshot, replaced whole by every refresh."""
 
 import threading
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
 from pyklient.error_codes import ErrorCode, error_facts
@@ -146,3 +146,9 @@ class MetadataHolder:
         with self._lock:
             self.current = self.current.updated(response, all_topics=all_topics)
             return self.current
+
+    def forget(self, topics: Collection[str]) -> None:
+        """Replace the snapshot by one without *topics*."""
+        with self._lock:
+            left = {name: topic for name, topic in self.current.topics.items() if name not in topics}
+            self.current = replace(self.current, topics=MappingProxyType(left))

@@ -61,6 +61,9 @@ class TopicSource(Protocol):
     def available(self, topic: str) -> list[int]:
         """The partitions of *topic* that have a leader."""
 
+    def forget(self, topic: str) -> None:
+        """Drop what is kept of *topic*, until it is asked for again."""
+
     def refuse_headers(self) -> None:
         """Raises UnsupportedVersionError where the brokers' record format has no headers."""
 
@@ -159,6 +162,11 @@ class RecordAccumulator:
         """The batches that are not done."""
         with self._border:
             return [batch for batches in self._unfinished.values() for batch in batches]
+
+    def forget(self, topic: str) -> None:
+        """Drop what is kept of *topic*; the next record for it asks for it again."""
+        self.appender.forget(topic)
+        self._topics.forget(topic)
 
     def shrunk(self, batch: Batch, saved: int) -> None:
         """*batch* takes *saved* bytes less than before: it has been compressed."""

@@ -64,6 +64,11 @@ class Sequences:
         self._next = (self._next + count) % _SEQUENCE_MODULUS
         return identity
 
+    @property
+    def next_epoch(self) -> int:
+        """The epoch after the one in use; beyond the last one there is none."""
+        return self._epoch + 1
+
     def restart(self) -> None:
         """Go on from 0 in the next epoch; after the last one, without an id until another is adopted."""
         self._next = 0
@@ -123,6 +128,15 @@ class ProducerIdManager:
             return False
         sequences.adopt(*self._id)
         return True
+
+    def forget(self, sequences: Sequences | None) -> None:
+        """Do without the *sequences* of a partition of which nothing is under way. What is sent there later
+        has a later epoch: else the broker would take it for batches that it has."""
+        if self._id is None or sequences is None or sequences.producer_id != self._id[0]:
+            return
+        producer_id, first_epoch = self._id
+        epoch = max(first_epoch, sequences.next_epoch)
+        self._id = (producer_id, epoch) if epoch <= _LAST_EPOCH else None
 
     def ask(self) -> None:
         """Ask, which is due."""

@@ -86,6 +86,10 @@ class TopicMetadata:
             self._available[topic] = info, numbers
         return numbers
 
+    def forget(self, topic: str) -> None:
+        """Nobody sends to *topic* any more."""
+        self._available.pop(topic, None)
+
     def refuse_headers(self) -> None:
         """Raises UnsupportedVersionError where the brokers, by the one that answered, have no headers."""
         if self._produce_version is not None and self._produce_version < _FIRST_VERSION_WITH_HEADERS:

@@ -55,6 +55,7 @@ class Sender:
         self._codec = Compression.of(config.compression_type)
         self._linger = config.linger_ms / 1000
         self._patience = config.delivery_timeout_ms / 1000
+        self._max_idle = config.metadata_max_idle_ms / 1000
         self._options = RequestOptions(
             config.acks_wire,
             config.request_timeout_ms / 1000,
@@ -63,6 +64,8 @@ class Sender:
         )
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._used: dict[str, float] = {}
+        """When topics were used last: a batch for them was begun, or they were seen first."""
         self._brokers: dict[int, BrokerQueue] = {}
         self._to_fill: set[BrokerQueue] = set()
         self._full: set[BrokerQueue] = set()
@@ -184,6 +187,7 @@ class Sender:
         begun, filled = self._accumulator.begun, self._accumulator.filled
         while begun:
             gathered = begun.popleft()
+            self._used[gathered.topic] = gathered.created
             queue = self._queue_of(gathered)
             queue.add(gathered)
             self._look(queue)
@@ -261,10 +265,30 @@ class Sender:
     # News
 
     def _topics(self) -> set[str]:
-        """The topics in use. A broker that has just started may not know one of them for a moment: then new
-        records have to wait for it, and those under way still need its leader."""
-        used = (queue.topic for queue in self._queues.values() if not queue.idle)
-        return {*self._accumulator.appender.topics(), *used}
+        """Return the topics in use, and forget the others.
+
+        A broker that has just started may not know one of them for a moment: new records then have to wait
+        for it, and those under way still need its leader.
+        """
+        busy = {queue.topic for queue in self._queues.values() if queue.queued or not queue.idle}
+        busy.update(gathered.topic for gathered in list(self._accumulator.begun))
+        self._forget_idle(busy)
+        return {*self._accumulator.appender.topics(), *busy}
+
+    def _forget_idle(self, busy: set[str]) -> None:
+        """Forget topics that are not *busy* and that nothing was sent to for ``metadata_max_idle_ms``."""
+        now = time.monotonic()
+        known = {*self._accumulator.appender.topics(), *self._client.metadata.topics, *self._used}
+        last_used = {topic: self._used.setdefault(topic, now) for topic in known - busy}
+        idle = {topic for topic, used in last_used.items() if now - used >= self._max_idle}
+        if not idle:
+            return
+        for place in [place for place in self._queues if place[0] in idle]:
+            self._producer_id.forget(self._queues.pop(place).sequences)
+        for topic in idle:
+            del self._used[topic]
+            self._accumulator.forget(topic)
+        self._client.forget_topics(idle)
 
     def _learned(self, metadata: Metadata | None, failure: KafkaError | None) -> None:
         """A question for metadata has been answered, or has failed."""

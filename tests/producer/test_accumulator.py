@@ -50,6 +50,9 @@ class FixedTopics:
     def available(self, topic: str) -> list[int]:
         return list(range(self.partitions[topic]))
 
+    def forget(self, topic: str) -> None:
+        return None
+
     def refuse_headers(self) -> None:
         return None
 

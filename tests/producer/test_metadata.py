@@ -251,3 +251,48 @@ def test_a_name_that_no_topic_can_have_harms_no_other_topic(broker: ProduceBroke
                 return False
 
         wait_until(taken)
+
+
+def asked_for(broker: ProduceBroker) -> list[set[str]]:
+    """The topics of each question for metadata."""
+    questions = [message for message in broker.requests if isinstance(message, MetadataRequest)]
+    return [{topic.name or "" for topic in question.topics or ()} for question in questions]
+
+
+# The scripted broker tells partitions apart, not topics: with idempotence one other topic is all it bears.
+@pytest.mark.parametrize(("acks", "count"), [("all", 1), (1, 20)])
+def test_topics_that_are_not_sent_to_any_more_are_forgotten_and_found_again(
+    two: ProduceBroker, acks: str | int, count: int
+) -> None:
+    others = [f"other-{number}" for number in range(count)]
+    two.known_topics.update(dict.fromkeys(others, 0))
+    options: dict[str, Any] = {"metadata_max_idle_ms": 200, "metadata_max_age_ms": 20, "linger_ms": 0}
+    with producing(two, acks=acks, **options) as producer:
+        sender, appender = producer._sender, producer._accumulator.appender
+        for topic in others:
+            producer.send(topic, topic.encode(), partition=1).result(10)
+
+        def only_one_is_left() -> bool:
+            producer.send(TOPIC, b"in use", partition=0).result(10)
+            return appender.topics() == [TOPIC]
+
+        wait_until(only_one_is_left)
+        asked = len(asked_for(two))
+        wait_until(lambda: only_one_is_left() and len(asked_for(two)) > asked + 3)
+        assert asked_for(two)[-1] == {TOPIC}
+        assert list(producer._client.metadata.topics) == [TOPIC]
+        assert list(sender._queues) == [(TOPIC, 0)]
+        assert list(sender._used) == [TOPIC]
+        again = producer.send(others[0], b"again", partition=1).result(10)
+        assert again.offset == count
+    assert two.stored[1] == [*(topic.encode() for topic in others), b"again"]
+
+
+def test_a_topic_with_records_under_way_is_not_forgotten(two: ProduceBroker) -> None:
+    options: dict[str, Any] = {"metadata_max_idle_ms": 1, "metadata_max_age_ms": 20}
+    with producing(two, linger_ms=1_000, **options) as producer:
+        waiting = producer.send(TOPIC, b"x")
+        asked = len(asked_for(two))
+        wait_until(lambda: len(asked_for(two)) > asked + 5)
+        assert all(topics == {TOPIC} for topics in asked_for(two)[asked + 1 :])
+        assert waiting.result(10).offset == 0

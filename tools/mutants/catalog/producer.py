@@ -217,4 +217,49 @@ MUTANTS: Final = (
             "tests/producer/test_accumulator.py::test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory",
         ),
     ),
+    Mutant(
+        "producer: a new leader does not wait for the old one's answer",
+        "pyklient/producer/partition_queue.py",
+        "return self.sequences is None and bool(self._in_flight) and self._sent_to != node_id",
+        "return False",
+        (
+            "tests/producer/test_partition_queue.py::test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered",
+        ),
+    ),
+    Mutant(
+        "producer: outcomes are told as they come",
+        "pyklient/producer/partition_queue.py",
+        "                stop = bisect_left(outcomes, first.place, 0, stop, key=_noted_place)",
+        "                pass",
+        (
+            "tests/producer/test_responses.py::test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_again",
+        ),
+    ),
+    Mutant(
+        "producer: at exit, a warning comes before the closing",
+        "pyklient/producer/producer.py",
+        "    for producer in left_open:\n        producer._begin_closing(deadline)\n",
+        "    for name in left_open.values():\n        warnings.warn(name, ResourceWarning, stacklevel=1)\n",
+        (
+            "tests/producer/test_exit.py::test_all_producers_left_open_deliver_at_exit_whatever_becomes_of_warnings",
+        ),
+    ),
+    Mutant(
+        "producer: topics are never forgotten",
+        "pyklient/producer/sender.py",
+        "now - used >= self._max_idle",
+        "False",
+        (
+            "tests/producer/test_metadata.py::test_topics_that_are_not_sent_to_any_more_are_forgotten_and_found_again",
+        ),
+    ),
+    Mutant(
+        "producer: closing waits for a deleted topic until the delivery time-out",
+        "pyklient/producer/sender.py",
+        "for queue in waiting if self._closing else ():",
+        "for queue in ():",
+        (
+            "tests/producer/test_closing.py::test_closing_does_not_wait_for_a_topic_that_was_deleted_until_the_delivery_time_out",
+        ),
+    ),
 )

@@ -195,4 +195,11 @@ MUTANTS: Final = (
         "if time_ms < batch.max_timestamp or not batch.count:",
         ("tests/protocol/records/test_append.py::test_what_is_appended_is_what_a_reader_finds",),
     ),
+    Mutant(
+        "protocol/records: memory that is set aside is not charged",
+        "pyklient/protocol/records/_append.pxi",
+        "        cost += capacity - batch.capacity",
+        "        cost += size",
+        ("tests/protocol/records/test_append_twins.py", "tests/producer/test_memory.py"),
+    ),
 )
