@@ -1,8 +1,6 @@
 """Error codes in answers to Fetch and ListOffsets: which are tried again, and which a loop raises."""
 
 import logging
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,65 +9,7 @@ import pytest
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, CorruptRecordError, KafkaError
-from pyklient.protocol.messages import (
-    FetchRequest,
-    FetchResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
-    MetadataRequest,
-    MetadataResponse,
-)
-from tests.consumer.pieces import batch
-from tests.net.scripted import ScriptedBroker, metadata_of
-
-TOPIC_ID = b"t" * 16
-
-
-class Leader(ScriptedBroker):
-    """Leads the only partition of ``t``, with one message in it. Each list of error codes is answered with
-    first: *refusals* for the whole fetch, *errors* for the partition, *unlisted* when its offsets are asked
-    for."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.refusals: list[int] = []
-        self.errors: list[int] = []
-        self.unlisted: list[int] = []
-        self.fetched_at: list[float] = []
-        self._ending = threading.Event()
-        self.on(MetadataRequest, self._describe)
-        self.on(ListOffsetsRequest, self._list)
-        self.on(FetchRequest, self._fetch)
-
-    def close(self) -> None:
-        self._ending.set()
-        super().close()
-
-    def _describe(self, request: MetadataRequest) -> MetadataResponse:
-        partition = MetadataResponse.MetadataResponseTopic.MetadataResponsePartition(
-            partition_index=0, leader_id=self.node_id, leader_epoch=1
-        )
-        topic = MetadataResponse.MetadataResponseTopic(name="t", topic_id=TOPIC_ID, partitions=[partition])
-        return metadata_of([self], [topic])
-
-    def _list(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        kind = ListOffsetsResponse.ListOffsetsTopicResponse
-        code = self.unlisted.pop(0) if self.unlisted else 0
-        partition = kind.ListOffsetsPartitionResponse(partition_index=0, error_code=code, offset=0)
-        return ListOffsetsResponse(topics=[kind(name="t", partitions=[partition])])
-
-    def _fetch(self, request: FetchRequest) -> FetchResponse:
-        self.fetched_at.append(time.monotonic())
-        if self.refusals:
-            return FetchResponse(error_code=self.refusals.pop(0))
-        kind = FetchResponse.FetchableTopicResponse
-        data = kind.PartitionData(partition_index=0, high_watermark=1, records=batch("a"))
-        if self.errors:
-            data = kind.PartitionData(partition_index=0, error_code=self.errors.pop(0), high_watermark=-1)
-        elif request.topics and request.topics[0].partitions[0].fetch_offset:
-            self._ending.wait(request.max_wait_ms / 1000)
-            return FetchResponse()
-        return FetchResponse(responses=[kind(topic_id=TOPIC_ID, partitions=[data])])
+from tests.consumer.leader import Leader
 
 
 @pytest.fixture

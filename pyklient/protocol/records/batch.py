@@ -151,8 +151,9 @@ class RecordBatch:
         return self.magic == 2 and bool(self.attributes & CONTROL_BIT)
 
     @property
-    def control_type(self) -> int:
-        """Of a control batch: 0 abort, 1 commit. Raises CorruptRecordError where it does not say."""
+    def control_type(self) -> int | None:
+        """Of a control batch: 0 abort, 1 commit, None if the log cleaner has taken its record. Raises
+        CorruptRecordError where it does not say."""
         if not self.is_control:
             raise ValueError(f"{self!r} is no control batch")
         return kernel.control_type(self.buffer)

@@ -138,8 +138,8 @@ class Reader(ABC):
     def read(self, buffer: Buffer, position: int) -> int:
         """Take in whole batches from byte *position* on. → the bytes that they take up in *buffer*.
 
-        What is wrong with a batch is raised only where nothing has been taken in before it: a later call
-        meets it again, first thing.
+        What is wrong with a batch is raised only if it is the first, and nothing of it has been taken in:
+        otherwise what comes before is returned, if only to be passed over, and a later call begins there.
         """
         view = memoryview(buffer)
         start = position
@@ -148,7 +148,7 @@ class Reader(ABC):
                 self._read(batch)
                 position = end
         except Exception:
-            if not self.count:
+            if position == start and not self.count:
                 raise
         return position - start
 
@@ -306,11 +306,20 @@ def _decoded(
     return decoded, None
 
 
-def control_type(loops: Loops, batch: Buffer) -> int:
-    """What a control batch says: 0 abort, 1 commit; others are the brokers' own affair."""
+def control_type(loops: Loops, batch: Buffer) -> int | None:
+    """What a control batch says: 0 abort, 1 commit; others are the brokers' own affair. None if it has no
+    records: the log cleaner leaves such batches where markers were, and they mark nothing.
+
+    Raises CorruptRecordError, naming the batch's offset, where it does not say.
+    """
     base, _, _, _, _, _, last_delta, base_timestamp, _, _, _, _, count = BATCH.unpack_from(batch)
-    columns = loops.parse_records(batch[BATCH_SIZE:], count, base, last_delta, base_timestamp)
-    key = columns.keys[0] if columns.keys else None
+    if not count:
+        return None
+    try:
+        columns = loops.parse_records(batch[BATCH_SIZE:], count, base, last_delta, base_timestamp)
+    except CorruptRecordError as error:
+        raise CorruptRecordError(f"the control batch at offset {base}: {error}") from None
+    key = columns.keys[0]
     if key is None or len(key) < 4:
         raise CorruptRecordError(f"the control batch at offset {base} has no type")
     return int.from_bytes(key[2:4], "big", signed=True)

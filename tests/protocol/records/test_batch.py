@@ -106,6 +106,8 @@ def test_a_control_batch_says_what_it_is() -> None:
             encode_batch([NewRecord(1, name, b"\x00\x00\x00\x00\x00\x07")], control=True, transactional=True)
         )
         assert (batch.is_control, batch.control_type) == (True, kind)
+    [batch] = iter_batches(encode_batch([], control=True, transactional=True))
+    assert (batch.is_control, batch.control_type) == (True, None)
     [batch] = iter_batches(encode_batch([NewRecord(1, b"\x00", b"")], control=True))
     with pytest.raises(CorruptRecordError, match="has no type"):
         _ = batch.control_type

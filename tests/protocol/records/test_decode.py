@@ -16,6 +16,7 @@ from pyklient.protocol.records import (
     encode_batch,
 )
 from pyklient.protocol.records.kernel import Message
+from pyklient.protocol.records.layout import BATCH_SIZE
 from pyklient.protocol.records.message_set import encode_entry
 from pyklient.serialization import decode_json, decode_text
 from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES, batches_of
@@ -49,6 +50,11 @@ def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
         transactional=True,
         control=True,
     )
+
+
+def emptied(offset: int, producer_id: int) -> bytes:
+    """What the log cleaner leaves of a marker that is the last batch of its producer."""
+    return encode_batch([], base_offset=offset, producer_id=producer_id, transactional=True, control=True)
 
 
 def read_all(
@@ -264,6 +270,52 @@ class TestTransactions:
             )
         )
         assert offsets(read_all(kernel, data, aborted=AbortedTransactions([(7, 3)]))) == [0, 1, 2, 5]
+
+    @pytest.mark.parametrize(("first", "committed"), [(1, [10, 11, 12]), (5, [1, 2, 3, 10, 11, 12])])
+    def test_a_control_batch_that_the_log_cleaner_has_emptied_ends_no_transaction(
+        self, kernel: Any, first: int, committed: list[int]
+    ) -> None:
+        data = b"".join(
+            (
+                emptied(0, 7),
+                batch(1, producer_id=7, transactional=True),
+                emptied(4, 7),
+                batch(5, producer_id=7, transactional=True),
+                marker(8, 7, commit=False),
+                emptied(9, 7),
+                batch(10, producer_id=7, transactional=True),
+                emptied(13, 8),
+            )
+        )
+        read = read_all(kernel, data, aborted=AbortedTransactions([(7, first)]))
+        assert offsets(read) == committed
+
+    def test_a_control_batch_that_says_nothing_is_an_error_with_its_own_offset(self, kernel: Any) -> None:
+        data = batch(0) + batch(3, producer_id=7, transactional=True) + marker(6, 7, commit=False)
+        for key in (None, b"\x00"):
+            bad = encode_batch([NewRecord(1000, key, b"")], base_offset=7, control=True, transactional=True)
+            aborted = AbortedTransactions([(7, 3)])
+            first = kernel.decode(data + bad, "t", 0, 0, aborted=aborted)
+            assert (first.remaining, first.next_offset) == (3, 7)
+            with pytest.raises(CorruptRecordError, match="the control batch at offset 7 has no type"):
+                kernel.decode(data + bad, "t", 0, 7, position=first.nbytes, aborted=aborted)
+
+    def test_a_control_batch_that_cannot_be_parsed_is_an_error_with_its_own_offset(self, kernel: Any) -> None:
+        damaged = bytearray(marker(7, 7, commit=False))
+        damaged[BATCH_SIZE] = 1  # the record's length: -1
+        with pytest.raises(
+            CorruptRecordError, match="the control batch at offset 7: a record has a negative"
+        ):
+            kernel.decode(damaged, "t", 0, 3, check_crcs=False, aborted=AbortedTransactions([(7, 3)]))
+
+    def test_what_is_passed_over_before_a_bad_batch_is_left_behind(self, kernel: Any) -> None:
+        data = marker(3, 7, commit=False) + batch(4, producer_id=7, transactional=True)
+        damaged = bytearray(batch(7))
+        damaged[-1] ^= 1
+        passed = kernel.decode(data + damaged, "t", 0, 0, aborted=AbortedTransactions([(7, 4)]))
+        assert (passed.remaining, passed.next_offset, passed.nbytes) == (0, 7, len(data))
+        with pytest.raises(CorruptRecordError, match="offset 7"):
+            kernel.decode(data + damaged, "t", 0, 7, position=passed.nbytes)
 
     def test_a_transaction_that_begins_later_does_not_hide_earlier_ones(self, kernel: Any) -> None:
         data = batch(0, producer_id=7, transactional=True) + batch(3, producer_id=7, transactional=True)

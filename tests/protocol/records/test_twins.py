@@ -28,6 +28,7 @@ BATCHES: Final = [
     for magic, codec in ALLOWED
 ] + [
     encode_batch([NewRecord(1, bytes(4), bytes(6))], producer_id=5, transactional=True, control=True),
+    encode_batch([], producer_id=5, transactional=True, control=True),
     encode_batch(SAMPLES, timestamp_type=1, base_offset=INT64 - 20),
     encode_batch([], base_offset=8, producer_id=5),
 ]

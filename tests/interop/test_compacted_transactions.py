@@ -1,0 +1,136 @@
+"""Transactions in a compacted topic, from which Kafka's log cleaner has removed markers."""
+
+import itertools
+from collections.abc import Iterable
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from pyklient import ConsumerConnector, Producer, SimpleConsumer, TopicPartition, read
+from pyklient.config import ClientConfig
+from pyklient.net.client import NetworkClient
+from pyklient.net.conversation import Ask, Conversation, Refresh
+from pyklient.protocol.messages import FetchRequest
+from pyklient.protocol.records import iter_batches
+from tests.servers.fixtures import NewTopic
+from tests.servers.process import wait_until
+
+pytestmark = [pytest.mark.brokers("kafka-4.3.1"), pytest.mark.slow]
+
+
+def transactional(bootstrap: str, name: str) -> confluent_kafka.Producer:
+    """librdkafka's producer with the transactional id *name*. What the one before left open is aborted."""
+    producer = confluent_kafka.Producer(
+        {"bootstrap.servers": bootstrap, "transactional.id": name, "log_level": 0}
+    )
+    producer.init_transactions(30)
+    return producer
+
+
+def begin(producer: confluent_kafka.Producer, topic: str, *values: str) -> None:
+    """A transaction with *values*, each its own key, on the broker and not yet ended."""
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, key=value, value=value, partition=0)
+    assert producer.flush(30) == 0
+
+
+def fill(bootstrap: str, topic: str) -> None:
+    """Transactions of two producers. One leaves its transaction to a successor to abort: the marker has
+    another epoch than the records then, and the cleaner keeps its batch after it has removed the record."""
+    producer, left_open = transactional(bootstrap, f"{topic}-0"), transactional(bootstrap, f"{topic}-1")
+    begin(producer, topic, "kept")
+    producer.commit_transaction(30)
+    begin(left_open, topic, "left open")
+    transactional(bootstrap, f"{topic}-1")
+    begin(producer, topic, "kept too")
+    producer.commit_transaction(30)
+    begin(producer, topic, "aborted")
+    producer.abort_transaction(30)
+
+
+def has_emptied_marker(bootstrap: str, topic: str) -> bool:
+    """Whether a fetch from the start brings a control batch without records, and aborted transactions."""
+    config = ClientConfig.from_options({"bootstrap_servers": bootstrap})
+    client = NetworkClient(config)
+    try:
+        answer = client.play(_fetch(topic), 10)
+    finally:
+        client.close()
+    batches = list(iter_batches(answer.records or b""))
+    assert not answer.error_code
+    return bool(answer.aborted_transactions) and any(
+        batch.is_control and not batch.count for batch in batches
+    )
+
+
+def _fetch(topic: str) -> Conversation[Any]:
+    metadata = yield Refresh([topic])
+    leader = metadata.leader(TopicPartition(topic, 0))
+    assert leader is not None
+    partition = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topics = [FetchRequest.FetchTopic(topic=topic, partitions=[partition])]
+    response = yield Ask(leader.id, FetchRequest(isolation_level=1, topics=topics), max_version=12)
+    return response.responses[0].partitions[0]
+
+
+def librdkafka_reads(bootstrap: str, topic: str, last: bytes) -> list[bytes | None]:
+    """The values that librdkafka's consumer hands out under read_committed, up to *last*."""
+    consumer = confluent_kafka.Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": topic, "isolation.level": "read_committed"}
+    )
+    try:
+        consumer.assign([confluent_kafka.TopicPartition(topic, 0, 0)])
+        values: list[bytes | None] = []
+        while last not in values:
+            message = consumer.poll(30)
+            assert message is not None
+            assert message.error() is None
+            values.append(message.value())
+        return values
+    finally:
+        consumer.close()
+
+
+def without_ticks(values: Iterable[bytes | None]) -> list[bytes | None]:
+    """*values* but for those that are there to roll segments: the cleaner goes on removing them."""
+    return [value for value in values if value != b"tick"]
+
+
+def test_markers_that_the_log_cleaner_has_emptied_are_passed_over(
+    bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic(
+        cleanup_policy="compact",
+        delete_retention_ms=0,
+        min_cleanable_dirty_ratio=0.001,
+        segment_ms=500,
+        min_compaction_lag_ms=0,
+    )
+    fill(bootstrap, topic)
+    ticks = itertools.count()
+    with Producer(bootstrap) as producer:
+
+        def cleaned() -> bool:
+            """Another record, which rolls the segment where that is due, so that it can be cleaned."""
+            producer.send(topic, b"tick", key=b"%d" % (next(ticks) % 2)).result(timeout=10)
+            return has_emptied_marker(bootstrap, topic)
+
+        wait_until(cleaned, 60, "a marker that the cleaner has emptied", poll=0.3)
+        producer.send(topic, b"last", key=b"last").result(timeout=10)
+    expected = without_ticks(librdkafka_reads(bootstrap, topic, b"last"))
+    assert expected == [b"kept", b"kept too", b"last"]
+    committed: dict[str, Any] = {"isolation_level": "read_committed", "default_api_timeout_ms": 20_000}
+    beginning = {TopicPartition(topic, 0): 0}
+    messages = read(bootstrap, topic, start=beginning, **committed)
+    assert without_ticks(message.value for message in messages) == expected
+    table = read(bootstrap, topic, start=beginning, **committed).to_arrow()
+    assert without_ticks(table.column("value").to_pylist()) == expected
+    with ConsumerConnector(
+        bootstrap, auto_offset_reset="earliest", consumer_timeout_ms=20_000, **committed
+    ) as connector:
+        values = (message.value for message in connector.stream(topic))
+        assert without_ticks(itertools.takewhile(lambda value: value != b"last", values)) == expected[:-1]
+    with SimpleConsumer(bootstrap) as consumer:
+        assert b"kept" in [message.value for message in consumer.fetch(topic, 0, 0)]
