@@ -14,10 +14,12 @@ from pyklient.admin.descriptions import (
     TopicDescription,
 )
 from pyklient.config import DEFAULT_SERVERS, AdminConfig
-from pyklient.errors import ConfigurationError
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import BrokerError, ConfigurationError
 from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.conversation import Conversation, Refresh, list_offsets
+from pyklient.net.metadata import Metadata
 from pyklient.options import AdminOptions
 from pyklient.properties import by_option_name
 
@@ -97,9 +99,11 @@ class Admin:
         return self._play(groups.group_offsets(_group(group_id)), timeout)
 
     def group_lag(self, group_id: str, timeout: float | None = None) -> dict[TopicPartition, PartitionLag]:
-        """How far the group is, in each partition it has committed an offset for and that still exists.
+        """How far the group is, in each partition of the topics that it has committed offsets for or that its
+        members subscribe to, as far as these exist.
 
-        No such group: BrokerError GROUP_ID_NOT_FOUND.
+        Partitions without a committed offset count from the start of their log. No such group: BrokerError
+        GROUP_ID_NOT_FOUND.
         """
         return self._play(_group_lag(_group(group_id)), timeout)
 
@@ -171,12 +175,33 @@ def _count(value: int, name: str, most: int) -> int:
 
 def _group_lag(group_id: str) -> Conversation[dict[TopicPartition, PartitionLag]]:
     committed = yield from groups.group_offsets(group_id)
-    if not committed:
-        yield from groups.describe_group(group_id)  # raises where there is no such group
-    metadata = yield Refresh(sorted({tp.topic for tp in committed}))
-    still_there = [tp for tp in committed if metadata.partition_count(tp.topic)]
-    ends = yield from _offsets(still_there, _LATEST)
-    return {tp: PartitionLag(committed[tp].offset, ends[tp]) for tp in still_there}
+    subscribed = yield from _subscribed(group_id, has_offsets=bool(committed))
+    topics = sorted(subscribed | {tp.topic for tp in committed})
+    metadata: Metadata = yield Refresh(topics)
+    found = [
+        TopicPartition(topic, number)
+        for topic in topics
+        if topic in metadata.topics
+        for number in metadata.topics[topic].partitions
+    ]
+    starts = yield from _offsets([tp for tp in found if tp not in committed], _EARLIEST)
+    ends = yield from _offsets(found, _LATEST)
+    return {
+        tp: PartitionLag(committed[tp].offset if tp in committed else None, ends[tp], starts.get(tp))
+        for tp in found
+    }
+
+
+def _subscribed(group_id: str, *, has_offsets: bool) -> Conversation[frozenset[str]]:
+    """The topics that the members of a group subscribe to."""
+    try:
+        group = yield from groups.describe_group(group_id)
+    except BrokerError as error:
+        # Brokers do not describe a group of the newer protocol (KIP-848) in this way, but know its offsets.
+        if not has_offsets or error.code != ErrorCode.GROUP_ID_NOT_FOUND:
+            raise
+        return frozenset()
+    return frozenset(topic for member in group.members for topic in member.subscription)
 
 
 def _offsets(partitions: Iterable[TopicPartition], at: int) -> Conversation[dict[TopicPartition, int]]:

@@ -59,13 +59,15 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """One member of a group, and the partitions it holds (none of another protocol than ``consumer``)."""
+    """One member of a group, the partitions it holds and the topics it subscribes to (none of another
+    protocol than ``consumer``; while the group rebalances, brokers tell neither)."""
 
     member_id: str
     group_instance_id: str | None
     client_id: str
     host: str
     assignment: tuple[TopicPartition, ...]
+    subscription: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,12 +84,19 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """How far a group is in one partition: the next offset it reads, and the next one to be written."""
+    """How far a group is in one partition: the next offset it reads, and the next one to be written.
 
-    committed: int
+    ``committed`` is None where the group has committed no offset. Only then ``start`` is given, the first
+    offset of the log: everything from there on counts as unread, whatever ``auto_offset_reset`` its members
+    have.
+    """
+
+    committed: int | None
     end: int
+    start: int | None = None
 
     @property
     def lag(self) -> int:
         """Offsets still to read; markers and compacted records count, since offsets cannot tell them."""
-        return max(0, self.end - self.committed)
+        position = self.start if self.committed is None else self.committed
+        return max(0, self.end - (position or 0))

@@ -11,6 +11,7 @@ from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.conversation import Ask, Conversation, Pause, Refresh, find_coordinator, insist
 from pyklient.protocol.messages import (
     ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
     DeleteGroupsRequest,
     DescribeGroupsRequest,
     ListGroupsRequest,
@@ -70,6 +71,7 @@ def describe_group(group_id: str) -> Conversation[GroupDescription]:
                 member.client_id,
                 member.client_host,
                 _assignment(group_id, member) if group.protocol_type == "consumer" else (),
+                _subscription(group_id, member) if group.protocol_type == "consumer" else (),
             )
             for member in group.members
         ),
@@ -157,3 +159,15 @@ def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
             for number in topic.partitions
         )
     )
+
+
+def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
+    """The topics that the member has named. A blob that does not parse is the member's fault, not ours."""
+    if not member.member_metadata:
+        return ()
+    try:
+        blob = ConsumerProtocolSubscription.decode_blob(bytes(member.member_metadata))
+    except ProtocolError as error:
+        _log.warning("group %s: subscription of %s does not parse: %s", group_id, member.member_id, error)
+        return ()
+    return tuple(sorted(blob.topics))

@@ -66,6 +66,9 @@ def describe(group: str, as_json: bool, settings: Settings) -> None:
                 "host": owner.host if owner else None,
             }
         )
+    without_commit = [progress for progress in lags.values() if progress.committed is None]
+    lag = sum(progress.lag for progress in lags.values())
+    lag_without_commit = sum(progress.lag for progress in without_commit)
     if as_json:
         print_json(
             {
@@ -78,15 +81,20 @@ def describe(group: str, as_json: bool, settings: Settings) -> None:
                     for each in found.members
                 ],
                 "partitions": rows,
-                "lag": sum(progress.lag for progress in lags.values()),
+                "lag": lag,
+                "lag_without_commit": lag_without_commit,
             }
         )
         return
-    lag = sum(progress.lag for progress in lags.values())
     print(
         f"{found.group_id}: {found.state}, {len(found.members)} members, "
         f"protocol {found.protocol or 'none'}, coordinator {found.coordinator}, lag {lag:,}"
     )
+    if without_commit:
+        print(
+            f"{lag_without_commit:,} of the lag are in {len(without_commit)} partitions without a committed "
+            "offset, counted from the start of the log"
+        )
     if rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
 

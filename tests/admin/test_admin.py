@@ -18,6 +18,7 @@ from pyklient.errors import (
     KafkaTimeoutError,
 )
 from pyklient.model import TopicPartition
+from tests.servers import topics
 from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.topics import leaders
 
@@ -37,10 +38,10 @@ def _group_with_offset(bootstrap: str, group: str, topic: str, offset: int) -> N
     consumer.close()
 
 
-def _fill(bootstrap: str, topic: str, count: int) -> None:
+def _fill(bootstrap: str, topic: str, count: int, partition: int = 0) -> None:
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     for number in range(count):
-        producer.produce(topic, str(number), partition=0)
+        producer.produce(topic, str(number), partition=partition)
     assert producer.flush(30) == 0
 
 
@@ -163,6 +164,55 @@ def test_a_group_shows_its_offsets_and_its_lag(
     assert group in [listed.group_id for listed in admin.groups()]
 
 
+def test_partitions_without_a_committed_offset_lag_from_the_start_of_their_log(
+    admin: Admin, bootstrap: str, new_topic: NewTopic, new_name: NewName
+) -> None:
+    topic, group = new_topic(partitions=3), new_name()
+    _fill(bootstrap, topic, 5)
+    _fill(bootstrap, topic, 7, partition=1)
+    _group_with_offset(bootstrap, group, topic, 2)
+    lags = admin.group_lag(group)
+    assert lags == {
+        TopicPartition(topic, 0): PartitionLag(committed=2, end=5),
+        TopicPartition(topic, 1): PartitionLag(committed=None, end=7, start=0),
+        TopicPartition(topic, 2): PartitionLag(committed=None, end=0, start=0),
+    }
+    assert [lag.lag for lag in lags.values()] == [3, 7, 0]
+
+
+@pytest.mark.brokers(needs=["deletion of records"])
+def test_records_that_retention_has_deleted_are_no_lag_of_a_partition_without_a_committed_offset(
+    admin: Admin, bootstrap: str, new_topic: NewTopic, new_name: NewName
+) -> None:
+    topic, group = new_topic(partitions=2), new_name()
+    _fill(bootstrap, topic, 7, partition=1)
+    where = LibrdkafkaPartition(topic, 1, 4)
+    topics.admin(bootstrap).delete_records([where])[where].result(30)
+    _group_with_offset(bootstrap, group, topic, 0)
+    lag = admin.group_lag(group)[TopicPartition(topic, 1)]
+    assert (lag, lag.lag) == (PartitionLag(committed=None, end=7, start=4), 3)
+
+
+def test_topics_that_members_subscribe_to_lag_though_nothing_of_them_is_committed(
+    admin: Admin, bootstrap: str, new_topic: NewTopic, new_name: NewName
+) -> None:
+    read, unread, group = new_topic(), new_topic(), new_name()
+    _fill(bootstrap, read, 5)
+    _fill(bootstrap, unread, 4)
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, "log_level": 0}
+    )
+    consumer.subscribe([read, unread])
+    while not consumer.assignment():
+        consumer.poll(0.1)
+    consumer.commit(offsets=[LibrdkafkaPartition(read, 0, 2)], asynchronous=False)
+    assert admin.group_lag(group) == {
+        TopicPartition(read, 0): PartitionLag(committed=2, end=5),
+        TopicPartition(unread, 0): PartitionLag(committed=None, end=4, start=0),
+    }
+    consumer.close()
+
+
 def test_the_lag_of_a_group_leaves_out_a_topic_that_is_gone(
     admin: Admin, bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:
@@ -189,6 +239,7 @@ def test_a_group_is_described_with_its_members_and_what_they_hold(
     [member] = found.members
     assert member.client_id == "someone"
     assert member.assignment == (TopicPartition(topic, 0), TopicPartition(topic, 1))
+    assert member.subscription == (topic,)
     with pytest.raises(BrokerError, match=f"delete group {group}.*NON_EMPTY_GROUP"):
         admin.delete_group(group)
     consumer.close()
@@ -214,10 +265,11 @@ def test_a_group_that_is_not_there_is_said_to_be_so(admin: Admin, new_name: NewN
         admin.group_lag(name)
 
 
-def test_a_group_that_has_committed_nothing_has_no_offsets_and_no_lag(
+def test_a_group_that_has_committed_nothing_has_no_offsets_and_everything_to_read(
     admin: Admin, bootstrap: str, new_topic: NewTopic, new_name: NewName
 ) -> None:
     topic, group = new_topic(), new_name()
+    _fill(bootstrap, topic, 3)
     consumer = Consumer(
         {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False, "log_level": 0}
     )
@@ -225,7 +277,7 @@ def test_a_group_that_has_committed_nothing_has_no_offsets_and_no_lag(
     while not consumer.assignment():
         consumer.poll(0.1)
     assert admin.group_offsets(group) == {}
-    assert admin.group_lag(group) == {}
+    assert admin.group_lag(group) == {TopicPartition(topic, 0): PartitionLag(None, end=3, start=0)}
     consumer.close()
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pyklient import Admin, ConsumerConnector
+from pyklient import Admin, ConsumerConnector, TopicPartition
 from pyklient.broker import Broker
 from tests.cli.conftest import Pyklient
 from tests.servers.fixtures import NewName
@@ -169,6 +169,25 @@ def test_without_brokers_the_names_that_were_not_tried_are_told(pyklient: Pyklie
     assert done.err.count("\n") == 1
 
 
+def test_the_lag_of_a_group_counts_partitions_that_it_has_not_committed_and_says_so(
+    pyklient: Pyklient, broker: Broker, new_name: NewName
+) -> None:
+    topic, group = new_name(), new_name()
+    broker.create_topic(topic, partitions=3)
+    pyklient("produce", topic, "-p", "0", stdin=b"1\n2\n3\n")
+    pyklient("produce", topic, "-p", "2", stdin=b"1\n2\n3\n4\n")
+    with ConsumerConnector(broker.bootstrap_servers, group_id=group, enable_auto_commit=False) as connector:
+        connector.stream(topic)
+        connector.commit_offsets({TopicPartition(topic, 0): 1})
+    described = json.loads(pyklient("groups", "describe", group, "--json").out)
+    assert (described["lag"], described["lag_without_commit"]) == (6, 4)
+    rows = [(row["partition"], row["committed"], row["end"], row["lag"]) for row in described["partitions"]]
+    assert rows == [(0, 1, 3, 2), (1, None, 0, 0), (2, None, 4, 4)]
+    shown = pyklient("groups", "describe", group).text
+    assert "lag 6" in shown
+    assert "4 of the lag are in 2 partitions without a committed offset" in shown
+
+
 def test_a_group_is_listed_described_with_its_lag_and_deleted(pyklient: Pyklient, new_name: NewName) -> None:
     topic, group = new_name(), new_name()
     pyklient("produce", topic, stdin=b"1\n2\n3\n")
@@ -182,6 +201,7 @@ def test_a_group_is_listed_described_with_its_lag_and_deleted(pyklient: Pyklient
     shown = pyklient("groups", "describe", group).text
     assert "lag 2" in shown
     assert topic in shown
+    assert "without a committed offset" not in shown
     assert pyklient("groups", "delete", group).code == 0
     gone = pyklient("groups", "describe", group)
     assert gone.code == 1

@@ -16,7 +16,7 @@ from pyklient.protocol.records import iter_batches
 from tests.servers.fixtures import NewTopic
 from tests.servers.process import wait_until
 
-pytestmark = [pytest.mark.brokers("kafka-4.3.1"), pytest.mark.slow]
+pytestmark = [pytest.mark.brokers(min="4.3", needs=["compaction", "transactions"]), pytest.mark.slow]
 
 
 def transactional(bootstrap: str, name: str) -> confluent_kafka.Producer:

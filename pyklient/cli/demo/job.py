@@ -80,7 +80,7 @@ class Outcome:
     @property
     def committed(self) -> int:
         """The sum of the group's offsets; each partition starts at 0."""
-        return sum(lag.committed for lag in self.lags.values())
+        return sum(lag.committed or 0 for lag in self.lags.values())
 
     @property
     def lag(self) -> int:
@@ -310,7 +310,7 @@ class _Job:
         if sum(self._progress().read) < self._source.produced:
             return False
         lags = self._admin.group_lag(self._name)
-        return sum(lag.committed for lag in lags.values()) == self._source.produced
+        return sum(lag.committed or 0 for lag in lags.values()) == self._source.produced
 
     def _outcome(self) -> Outcome:
         read, again, changed = merge(reader.seen for reader in self._readers)

@@ -106,5 +106,5 @@ def _by_partition(outcome: Outcome) -> Table:
     for column in ("partition", "end offset", "committed", "lag"):
         table.add_column(column, justify="right")
     for tp, lag in sorted(outcome.lags.items()):
-        table.add_row(str(tp.partition), f"{lag.end:,}", f"{lag.committed:,}", f"{lag.lag:,}")
+        table.add_row(str(tp.partition), f"{lag.end:,}", f"{lag.committed or 0:,}", f"{lag.lag:,}")
     return table

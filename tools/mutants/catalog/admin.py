@@ -95,8 +95,8 @@ MUTANTS: Final = (
     Mutant(
         "admin: lag may be negative",
         "pyklient/admin/descriptions.py",
-        "return max(0, self.end - self.committed)",
-        "return self.end - self.committed",
+        "return max(0, self.end - (position or 0))",
+        "return self.end - (position or 0)",
         ("tests/admin/test_dialogues.py::test_a_group_that_is_ahead_of_a_log_that_was_cut_off_has_no_lag",),
     ),
 )
