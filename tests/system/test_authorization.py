@@ -1,4 +1,4 @@
-"""A consumer whose user may not read a topic, on a broker with ACLs."""
+"""Consumers whose user may not read a topic or join a group, on a broker with ACLs."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -8,9 +8,10 @@ import pytest
 from confluent_kafka.admin._acl import AclBinding, AclBindingFilter, AclOperation, AclPermissionType
 from confluent_kafka.admin._resource import ResourcePatternType, ResourceType
 
-from pyklient import BrokerError, ConsumerConnector, Producer, read
+from pyklient import BrokerError, ConsumerConnector, ConsumerTimeout, KafkaError, Producer, read
 from pyklient.consumer.kafka_stream import KafkaStream
 from tests.servers.fixtures import NewName
+from tests.servers.groups import committed
 from tests.servers.process import wait_until
 from tests.servers.secure import GUEST, PASSWORD, SecureBroker
 from tests.servers.topics import admin, create_topic
@@ -32,9 +33,11 @@ READING: dict[str, Any] = {
 
 
 @contextmanager
-def denied(broker: SecureBroker, topic: str, operation: AclOperation) -> Iterator[None]:
-    """GUEST may not do *operation* on *topic* in the block."""
-    facts = (ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, f"User:{GUEST}", "*", operation)
+def denied(
+    broker: SecureBroker, name: str, operation: AclOperation, kind: ResourceType = ResourceType.TOPIC
+) -> Iterator[None]:
+    """GUEST may not do *operation* on the topic, or other *kind*, of this *name* in the block."""
+    facts = (kind, name, ResourcePatternType.LITERAL, f"User:{GUEST}", "*", operation)
     client = admin(broker.bootstrap_servers)
     for created in client.create_acls([AclBinding(*facts, AclPermissionType.DENY)]).values():
         created.result(10)
@@ -107,3 +110,50 @@ def test_a_loop_whose_user_loses_the_right_to_read_raises_and_a_new_one_goes_on_
     with ConsumerConnector(secure_kafka.address("PLAINSASL"), group_id=group, **READING) as connector:
         send(secure_kafka, topic, 1)
         assert next(iter(connector.stream(topic))).offset == 3
+
+
+def test_a_group_that_the_user_may_not_join_is_refused_by_name(
+    secure_kafka: SecureBroker, new_name: NewName
+) -> None:
+    topic, group = new_name(), new_name()
+    create_topic(secure_kafka.bootstrap_servers, topic)
+
+    def refusal() -> BrokerError | None:
+        with ConsumerConnector(
+            secure_kafka.address("PLAINSASL"), group_id=group, **{**READING, "consumer_timeout_ms": 200}
+        ) as connector:
+            try:
+                next(iter(connector.stream(topic)))
+            except BrokerError as error:
+                return error
+            except ConsumerTimeout:  # the ACL is not in force yet
+                return None
+            raise AssertionError("the topic is empty")
+
+    with denied(secure_kafka, group, AclOperation.READ, ResourceType.GROUP):
+        wait_until(lambda: refusal() is not None, 10, "the ACL in force")
+        error = refusal()
+    assert error is not None
+    assert error.name == "GROUP_AUTHORIZATION_FAILED"
+    assert group in str(error)
+
+
+def test_a_member_that_loses_the_right_to_its_group_raises_and_commits_nothing(
+    secure_kafka: SecureBroker, new_name: NewName
+) -> None:
+    topic, group = new_name(), new_name()
+    create_topic(secure_kafka.bootstrap_servers, topic)
+    send(secure_kafka, topic, 2)
+    with ConsumerConnector(
+        secure_kafka.address("PLAINSASL"), group_id=group, enable_auto_commit=False, **READING
+    ) as connector:
+        stream = connector.stream(topic)
+        assert next(iter(stream)).offset == 0
+        with denied(secure_kafka, group, AclOperation.READ, ResourceType.GROUP):
+            with pytest.raises(BrokerError, match=group) as caught:
+                for _ in stream:
+                    pass
+            assert caught.value.name == "GROUP_AUTHORIZATION_FAILED"
+            with pytest.raises(KafkaError, match="GROUP_AUTHORIZATION_FAILED"):
+                connector.commit_offsets()
+    assert committed(secure_kafka.bootstrap_servers, group, topic) == {}
