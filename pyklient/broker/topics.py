@@ -65,13 +65,17 @@ class Topics:
         """The logs of all partitions of all topics."""
         return [log for topic in self._by_name.values() for log in topic.logs]
 
-    def check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> dict[str, str]:
-        """Whether a topic could be created so; returns its settings. Raises Refusal with Kafka's codes."""
+    def check_name(self, name: str) -> None:
+        """Raise Refusal (INVALID_TOPIC_EXCEPTION) if no topic can have *name*."""
         if not _NAME.fullmatch(name) or name in (".", ".."):
             raise Refusal(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
                 f"topic name {name[:260]!r} is not 1 to 249 characters of a-z, A-Z, 0-9, '.', '_', '-'",
             )
+
+    def check_new(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> dict[str, str]:
+        """Whether a topic could be created so; returns its settings. Raises Refusal with Kafka's codes."""
+        self.check_name(name)
         if name in self._by_name:
             raise Refusal(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
         other = self._by_flat_name.get(_flat(name))

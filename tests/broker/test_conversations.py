@@ -5,42 +5,26 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from pyklient.broker import Broker
 from pyklient.broker.handlers import HANDLERS
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
     CreateTopicsRequest,
     CreateTopicsResponse,
-    DeleteGroupsRequest,
-    DeleteGroupsResponse,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
-    DescribeClusterRequest,
-    DescribeClusterResponse,
-    DescribeConfigsRequest,
-    DescribeConfigsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     InitProducerIdRequest,
     InitProducerIdResponse,
-    ListOffsetsRequest,
-    ListOffsetsResponse,
     MetadataRequest,
     MetadataResponse,
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
-    OffsetForLeaderEpochRequest,
-    OffsetForLeaderEpochResponse,
-    ProduceRequest,
-    ProduceResponse,
 )
 from pyklient.protocol.records import Compression, NewRecord, encode_batch, iter_batches
 from tests.broker.wire_client import WireClient
@@ -81,19 +65,6 @@ def test_an_unknown_version_of_api_versions_is_answered_with_a_body_of_version_0
     assert client.ask(ApiVersionsRequest(), ApiVersionsResponse, 0).error_code == 0
 
 
-@pytest.mark.parametrize("version", range(14))
-def test_metadata_names_the_broker_and_its_topics_in_every_version(
-    broker: Broker, client: WireClient, version: int
-) -> None:
-    broker.create_topic("clicks", 3)
-    everything = client.ask(MetadataRequest(topics=None if version else []), MetadataResponse, version)
-    [node] = everything.brokers
-    assert f"{node.host}:{node.port}" == broker.bootstrap_servers
-    [topic] = everything.topics
-    assert (topic.name, len(topic.partitions)) == ("clicks", 3)
-    assert {partition.leader_id for partition in topic.partitions} == {node.node_id}
-
-
 def test_a_topic_that_is_asked_for_is_made_where_both_sides_allow_it() -> None:
     ask = MetadataRequest(topics=[_Topic(name="new")])
     with Broker(num_partitions=4) as broker, WireClient(broker) as client:
@@ -109,38 +80,6 @@ def test_a_topic_that_is_asked_for_is_made_where_both_sides_allow_it() -> None:
         assert refused.topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_metadata_by_topic_id(broker: Broker, client: WireClient) -> None:
-    broker.create_topic("clicks")
-    identity = topic_id(client, "clicks")
-    asked = [_Topic(name=None, topic_id=identity), _Topic(name=None, topic_id=b"x" * 16)]
-    found, missing = client.ask(MetadataRequest(topics=asked), MetadataResponse, 12).topics
-    assert (found.name, found.error_code) == ("clicks", 0)
-    assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_ID
-
-
-@pytest.mark.parametrize("version", range(13))
-def test_records_are_taken_in_every_version_of_produce(
-    broker: Broker, client: WireClient, version: int
-) -> None:
-    broker.create_topic("clicks")
-    data = batch(3, magic=2 if version >= 3 else min(version, 1))
-    for base in (0, 3):
-        answer = client.produce("clicks", 0, data, version=version)
-        assert (answer.error_code, answer.base_offset) == (0, base)
-
-
-def test_produce_by_topic_id(broker: Broker, client: WireClient) -> None:
-    broker.create_topic("clicks")
-    data = ProduceRequest.PartitionProduceData(index=0, records=batch())
-    topics = [
-        ProduceRequest.TopicProduceData(topic_id=identity, partition_data=[data])
-        for identity in (topic_id(client, "clicks"), b"x" * 16)
-    ]
-    response = client.ask(ProduceRequest(acks=1, topic_data=topics), ProduceResponse, 13)
-    codes = [topic.partition_responses[0].error_code for topic in response.responses]
-    assert codes == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID]
-
-
 def test_what_produce_refuses_it_names(broker: Broker, client: WireClient) -> None:
     broker.create_topic("clicks", config={"max.message.bytes": "100"})
     assert client.produce("nowhere", 0, batch()).error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -149,22 +88,6 @@ def test_what_produce_refuses_it_names(broker: Broker, client: WireClient) -> No
     too_large = client.produce("clicks", 0, batch(10))
     assert too_large.error_code == ErrorCode.MESSAGE_TOO_LARGE
     assert "100 are allowed" in (too_large.error_message or "")
-
-
-def test_acks_0_gets_no_answer_and_a_failure_closes_the_connection(
-    broker: Broker, client: WireClient
-) -> None:
-    broker.create_topic("clicks")
-
-    def produce(index: int) -> None:
-        data = ProduceRequest.PartitionProduceData(index=index, records=batch())
-        topics = [ProduceRequest.TopicProduceData(name="clicks", partition_data=[data])]
-        client.send(ProduceRequest(acks=0, topic_data=topics), 9, expects_reply=False)
-
-    produce(0)
-    assert client.offset_at("clicks", 0, -1) == (3, -1)
-    produce(7)
-    assert client.closed()
 
 
 def test_a_repeated_batch_of_an_idempotent_producer_is_stored_once(
@@ -203,58 +126,6 @@ def test_transactions_are_refused_and_not_advertised(client: WireClient) -> None
     assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     found = client.ask(FindCoordinatorRequest(coordinator_keys=["t"], key_type=1), FindCoordinatorResponse)
     assert found.coordinators[0].error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-
-
-@pytest.mark.parametrize("version", range(7))
-def test_the_broker_coordinates_every_group(broker: Broker, client: WireClient, version: int) -> None:
-    request = (
-        FindCoordinatorRequest(coordinator_keys=["a", "b"])
-        if version >= 4
-        else FindCoordinatorRequest(key="a")
-    )
-    answer = client.ask(request, FindCoordinatorResponse, version)
-    ports = [one.port for one in answer.coordinators] if version >= 4 else [answer.port]
-    assert set(ports) == {broker.port}
-
-
-def test_list_offsets_knows_the_special_times_and_the_times_between(
-    broker: Broker, client: WireClient
-) -> None:
-    broker.create_topic("clicks")
-    assert client.offset_at("clicks", 0, -3) == (-1, -1)
-    client.produce("clicks", 0, batch(3))
-    client.produce("clicks", 0, batch(5))
-    assert client.offset_at("clicks", 0, -1) == (8, -1)
-    assert client.offset_at("clicks", 0, -2) == (0, -1)
-    assert client.offset_at("clicks", 0, -3) == (7, 1004)
-    assert client.offset_at("clicks", 0, -4) == (0, -1)
-    assert client.offset_at("clicks", 0, -5) == (-1, -1)
-    assert client.offset_at("clicks", 0, 1002) == (2, 1002)
-    assert client.offset_at("clicks", 0, 5000) == (-1, -1)
-    assert client.offset_at("clicks", 0, 1002, version=1) == (2, 1002)
-
-
-def test_list_offsets_version_0_gives_several(broker: Broker, client: WireClient) -> None:
-    broker.create_topic("clicks", config={"segment.bytes": "150"})
-    for _ in range(4):
-        client.produce("clicks", 0, batch(3))
-    wanted = ListOffsetsRequest.ListOffsetsPartition(partition_index=0, timestamp=-1, max_num_offsets=3)
-    request = ListOffsetsRequest(
-        topics=[ListOffsetsRequest.ListOffsetsTopic(name="clicks", partitions=[wanted])]
-    )
-    answer = client.ask(request, ListOffsetsResponse, 0)
-    assert answer.topics[0].partitions[0].old_style_offsets == [12, 9, 6]
-
-
-def test_the_only_leader_epoch_ends_at_the_end_of_the_log(broker: Broker, client: WireClient) -> None:
-    broker.create_topic("clicks")
-    client.produce("clicks", 0, batch(3))
-    kind = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
-    for epoch, expected in ((0, (0, 3)), (1, (-1, -1))):
-        wanted = kind.OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
-        request = OffsetForLeaderEpochRequest(topics=[kind(topic="clicks", partitions=[wanted])])
-        [answer] = client.ask(request, OffsetForLeaderEpochResponse).topics[0].partitions
-        assert (answer.leader_epoch, answer.end_offset) == expected
 
 
 def create(
@@ -298,12 +169,6 @@ def test_creating_topics_is_checked_as_kafka_does(client: WireClient) -> None:
     assert create(client, "c_d")[0] == ErrorCode.INVALID_TOPIC_EXCEPTION
 
 
-def test_a_topic_named_twice_in_one_request_is_not_made(client: WireClient) -> None:
-    topic = CreateTopicsRequest.CreatableTopic(name="t", num_partitions=1, replication_factor=1)
-    answer = client.ask(CreateTopicsRequest(topics=[topic, topic]), CreateTopicsResponse)
-    assert {one.error_code for one in answer.topics} == {ErrorCode.INVALID_REQUEST}
-
-
 def test_topics_are_deleted_by_name_and_by_id_and_start_empty_when_made_again(
     broker: Broker, client: WireClient
 ) -> None:
@@ -315,7 +180,8 @@ def test_topics_are_deleted_by_name_and_by_id_and_start_empty_when_made_again(
     old = client.ask(DeleteTopicsRequest(topic_names=["a", "nope"]), DeleteTopicsResponse, 3)
     assert [one.error_code for one in old.responses] == [0, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     new = client.ask(
-        DeleteTopicsRequest(topics=[state(topic_id=identity), state(topic_id=identity)]), DeleteTopicsResponse
+        DeleteTopicsRequest(topics=[state(topic_id=identity), state(topic_id=b"x" * 16)]),
+        DeleteTopicsResponse,
     )
     assert [(one.name, one.error_code) for one in new.responses] == [
         ("b", 0),
@@ -325,52 +191,6 @@ def test_topics_are_deleted_by_name_and_by_id_and_start_empty_when_made_again(
     broker.create_topic("a")
     assert client.offset_at("a", 0, -1)[0] == 0
     assert topic_id(client, "b") != identity
-
-
-def test_partitions_can_be_added_and_not_taken_away(broker: Broker, client: WireClient) -> None:
-    broker.create_topic("t", 2)
-
-    def grow(count: int, name: str = "t") -> int:
-        topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=count, assignments=None)
-        return (
-            client.ask(CreatePartitionsRequest(topics=[topic]), CreatePartitionsResponse)
-            .results[0]
-            .error_code
-        )
-
-    assert grow(4) == 0
-    assert client.produce("t", 3, batch()).error_code == 0
-    assert grow(4) == grow(1) == ErrorCode.INVALID_PARTITIONS
-    assert grow(1, "nope") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-@pytest.mark.parametrize("version", range(5))
-def test_settings_of_a_topic_and_of_the_broker_can_be_read(
-    broker: Broker, client: WireClient, version: int
-) -> None:
-    broker.create_topic("t", config={"retention.ms": "5000"})
-    resource = DescribeConfigsRequest.DescribeConfigsResource
-    wanted = [
-        resource(resource_type=2, resource_name="t", configuration_keys=["retention.ms", "segment.bytes"]),
-        resource(resource_type=4, resource_name="1", configuration_keys=None),
-        resource(resource_type=2, resource_name="nope", configuration_keys=None),
-    ]
-    topic, own, missing = client.ask(
-        DescribeConfigsRequest(resources=wanted), DescribeConfigsResponse, version
-    ).results
-    assert {config.name: config.value for config in topic.configs} == {
-        "retention.ms": "5000",
-        "segment.bytes": str(1 << 30),
-    }
-    assert {config.name: config.value for config in own.configs}["num.partitions"] == "1"
-    assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-@pytest.mark.parametrize("version", range(3))
-def test_the_cluster_is_this_broker(broker: Broker, client: WireClient, version: int) -> None:
-    answer = client.ask(DescribeClusterRequest(), DescribeClusterResponse, version)
-    assert [one.port for one in answer.brokers] == [broker.port]
-    assert answer.cluster_id == client.ask(MetadataRequest(topics=[]), MetadataResponse).cluster_id
 
 
 def commit(client: WireClient, version: int, offset: int, identity: bytes, metadata: str = "note") -> int:
@@ -395,25 +215,6 @@ def fetch_committed(client: WireClient, version: int, identity: bytes) -> list[t
     mine, other = client.ask(request, OffsetFetchResponse, version).groups
     assert other.topics == []
     return [(one.committed_offset, one.metadata) for one in mine.topics[0].partitions]
-
-
-@pytest.mark.parametrize("version", range(11))
-def test_anyone_may_commit_for_a_group_without_members(
-    broker: Broker, client: WireClient, version: int
-) -> None:
-    broker.create_topic("t")
-    identity = topic_id(client, "t")
-    assert commit(client, version, 17 + version, identity) == 0
-    assert fetch_committed(client, version, identity) == [(17 + version, "note"), (-1, "")]
-    assert commit(client, version, 5, identity, metadata="x" * 5000) == ErrorCode.OFFSET_METADATA_TOO_LARGE
-
-
-def test_committed_positions_go_with_their_topic(broker: Broker, client: WireClient) -> None:
-    broker.create_topic("t")
-    commit(client, 8, 17, bytes(16))
-    client.ask(DeleteTopicsRequest(topic_names=["t"]), DeleteTopicsResponse, 3)
-    broker.create_topic("t")
-    assert fetch_committed(client, 7, bytes(16))[0] == (-1, "")
 
 
 def test_a_broker_can_be_started_again_and_remembers(tmp_path: Path) -> None:
@@ -453,13 +254,6 @@ def test_one_broker_serves_many_clients_at_once(broker: Broker) -> None:
         assert [client.offset_at("t", partition, -1)[0] for partition in range(8)] == [150] * 8
     assert time.monotonic() - started < 20
     assert list(iter_batches(batch()))
-
-
-def test_committed_positions_go_with_their_group(broker: Broker, client: WireClient) -> None:
-    broker.create_topic("t")
-    commit(client, 8, 17, bytes(16))
-    client.ask(DeleteGroupsRequest(groups_names=["g"]), DeleteGroupsResponse)
-    assert fetch_committed(client, 7, bytes(16))[0] == (-1, "")
 
 
 def test_a_directory_that_a_crash_left_behind_does_not_come_back_to_life(

@@ -15,9 +15,7 @@ from tests.servers.java import MissingProgramError, program
 from tests.servers.maven import VERSIONS, FetchError, connector_libs, kafka_libs
 from tests.spark.same_job.environment import VERSION, old_pyspark
 
-__all__ = ["CONNECTOR", "fetch", "things"]
-
-CONNECTOR = "Spark's connector"
+__all__ = ["fetch", "things"]
 
 
 def things(kafka: Collection[str] = VERSIONS, *, connector: bool = True) -> dict[str, Callable[[], Path]]:
@@ -26,7 +24,7 @@ def things(kafka: Collection[str] = VERSIONS, *, connector: bool = True) -> dict
         f"Kafka {version}": partial(kafka_libs, version) for version in kafka
     }
     if connector:
-        found |= {CONNECTOR: connector_libs, f"PySpark {VERSION}": old_pyspark}
+        found |= {"Spark's connector": connector_libs, f"PySpark {VERSION}": old_pyspark}
     return found
 
 

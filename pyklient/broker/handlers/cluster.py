@@ -54,6 +54,8 @@ def _answer_topic(
         return MetadataResponse.MetadataResponseTopic(error_code=code, name=None, topic_id=asked.topic_id)
     topic = node.topics.find(asked.name)
     try:
+        if topic is None:
+            node.topics.check_name(asked.name)
         if topic is None and may_create:
             topic = node.topics.create(asked.name, node.settings.num_partitions, {})
     except Refusal as refusal:

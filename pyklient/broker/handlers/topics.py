@@ -43,7 +43,7 @@ def create_topics(node: Node, request: CreateTopicsRequest, _: Call) -> CreateTo
                 error_code=ErrorCode.INVALID_REQUEST,
                 error_message=f"topic {topic.name!r} is named more than once",
             )
-            for topic in request.topics
+            for topic in {topic.name: topic for topic in request.topics}.values()
         ]
     )
 
@@ -116,7 +116,24 @@ def delete_topics(node: Node, request: DeleteTopicsRequest, call: Call) -> Delet
         wanted = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in request.topic_names]
     else:
         wanted = request.topics
-    return DeleteTopicsResponse(responses=[_delete(node, one) for one in wanted])
+    named = Counter((one.name, one.topic_id) for one in wanted)
+    return DeleteTopicsResponse(
+        responses=[
+            _delete(node, one) if named[one.name, one.topic_id] == 1 else _named_twice(one)
+            for one in {(one.name, one.topic_id): one for one in wanted}.values()
+        ]
+    )
+
+
+def _named_twice(
+    wanted: DeleteTopicsRequest.DeleteTopicState,
+) -> DeleteTopicsResponse.DeletableTopicResult:
+    return DeleteTopicsResponse.DeletableTopicResult(
+        name=wanted.name,
+        topic_id=wanted.topic_id,
+        error_code=ErrorCode.INVALID_REQUEST,
+        error_message="the request names this topic more than once",
+    )
 
 
 def _delete(

@@ -15,7 +15,7 @@ from tests.servers.java import program
 from tests.servers.pool import Server
 from tests.servers.reaper import Reaper
 from tests.servers.reference import ReferenceBroker
-from tests.spark.chaos.killer import Killer
+from tests.spark.chaos.killer import VICTIMS, Killer
 from tests.spark.chaos.kills import Kills, Stored
 
 
@@ -23,18 +23,26 @@ from tests.spark.chaos.kills import Kills, Stored
 @pytest.mark.restarts
 @pytest.mark.slow
 @pytest.mark.timeout(1800)  # of a machine that does other things too
+@pytest.mark.parametrize(
+    "victims",
+    [
+        # Workers and brokers die in tests/spark/test_killed_writes.py too.
+        pytest.param(["executor", "driver"], id="two"),
+        pytest.param([*VICTIMS, *VICTIMS], id="ten", marks=pytest.mark.long),
+    ],
+)
 def test_no_row_is_lost_and_none_is_there_twice_where_that_is_promised(
-    any_broker: Server, tmp_path: Path, new_name: NewName
+    any_broker: Server, tmp_path: Path, new_name: NewName, victims: list[str]
 ) -> None:
     program("java")
     reaper = Reaper()
     kills = Kills(any_broker, tmp_path / "job", reaper, name=new_name(), seed=run_seed(), say=print)
     try:
-        stored = kills.run(["worker", "broker", "executor", "driver"])
+        stored = kills.run(victims)
     finally:
         kills.close()
         reaper.close()
-    assert kills.killed == 4
+    assert kills.killed == len(victims)
     assert stored.problems() == []
 
 

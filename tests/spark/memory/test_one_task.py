@@ -8,7 +8,7 @@ from pyspark.sql import SparkSession
 from tests.servers.fixtures import NewTopic
 from tests.spark.memory.one_task import fill, read_in_one_task
 
-_SIZE = 600_000_000
+_SIZE = 450_000_000
 _BOUND = 320 * 1024 * 1024
 
 
