@@ -2,7 +2,8 @@
 
 A lookup that does not come back is not begun again: whoever asks for the same name waits for the same one. So
 names that cannot be looked up occupy few threads, however often they are asked for. Addresses that were found
-before serve again while a new lookup takes its time.
+before serve again while a new lookup takes its time. Where no thread can be started (a limit of the system,
+the end of the program), the thread that asks does the lookup, for as long as that takes.
 
 There is one Resolver for the process. Its threads end when they have nothing left to look up.
 """
@@ -59,8 +60,8 @@ class Resolver:
         """The addresses of *host* with *port* in them, in *timeout* seconds at most.
 
         *patience* says how long the next wait may be; a KafkaTimeoutError of it means that time is up.
-        Raises SlowLookupError then, what the system's function raises (OSError or UnicodeError), RuntimeError
-        where no thread can be started, and what else *patience* raises.
+        Raises SlowLookupError then, what the system's function raises (OSError or UnicodeError), and what
+        else *patience* raises.
         """
         literal = _literal(host)
         found = [literal] if literal is not None else self._found(host, patience, timeout)
@@ -68,7 +69,9 @@ class Resolver:
 
     def _found(self, host: str, patience: Callable[[], float], timeout: float) -> list[Address]:
         began = time.monotonic()
-        lookup, known = self._begin(host)
+        lookup, known, is_worker = self._begin(host)
+        if is_worker:
+            self._run()
         give_up = began + (timeout * _FAIR_SHARE if known else timeout)
         try:
             while not lookup.came_back.wait(min(patience(), max(give_up - time.monotonic(), 0.001))):
@@ -84,20 +87,29 @@ class Resolver:
             return known
         raise self._late(host, began)
 
-    def _begin(self, host: str) -> tuple[_Lookup, list[Address]]:
-        """The lookup under way for *host*, begun if there is none; and the addresses found before. Raises
-        RuntimeError where no thread can be started."""
+    def _begin(self, host: str) -> tuple[_Lookup, list[Address], bool]:
+        """Return the lookup under way for *host*, begun if there is none; the addresses found before; True
+        if the caller has to ``_run`` because there is no thread that does."""
+        is_worker = False
         with self._lock:
             lookup = self._lookups.get(host)
             if lookup is None:
                 lookup = _Lookup(host)
                 if self._threads < self._most_threads:
-                    thread = threading.Thread(target=self._run, name="pyklient-resolver", daemon=True)
-                    thread.start()
-                    self._threads += 1
+                    is_worker = not self._start_thread() and not self._threads
+                    self._threads += is_worker
                 self._lookups[host] = lookup
                 self._queue.append(lookup)
-            return lookup, self._known.get(host, [])
+            return lookup, self._known.get(host, []), is_worker
+
+    def _start_thread(self) -> bool:
+        """Return False if no thread can be started."""
+        try:
+            threading.Thread(target=self._run, name="pyklient-resolver", daemon=True).start()
+        except RuntimeError:
+            return False
+        self._threads += 1
+        return True
 
     def _run(self) -> None:
         while True:

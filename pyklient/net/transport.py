@@ -279,7 +279,7 @@ def connect(
 def _resolve(endpoint: Endpoint, deadline: Deadline) -> list[Address]:
     try:
         return resolve(endpoint.host, endpoint.port, deadline, deadline.remaining())
-    except (SlowLookupError, RuntimeError) as error:
+    except SlowLookupError as error:
         cause = f"no address for the host name {endpoint.host!r}: {error}"
         advice = "can this machine reach its name server?"
         raise UnreachableError(f"cannot connect to {endpoint}: {cause}; {advice}", cause) from error
