@@ -29,6 +29,9 @@ DEFAULT_MAX_DECOMPRESSED: Final = 128 << 20
 _PIECE: Final = 1 << 20
 """Bytes asked of a streaming codec at a time."""
 
+_FIRST_STEP: Final = 1 << 10
+"""Bytes given to a gzip member that follows another, at first."""
+
 
 class Compression(IntEnum):
     """A codec, by its number in the attributes of a batch."""
@@ -123,15 +126,40 @@ def _gzip(data: Buffer, magic: int) -> bytes:
 
 
 def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
+    """All members, one behind the other, as Java's reader takes them; there is at least one."""
+    view = memoryview(data)
+    members: list[bytes] = []
+    position, step = 0, len(view)
+    while position < len(view) or not members:
+        member, size = _gunzip_member(view[position:], step, limit)
+        members.append(member)
+        position += size
+        limit -= len(member)
+        step = _FIRST_STEP
+    return members[0] if len(members) == 1 else b"".join(members)
+
+
+def _gunzip_member(data: memoryview, step: int, limit: int) -> tuple[bytes, int]:
+    """What the first member of *data* holds, and its own size.
+
+    It is fed *step* bytes, twice as many next, and so on: zlib copies what it is given behind a member's end,
+    and of many members that must not be all the rest each time.
+    """
     stream = zlib.decompressobj(wbits=31)
+    fed = min(step, len(data))
 
     def more(rest: Buffer) -> tuple[bytes, Buffer]:
-        return stream.decompress(rest, _PIECE), stream.unconsumed_tail
+        nonlocal fed, step
+        while not (piece := stream.decompress(rest, _PIECE)) and not stream.eof and fed < len(data):
+            step *= 2
+            rest = data[fed : fed + step]
+            fed += len(rest)
+        return piece, b"" if stream.eof else stream.unconsumed_tail  # at the end the tail is unused data, too
 
-    result = _in_pieces("gzip", more, data, limit)
-    if not stream.eof or stream.unused_data:
-        raise _corrupt("gzip", "it is not exactly one stream")
-    return result
+    result = _in_pieces("gzip", more, data[:fed], limit)
+    if not stream.eof:
+        raise _corrupt("gzip", "it is cut off")
+    return result, fed - len(stream.unused_data)
 
 
 def _in_pieces(codec: str, more: Callable[[Buffer], tuple[bytes, Buffer]], rest: Buffer, limit: int) -> bytes:
@@ -178,6 +206,11 @@ def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
     position = len(_XERIAL_HEADER)
     pieces = []
     while position < len(view):
+        if bytes(view[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
+            position += len(
+                _XERIAL_HEADER
+            )  # another stream: no block is as long as this says, read as a length
+            continue
         size = int.from_bytes(view[position : position + 4], "big")
         position += 4
         if size > len(view) - position:

@@ -6,7 +6,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from random import Random
-from time import monotonic
+from time import monotonic, process_time
 from typing import Any, Final
 
 import lz4.frame
@@ -107,12 +107,49 @@ def test_cut_off_anywhere_is_corrupt_or_shorter(codec: Compression) -> None:
         assert found == data[: len(found)] != data
 
 
-@pytest.mark.parametrize("codec", [Compression.GZIP, Compression.LZ4], ids=["gzip", "lz4"])
-def test_bytes_behind_the_end_are_corrupt(codec: Compression) -> None:
-    with pytest.raises(CorruptRecordError, match="it is not exactly one"):
-        decompress(codec, compress(codec, b"x" * 100) + b"more")
-    with pytest.raises(CorruptRecordError, match="it is not exactly one"):
-        decompress(codec, compress(codec, b"x" * 100) * 2)
+@pytest.mark.parametrize(
+    "codec", [Compression.GZIP, Compression.SNAPPY, Compression.ZSTD], ids=lambda c: c.name
+)
+def test_several_streams_behind_each_other_are_one(codec: Compression) -> None:
+    parts = [b"", b"x" * 100, Random(7).randbytes(3 * MIB), b"", b"y", b""]
+    whole = b"".join(compress(codec, part) for part in parts)
+    assert decompress(codec, memoryview(whole)) == b"".join(parts)
+    size = len(b"".join(parts))
+    assert len(decompress(codec, whole, 2, size)) == size
+    with pytest.raises(MessageTooLargeError, match="max_decompressed"):
+        decompress(codec, whole, 2, size - 1)
+
+
+@pytest.mark.parametrize("codec", CODECS, ids=_ids)
+@pytest.mark.parametrize("garbage", [b"m", b"more", b"\x1f\x8b\x08", bytes(1000)], ids=len)
+def test_bytes_behind_the_end_are_corrupt(codec: Compression, garbage: bytes) -> None:
+    for count in (1, 3):
+        with pytest.raises(CorruptRecordError, match=f"{codec.name.lower()} data does not decompress"):
+            decompress(codec, compress(codec, b"x" * 100) * count + garbage)
+
+
+def test_a_second_lz4_frame_is_corrupt() -> None:
+    with pytest.raises(CorruptRecordError, match="it is not exactly one frame"):
+        decompress(Compression.LZ4, compress(Compression.LZ4, b"x" * 100) * 2)
+
+
+def test_a_member_of_gzip_that_is_cut_off_is_corrupt() -> None:
+    whole = compress(Compression.GZIP, b"x" * 100)
+    for cut in range(1, len(whole)):
+        with pytest.raises(CorruptRecordError, match="gzip data does not decompress: it is cut off"):
+            decompress(Compression.GZIP, whole + whole[:cut])
+
+
+def test_many_members_of_gzip_take_no_time_that_grows_with_their_square() -> None:
+    member = compress(Compression.GZIP, b"")
+
+    def price(count: int) -> float:
+        started = process_time()
+        assert decompress(Compression.GZIP, member * count) == b""
+        return process_time() - started
+
+    few, many = (min(price(count) for _ in range(3)) for count in (2_000, 40_000))
+    assert many < 20 * few * 5
 
 
 @settings(deadline=None)
@@ -159,9 +196,11 @@ def _xerial_bomb() -> bytes:
 
 BOMBS: Final[dict[str, tuple[Compression, Callable[[], bytes]]]] = {
     "gzip": (Compression.GZIP, lambda: _streamed(lambda: zlib.compressobj(1, wbits=31))),
+    "gzip members": (Compression.GZIP, lambda: compress(Compression.GZIP, bytes(MIB)) * 256),
     "snappy blocks": (Compression.SNAPPY, _xerial_bomb),
     # one zero, then 64 more a million times
     "snappy raw": (Compression.SNAPPY, lambda: b"\x81\x80\x80\x20\x00\x00" + b"\xfe\x01\x00" * MIB),
+    "snappy streams": (Compression.SNAPPY, lambda: compress(Compression.SNAPPY, bytes(MIB)) * 256),
     "lz4": (Compression.LZ4, lambda: _lz4_bomb(0)),
     "lz4 sized": (Compression.LZ4, lambda: _lz4_bomb(256 * MIB)),
     "zstd": (Compression.ZSTD, lambda: _streamed(lambda: zstandard.ZstdCompressor().compressobj())),

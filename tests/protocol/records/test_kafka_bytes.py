@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.errors import UnsupportedCodecError
+from pyklient.errors import CorruptRecordError, UnsupportedCodecError
 from pyklient.protocol.records import (
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -16,10 +16,13 @@ from pyklient.protocol.records import (
     Compression,
     NewRecord,
     RecordBatch,
+    compress,
     convert,
     encode_batch,
     iter_batches,
 )
+from pyklient.protocol.records.batch import batch_header
+from pyklient.protocol.records.layout import BATCH_SIZE
 from tests.protocol.records.oracle import KAFKAS, RecordsOracle, Refused
 from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES
 
@@ -178,6 +181,47 @@ def test_more_records_than_two_bytes_can_count_are_the_same_bytes(oracle: Record
     assert encode_batch(records) == written
     [batch] = iter_batches(written)
     assert [record.value for record in batch.records()] == [record.value for record in records]
+
+
+@pytest.mark.parametrize(
+    "codec", [Compression.GZIP, Compression.SNAPPY, Compression.ZSTD], ids=lambda c: c.name
+)
+def test_a_batch_compressed_in_several_streams_is_read_as_kafka_reads_it(
+    kernel: Any, codec: Compression, oracle: RecordsOracle
+) -> None:
+    written = in_parts(samples(2), codec)
+    found = oracle.read(written)
+    assert [record["value"] for batch in found for record in batch["records"]] == [
+        record.value for record in samples(2)
+    ]
+    assert ours(written) == found
+    messages = kernel.decode(written, "t", 0, 0).take(100)
+    assert [message.value for message in messages] == [record.value for record in samples(2)]
+
+
+def test_a_batch_compressed_in_several_lz4_frames_is_refused_by_both(oracle: RecordsOracle) -> None:
+    written = in_parts(samples(2), Compression.LZ4)
+    with pytest.raises(Refused):
+        oracle.read(written)
+    with pytest.raises(CorruptRecordError, match="it is not exactly one frame"):
+        ours(written)
+
+
+def in_parts(records: list[NewRecord], codec: Compression) -> bytes:
+    """A batch whose records are compressed in three streams, cut in the middle of records."""
+    payload = encode_batch(records)[BATCH_SIZE:]
+    third = len(payload) // 3
+    parts = [payload[:third], payload[third : 2 * third], payload[2 * third :]]
+    compressed = b"".join(compress(codec, part) for part in parts)
+    times = [record.timestamp_ms for record in records]
+    header = batch_header(
+        compressed,
+        count=len(records),
+        base_timestamp=times[0],
+        max_timestamp=max(times),
+        compression=codec,
+    )
+    return header + compressed
 
 
 def test_kafkas_transaction_markers_are_recognised_and_passed_over(
