@@ -8,11 +8,11 @@ import pytest
 from pyklient.errors import BrokerError, MessageTooLargeError
 from pyklient.protocol.messages import REQUESTS, InitProducerIdRequest, ProduceRequest
 from tests.net.scripted import HANG_UP
-from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, numbers, producing
+from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, numbers, producing
 
 pytestmark = pytest.mark.both_kernels
 
-MESSAGE_TOO_LARGE = 10
+TIMED_OUT, MESSAGE_TOO_LARGE, NOT_ENOUGH_REPLICAS = 7, 10, 19
 
 
 def test_a_batch_too_large_for_the_broker_is_split_until_it_fits(broker: ProduceBroker) -> None:
@@ -66,10 +66,13 @@ def test_records_go_in_the_format_that_the_brokers_version_takes(version: int) -
         assert {one.batch.magic for one in broker.seen} == {2 if version >= 3 else 1 if version == 2 else 0}
 
 
-def test_what_may_have_been_stored_whole_is_not_stored_again_in_halves(broker: ProduceBroker) -> None:
+@pytest.mark.parametrize("instead", [HANG_UP, TIMED_OUT], ids=["hung-up", "timed-out"])
+def test_what_may_have_been_stored_whole_is_not_stored_again_in_halves(
+    broker: ProduceBroker, instead: Any
+) -> None:
     def store_and_take_no_more(request: ProduceRequest) -> Any:
         broker.faults.append(lambda _request: LoseAnswer(MESSAGE_TOO_LARGE))
-        return LoseAnswer(HANG_UP)
+        return LoseAnswer(instead)
 
     broker.faults.append(store_and_take_no_more)
     with producing(broker, linger_ms=20) as producer:
@@ -77,3 +80,13 @@ def test_what_may_have_been_stored_whole_is_not_stored_again_in_halves(broker: P
         assert all(isinstance(delivery.exception(10), BrokerError) for delivery in failed)
         assert producer.send(TOPIC, b"next").result(10)
     assert broker.stored[0] == [b"0", b"1", b"2", b"3", b"next"]
+
+
+def test_what_has_certainly_not_been_stored_is_sent_in_halves_where_it_turns_out_too_large(
+    broker: ProduceBroker,
+) -> None:
+    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS), Refuse(MESSAGE_TOO_LARGE)])
+    with producing(broker, linger_ms=20) as producer:
+        sent = [producer.send(TOPIC, b"%d" % number) for number in range(4)]
+        assert [delivery.result(10).offset for delivery in sent] == list(range(4))
+    assert [one.values for one in broker.seen] == [numbers(4)] * 2 + [numbers(4)[:2], numbers(4)[2:]]

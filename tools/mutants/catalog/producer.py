@@ -123,7 +123,9 @@ MUTANTS: Final = (
         "pyklient/producer/idempotence.py",
         "self._next = (self._next + count) % _SEQUENCE_MODULUS",
         "self._next = (self._next + 1) % _SEQUENCE_MODULUS",
-        ("tests/producer/test_random_failures.py::test_what_is_confirmed_is_stored_once_and_in_order",),
+        (
+            "tests/producer/test_idempotence.py::test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest",
+        ),
     ),
     Mutant(
         "producer: sequence numbers do not wrap",
@@ -164,7 +166,12 @@ MUTANTS: Final = (
         "pyklient/producer/responses.py",
         "in_doubt = not is_certainly_not_stored(code)",
         "in_doubt = is_certainly_not_stored(code)",
-        ("tests/producer/test_random_failures.py::test_what_is_confirmed_is_stored_once_and_in_order",),
+        (
+            "tests/producer/test_batch.py"
+            "::test_what_may_have_been_stored_whole_is_not_stored_again_in_halves",
+            "tests/producer/test_batch.py"
+            "::test_what_has_certainly_not_been_stored_is_sent_in_halves_where_it_turns_out_too_large",
+        ),
     ),
     Mutant(
         "producer: a partition left out of an answer is forgotten",
