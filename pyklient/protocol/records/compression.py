@@ -201,15 +201,14 @@ def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
     view = memoryview(data)
     if bytes(view[:8]) != _XERIAL_MAGIC:
         return _unsnappy_block(view, limit)
-    if len(view) < len(_XERIAL_HEADER):
-        raise _corrupt("snappy", "its header is cut off")
-    position = len(_XERIAL_HEADER)
+    position = 0
     pieces = []
     while position < len(view):
+        # At the start, and where another stream follows: read as a length, it would be of no possible block.
         if bytes(view[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
-            position += len(
-                _XERIAL_HEADER
-            )  # another stream: no block is as long as this says, read as a length
+            position += len(_XERIAL_HEADER)
+            if position > len(view):
+                raise _corrupt("snappy", "its header is cut off")
             continue
         size = int.from_bytes(view[position : position + 4], "big")
         position += 4

@@ -121,7 +121,7 @@ def test_several_streams_behind_each_other_are_one(codec: Compression) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS, ids=_ids)
-@pytest.mark.parametrize("garbage", [b"m", b"more", b"\x1f\x8b\x08", bytes(1000)], ids=len)
+@pytest.mark.parametrize("garbage", [b"m", b"more", b"\x1f\x8b\x08", b"\x82SNAPPY\x00", bytes(1000)], ids=len)
 def test_bytes_behind_the_end_are_corrupt(codec: Compression, garbage: bytes) -> None:
     for count in (1, 3):
         with pytest.raises(CorruptRecordError, match=f"{codec.name.lower()} data does not decompress"):
