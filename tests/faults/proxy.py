@@ -154,7 +154,8 @@ class FaultProxy:
 
     def take(self, api_key: int) -> Fault | None:
         """Count a request of kind *api_key*, which has just come. Return the fault that it gets."""
-        self.requests[REQUESTS[api_key]] += 1
+        if (kind := REQUESTS.get(api_key)) is not None:
+            self.requests[kind] += 1
         if self._limit is not None and len(self.happened) >= self._limit:
             return None
         return self._plan.take(api_key)

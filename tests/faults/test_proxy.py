@@ -90,6 +90,13 @@ def test_requests_pass_while_none_has_been_answered() -> None:
         assert exactly(ends.client, len(answers)) == answers
 
 
+def test_what_is_no_request_of_kafkas_passes_too() -> None:
+    hello = b"HEAD / HTTP/1.0\r\n\r\n"  # the client wants to know whether this is a web server
+    with connected(_NO_FAULTS) as ends:
+        ends.client.sendall(hello)
+        assert exactly(ends.broker, len(hello)) == hello
+
+
 def test_the_broker_may_answer_a_client_that_has_gone_after_a_garbage_collection() -> None:
     with connected(_NO_FAULTS) as ends:
         ends.client.sendall(heartbeat(0))
