@@ -17,7 +17,7 @@ from tests.spark.topics import fill, number_records
 pytestmark = [pytest.mark.java, pytest.mark.brokers(real=False), pytest.mark.timeout(600)]
 
 _TIMEOUT = 500
-_PARTS = ("pyklient", "pyproject.toml", "pyspark_pyklient.py", "README.md", "LICENSE")
+_PARTS = ("pyklient", "kernel_build.py", "pyproject.toml", "pyspark_pyklient.py", "README.md", "LICENSE")
 _BUILT = shutil.ignore_patterns("*.so", "*.c", "__pycache__")
 _PROGRAM = """
 import sys

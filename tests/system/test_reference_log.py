@@ -31,7 +31,7 @@ def test_a_log_of_several_segments_survives_sigkill_with_every_acknowledged_reco
     sent: list[Delivery] = []
     stop = threading.Event()
     producer = Producer(
-        broker.bootstrap_servers, batch_size=2_000, request_timeout_ms=500, delivery_timeout_ms=1_000
+        broker.bootstrap_servers, batch_size=2_000, request_timeout_ms=500, delivery_timeout_ms=3_000
     )
 
     def produce() -> None:
@@ -45,7 +45,9 @@ def test_a_log_of_several_segments_survives_sigkill_with_every_acknowledged_reco
 
     thread = threading.Thread(target=produce, daemon=True)
     thread.start()
+    enough = 3 * _SEGMENT // 100 + 1
     wait_until(lambda: len(segments(broker.data, topic)) > 4, 30, "four segments rolled")
+    wait_until(lambda: sent[enough].done(), 30, "three segments acknowledged")
     broker.kill()
     stop.set()
     thread.join(30)

@@ -8,7 +8,7 @@ import zlib
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from time import monotonic
+from time import thread_time
 from typing import Any, Final
 
 import pytest
@@ -352,7 +352,7 @@ def counted_high() -> bytes:
 def test_a_megabyte_made_to_be_slow_is_not(kernel: Any, make: Callable[[], bytes]) -> None:
     data = make()
     arguments: Any = {"max_decompressed": LIMIT}
-    started = monotonic()
+    started = thread_time()  # not what other processes take
     tracemalloc.start()
     try:
         with suppress(KafkaError):
@@ -360,4 +360,4 @@ def test_a_megabyte_made_to_be_slow_is_not(kernel: Any, make: Callable[[], bytes
         assert tracemalloc.get_traced_memory()[1] < 64 << 20
     finally:
         tracemalloc.stop()
-    assert monotonic() - started < 5
+    assert thread_time() - started < 5
