@@ -9,6 +9,7 @@ import contextlib
 import os
 import shutil
 import sys
+import threading
 import uuid
 from collections import defaultdict
 from collections.abc import Iterator
@@ -19,6 +20,13 @@ from pathlib import Path
 from matplotlib.figure import Figure
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
 from rich.console import Console
 from rich.table import Table
 
@@ -28,6 +36,7 @@ from pyklient.cli.demo.flights import Flights
 from pyklient.spark import LoadProgress, load
 
 PARTITIONS = 8
+FLIGHTS_PER_BATCH = 60_000
 FLIGHT = "time_hour timestamp, origin string, dep_delay int"
 DAY = "day date, origin string, flights long, cancelled long, minutes long"
 AFTER_THE_LAST = b'{"origin":"none","time_hour":"2014-02-01T00:00:00Z"}'
@@ -37,7 +46,7 @@ console = Console()
 
 @dataclass
 class Day:
-    """What happened at one airport on one day (of UTC)."""
+    """What happened at one airport on one day of UTC, which begins at 19 or 20 o'clock in New York."""
 
     flights: int = 0
     cancelled: int = 0
@@ -71,7 +80,7 @@ def main() -> None:
     show_months(found)
     chart = arguments.directory / "delays.png"
     draw(found, chart)
-    print(f"ok: {len(found):,} days as in the CSV, {chart}")
+    print(f"ok: {len(found):,} days (of UTC) as in the CSV, {chart}")
 
 
 def run(spark: SparkSession, servers: str, flights: Flights, directory: Path) -> Days:
@@ -150,7 +159,7 @@ def aggregate(spark: SparkSession, servers: str, flown: str, daily: str, checkpo
         .option("kafka.bootstrap.servers", servers)
         .option("subscribe", flown)
         .option("startingOffsets", "earliest")
-        .option("maxOffsetsPerTrigger", 60_000)
+        .option("maxOffsetsPerTrigger", FLIGHTS_PER_BATCH)
         .load()
         .select(f.from_json(f.col("value").cast("string"), FLIGHT).alias("flight"))
         .select("flight.*")
@@ -170,22 +179,54 @@ def aggregate(spark: SparkSession, servers: str, flown: str, daily: str, checkpo
             ).alias("value"),
         )
     )
-    query = (
-        days.writeStream.format("pyklient")
+    writing = (
+        days.writeStream.queryName(daily)
+        .format("pyklient")
         .option("kafka.bootstrap.servers", servers)
         .option("topic", daily)
         .option("checkpointLocation", str(checkpoint))
         .outputMode("append")
         .trigger(availableNow=True)
-        .start()
     )
-    told = -1
-    while not query.awaitTermination(2):
-        if (progress := query.lastProgress) is not None and progress.batchId > told:
-            told = progress.batchId
+    told = MicroBatches(daily)
+    spark.streams.addListener(told)
+    try:
+        writing.start().awaitTermination()
+        told.ended.wait(60)
+    finally:
+        spark.streams.removeListener(told)
+
+
+class MicroBatches(StreamingQueryListener):
+    """Says what each micro-batch of the query called *name* has read. Spark reports every one to a listener,
+    while a look at ``lastProgress`` now and then misses those in between."""
+
+    def __init__(self, name: str) -> None:
+        self.ended = threading.Event()
+        """Set once the query has ended, and all its micro-batches have been told."""
+        self._name = name
+        self._run: object = None
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        """Note which run is the query's."""
+        if event.name == self._name:
+            self._run = event.runId
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        """Print a line for the micro-batch."""
+        progress = event.progress
+        if progress.name == self._name:
             console.print(
                 f"micro-batch {progress.batchId}: {progress.numInputRows:,} flights", highlight=False
             )
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        """Nothing has been read."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        """Note the end of the query."""
+        if event.runId == self._run:
+            self.ended.set()
 
 
 def parsed(rows: DataFrame) -> DataFrame:
@@ -225,7 +266,13 @@ def show_months(days: Days) -> None:
         months[day[:7], origin][0] += each.minutes
         months[day[:7], origin][1] += each.flights - each.cancelled
     airports = sorted({origin for _, origin in days})
-    table = Table("month", *airports, title="Mean departure delay, minutes", box=None, title_justify="left")
+    table = Table(
+        "month",
+        *airports,
+        title="Mean departure delay, minutes (months of UTC)",
+        box=None,
+        title_justify="left",
+    )
     for month in sorted({month for month, _ in months}):
         means = [minutes / flown if flown else 0.0 for minutes, flown in (months[month, a] for a in airports)]
         table.add_row(month, *(f"{'█' * max(0, round(mean / 2))} {mean:.1f}" for mean in means))
@@ -244,7 +291,7 @@ def draw(days: Days, path: Path) -> None:
         axis.axhline(0, color="#444444", linewidth=0.6)
         axis.set_title(airport, loc="left", fontweight="bold")
         axis.spines[["top", "right"]].set_visible(False)
-    figure.suptitle("Flights from New York City: mean departure delay of each day, in minutes")
+    figure.suptitle("Flights from New York City: mean departure delay of each day (UTC), in minutes")
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
 

@@ -32,7 +32,7 @@ log = logging.getLogger("pyklient.spark")
 _LOADING: Final = "_loading"
 _MANIFEST: Final = "_offsets.json"
 _LOAD: Final = re.compile(r"load=(\d{12})")
-_STAGED: Final = re.compile(r"(\d{12})-[0-9a-f]{32}(\.gone)?")
+_STAGED: Final = re.compile(r"(\d{12})-[0-9a-f]{32}((\.[0-9a-f]{8})?\.gone)?")
 _VERSION: Final = 1
 
 OffsetsJSON = Mapping[str, Mapping[str, int]]

@@ -9,6 +9,7 @@ import errno
 import fcntl
 import os
 import shutil
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -161,11 +162,13 @@ class LocalFiles:
 
     def remove(self, folder: str) -> None:
         path = self._root / folder
-        gone = path if folder.endswith(_GONE) else path.with_name(path.name + _GONE)
-        with contextlib.suppress(FileNotFoundError):
-            # In one step, so that nobody takes a part of it for the whole.
-            os.rename(path, gone)
-        # Tasks that still run may put files there while it is being deleted: they go the next time.
+        gone = path
+        if not folder.endswith(_GONE):
+            # In one step, so that nobody takes a part of it for the whole; and to a name of its own, for
+            # another process may be removing what has stood here before.
+            gone = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{_GONE}")
+            with contextlib.suppress(FileNotFoundError):
+                os.rename(path, gone)
         shutil.rmtree(gone, ignore_errors=True)
         self._let_go(folder)
 

@@ -177,7 +177,7 @@ OPTIONS: Final = (
         _SOURCE,
         "`60000`",
         values.positive,
-        "a task fails when nothing comes for this long, in milliseconds",
+        "a task fails when nothing comes for this long, in milliseconds; sooner where its topic is gone",
     ),
     SparkOption(
         "groupIdPrefix",
@@ -209,6 +209,7 @@ _OF_SPARK: Final = frozenset(
         "asyncprogresstrackingcheckpointintervalms",
         "asyncprogresstrackingenabled",
         "checkpointlocation",
+        "queryname",
     }
 )
 """Options of the query itself, which a stream's sink is shown too."""

@@ -4,6 +4,7 @@ A worker process runs one task after the other, and keeps its connections in bet
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyklient.config import ConsumerConfig
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["record_batches"]
 
 _ROWS: Final = 10_000
+_LOOK_MS: Final = 2_000
 _CLIENTS: Final = 4
 _clients: dict[ConsumerConfig, NetworkClient] = {}
 
@@ -43,20 +45,18 @@ def _record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[Re
     client = _client(config)
     try:
         # What an earlier task has learnt of the topic may be of one that was deleted since.
-        client.refresh_metadata([wanted.partition.topic], config.default_api_timeout_ms / 1000)
+        if _is_unknown(client, config, wanted) and loss.fails:
+            wanted, problem = _there(client, config, wanted)
+            if problem is not None:
+                loss.report(problem)
         while wanted.size > 0:
-            position = wanted.start
             try:
-                for batch in _read(client, config, wanted, headers=options.headers):
-                    position = batch.column("offset").slice(batch.num_rows - 1).to_pylist()[0] + 1
+                for batch in _read(client, options, wanted):
                     yield _without_empty_headers(batch) if options.headers else batch
                 return
-            except (OffsetOutOfRangeError, ConsumerTimeout):
-                left = wanted._replace(start=position)
-                wanted, problem = _there(client, config, left)
-                if problem is None:
-                    raise
-                loss.report(problem)
+            except _GoneError as gone:
+                wanted = gone.kept
+                loss.report(gone.problem)
     except GeneratorExit:
         raise
     except BaseException:
@@ -66,20 +66,72 @@ def _record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[Re
         raise
 
 
-def _read(
-    client: NetworkClient, config: ConsumerConfig, wanted: OffsetRange, *, headers: bool
-) -> "Iterator[RecordBatch]":
+class _GoneError(Exception):
+    """Records of a range are gone: *kept* is what is still to be read of it."""
+
+    def __init__(self, kept: OffsetRange, problem: str) -> None:
+        super().__init__(problem)
+        self.kept, self.problem = kept, problem
+
+
+def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
+    """The records of *wanted*. Raises _GoneError where they are there no more, and ConsumerTimeout when
+    nothing comes although they are.
+
+    While nothing comes, the brokers are asked every two seconds for the topic. One answer that it is unknown
+    is enough where that fails the task, which Spark runs again; where it would skip records, it takes two.
+    """
+    config = options.config
+    patience = (
+        config.consumer_timeout_ms if config.consumer_timeout_ms >= 0 else config.default_api_timeout_ms
+    )
+    look = min(patience, _LOOK_MS)
     reading = BoundedRead(
         client,
-        config,
+        replace(config, consumer_timeout_ms=look),
         [wanted.partition.topic],
         Decoding(check_crcs=config.check_crcs),
         {wanted.partition: (wanted.start, wanted.end)},
         exact=lambda _: True,
         keeps_client=True,
     )
+    left, silent, unknown = wanted, 0, 0
     with reading:
-        yield from reading.arrow_batches(_ROWS, headers)
+        while True:
+            try:
+                for batch in reading.arrow_batches(_ROWS, options.headers):
+                    last = batch.column("offset").slice(batch.num_rows - 1).to_pylist()[0]
+                    left, silent, unknown = left._replace(start=last + 1), 0, 0
+                    yield batch
+                return
+            except OffsetOutOfRangeError as error:
+                _raise_if_gone(client, config, left, error)
+                raise
+            except ConsumerTimeout as error:
+                silent += look
+                unknown = unknown + 1 if _is_unknown(client, config, left) else 0
+                if silent >= patience or unknown >= (1 if options.fail_on_data_loss else 2):
+                    _raise_if_gone(client, config, left, error)
+                if silent >= patience:
+                    raise ConsumerTimeout(
+                        f"nothing of {left} came within consumer_timeout_ms={patience}, although it is there"
+                    ) from error
+
+
+def _is_unknown(client: NetworkClient, config: ConsumerConfig, wanted: OffsetRange) -> bool:
+    """Return True if the brokers say that there is no such topic."""
+    topic = wanted.partition.topic
+    metadata = client.refresh_metadata([topic], config.default_api_timeout_ms / 1000)
+    info = metadata.topics.get(topic)
+    return info is None or info.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _raise_if_gone(
+    client: NetworkClient, config: ConsumerConfig, left: OffsetRange, error: Exception
+) -> None:
+    kept, problem = _there(client, config, left)
+    if problem is not None:
+        raise _GoneError(kept, problem) from error
 
 
 def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":

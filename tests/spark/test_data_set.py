@@ -203,3 +203,18 @@ def _locked(staged: Path) -> bool:
 def test_spark_says_where_a_path_is(spark: SparkSession, tmp_path: Path) -> None:
     assert open_files(spark, tmp_path / "a b").root == f"file://{tmp_path}/a b"
     assert open_files(spark, f"file://{tmp_path}/x").root == (tmp_path / "x").as_uri()
+
+
+def test_a_load_is_discarded_also_while_another_process_removes_what_it_was(tmp_path: Path) -> None:
+    data = DataSet(LocalFiles(tmp_path))
+    staging = data.stage(0)
+    # Somebody has renamed it and is still deleting; a task has made the directory again.
+    half_deleted = tmp_path / f"{staging.name}.gone"
+    (tmp_path / staging.name).rename(half_deleted)
+    (half_deleted / "part-0").touch()
+    (tmp_path / staging.name).mkdir()
+    (tmp_path / staging.name / "part-1").touch()
+    data.discard(staging)
+    assert os.listdir(tmp_path / "_loading") == [half_deleted.name]
+    data.sweep(0)
+    assert os.listdir(tmp_path / "_loading") == []

@@ -16,6 +16,11 @@ from tests.servers.process import wait_until
 from tests.spark.topics import delete_before, fill, number_records
 
 pytestmark = pytest.mark.brokers(min="4.3")
+LITTLE_AT_A_TIME = {
+    f"kafka.{name}": "100000"
+    for name in ("max.partition.fetch.bytes", "fetch.max.bytes", "prefetch.max.bytes")
+}
+"""Options with which most is not read yet when the first of it is here."""
 NEWEST = pytest.mark.brokers(min="4.3", real=True)
 
 
@@ -58,10 +63,7 @@ def test_a_task_that_retention_overtakes_knows_how_far_it_was(
 ) -> None:
     topic, count = new_topic(), 20_000
     fill(bootstrap, topic, [{"value": bytes(1000)}] * count)
-    # Little at a time, so that most is not read yet when the first of it is here.
-    names = ("max.partition.fetch.bytes", "fetch.max.bytes", "prefetch.max.bytes")
-    limits = {f"kafka.{name}": "100000" for name in names}
-    offsets = scan(bootstrap, topic, 0, count, failOnDataLoss=strict, **limits)
+    offsets = scan(bootstrap, topic, 0, count, failOnDataLoss=strict, **LITTLE_AT_A_TIME)
     found = [next(offsets)]
     delete_before(bootstrap, topic, count - 5)
 
@@ -93,7 +95,28 @@ def test_a_topic_that_is_gone_fails_the_task_or_ends_it(bootstrap: str, new_topi
         admin.delete_topic(topic)
     with pytest.raises(DataLossError, match=f"offsets 0 to 5 of {topic}-0 are gone with their topic"):
         list(scan(bootstrap, topic, 0, 5))
-    assert list(scan(bootstrap, topic, 0, 5, failOnDataLoss="false")) == []
+    patience = {"kafkaConsumer.pollTimeoutMs": "500"}
+    assert list(scan(bootstrap, topic, 0, 5, failOnDataLoss="false", **patience)) == []
+
+
+@pytest.mark.parametrize("strict", ["true", "false"])
+def test_a_topic_that_goes_while_it_is_read_is_not_waited_for_until_the_time_is_up(
+    bootstrap: str, new_topic: NewTopic, strict: str
+) -> None:
+    topic, count = new_topic(), 20_000
+    fill(bootstrap, topic, [{"value": bytes(1000)}] * count)
+    patience = {"kafkaConsumer.pollTimeoutMs": "100000"}
+    offsets = scan(bootstrap, topic, 0, count, failOnDataLoss=strict, **LITTLE_AT_A_TIME, **patience)
+    next(offsets)
+    with Admin(bootstrap) as admin:
+        admin.delete_topic(topic)
+    began = time.monotonic()
+    if strict == "true":
+        with pytest.raises(DataLossError, match=rf"offsets \d+ to {count} of {topic}-0 are gone with their"):
+            list(offsets)
+    else:
+        assert len(list(offsets)) < count - 1
+    assert time.monotonic() - began < 60
 
 
 def test_a_topic_created_again_is_not_taken_for_the_one_that_an_earlier_task_read(

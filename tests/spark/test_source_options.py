@@ -170,6 +170,12 @@ def test_an_error_of_the_producer_names_the_option_as_it_was_given(
         SinkOptions.parse({"kafka.bootstrap.servers": "localhost:9092", **options})
 
 
+def test_what_a_stream_says_of_its_query_is_no_option_of_the_sink() -> None:
+    about_the_query = {"queryName": "daily", "checkpointLocation": "/tmp/here"}
+    options = SinkOptions.parse({"kafka.bootstrap.servers": "localhost:9092", **about_the_query})
+    assert options.topic is None
+
+
 def test_nothing_to_read_is_an_error() -> None:
     with pytest.raises(
         ConfigurationError, match="exactly one of the options assign, subscribe, subscribePattern"
