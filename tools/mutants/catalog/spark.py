@@ -123,8 +123,8 @@ MUTANTS: Final = (
     Mutant(
         "spark: the last record of a batch is read again after a loss",
         "pyklient/spark/scan.py",
-        ".to_pylist()[0] + 1",
-        ".to_pylist()[0]",
+        "left._replace(start=last + 1)",
+        "left._replace(start=last)",
         ("tests/spark/test_scan.py::test_a_log_that_ends_too_early_fails_the_task_or_ends_it",),
     ),
     Mutant(
