@@ -1,4 +1,4 @@
-"""Groups of tests that share a server, and the lanes in which two workers run them side by side.
+"""Groups of tests that share a server, and the lanes in which several workers run them side by side.
 
 Tests that use the same server, or Spark, form a group, and one worker runs the whole group: no other worker
 starts the same server. All other tests are grouped by file. Each worker has a lane: the groups with servers
@@ -26,13 +26,23 @@ OWN_SERVERS = {
 """Fixtures that stand for one server each, by the server's name."""
 
 _SECONDS = {
-    SPARK: 300.0,
-    "kafka-4.3.1": 150.0,
-    "kafka-2.8.2": 80.0,
+    SPARK: 380.0,
+    "kafka-4.3.1": 350.0,
+    "kafka-2.8.2": 90.0,
     "cluster": 70.0,
     "secure": 15.0,
+    "tests/spark/cluster/test_cluster.py": 100.0,
+    "tests/benchmarks/test_benchmarks.py": 45.0,
+    "tests/faults/test_each_fault.py": 45.0,
+    "tests/docs/test_snippets.py": 35.0,
+    "tests/protocol/records/test_kafka_bytes.py": 35.0,
+    "tests/consumer/test_connector.py": 30.0,
+    "tests/interop/test_fetch_sessions.py": 25.0,
+    "tests/producer/test_memory.py": 25.0,
+    "tests/spark/test_wheel.py": 25.0,
 }
-"""About how long a group takes on two cores, as the report of a run tells. It balances the lanes."""
+"""About how long a group takes on two cores, as the report of a run tells, where a file's number of tests
+does not tell it. It balances the lanes, and the longest begins first."""
 
 _OF_A_TEST = 0.05
 

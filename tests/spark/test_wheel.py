@@ -58,7 +58,7 @@ def installed(tmp_path: Path) -> Path:
         else:
             shutil.copy(ROOT / part, source / part)
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
-    building = [*pip, "wheel", "-q", "--no-deps", "-w", wheels, source]
+    building = [*pip, "wheel", "-q", "--no-deps", "--no-build-isolation", "-w", wheels, source]
     run(tmp_path, *building, CC="false")  # the compiled kernel is not the matter here
     run(tmp_path, sys.executable, "-m", "venv", "--without-pip", home)
     python = home / "bin" / "python"
