@@ -17,12 +17,19 @@ This module is the whole public interface, beside ``pyklient.broker`` (a broker 
 
 from typing import TYPE_CHECKING, Final
 
-from pyklient.lazy import on_first_use
+from pyklient.lazy_imports import on_first_use
 from pyklient.version import VERSION
 
 if TYPE_CHECKING:
     from pyklient.admin import Admin
     from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+    from pyklient.config.keyword_types import (
+        AdminOptions,
+        ClientOptions,
+        ConsumerOptions,
+        ProducerOptions,
+        ReadOptions,
+    )
     from pyklient.consumer.connector import ConsumerConnector
     from pyklient.consumer.group import ConsumerRebalanceListener
     from pyklient.consumer.kafka_stream import KafkaStream
@@ -52,11 +59,10 @@ if TYPE_CHECKING:
         UnsupportedCodecError,
         UnsupportedVersionError,
     )
-    from pyklient.model import OffsetAndMetadata, RecordMetadata, TopicPartition
-    from pyklient.options import AdminOptions, ClientOptions, ConsumerOptions, ProducerOptions, ReadOptions
     from pyklient.producer.bulk import BulkDelivery
     from pyklient.producer.producer import Producer
     from pyklient.protocol.records.kernel import Delivery, Message
+    from pyklient.topic_partition import OffsetAndMetadata, RecordMetadata, TopicPartition
 
 __version__ = VERSION
 
@@ -130,8 +136,8 @@ _HOMES: Final = {
         "KafkaError KafkaTimeoutError LoadConflictError MessageStreamsExistError MessageTooLargeError "
         "OffsetOutOfRangeError ProtocolError StreamInUseError UnsupportedCodecError UnsupportedVersionError"
     ),
-    "pyklient.model": "OffsetAndMetadata RecordMetadata TopicPartition",
-    "pyklient.options": "AdminOptions ClientOptions ConsumerOptions ProducerOptions ReadOptions",
+    "pyklient.topic_partition": "OffsetAndMetadata RecordMetadata TopicPartition",
+    "pyklient.config.keyword_types": "AdminOptions ClientOptions ConsumerOptions ProducerOptions ReadOptions",
     "pyklient.producer.bulk": "BulkDelivery",
     "pyklient.producer.producer": "Producer",
     "pyklient.protocol.records.kernel": "Delivery Message",

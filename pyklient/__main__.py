@@ -31,7 +31,7 @@ def _without_command_line(error: ImportError) -> int:
         raise error
     if sys.argv[1:] == ["info"]:
         try:
-            from pyklient.cli.facts import as_lines, facts
+            from pyklient.cli.installation import as_lines, facts
         except ImportError as kernel_error:
             return _without_command_line(kernel_error)
         print("\n".join(as_lines(facts())))

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from pyklient import Producer
-from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig, parse_bootstrap_servers
+from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.config.bootstrap_servers import parse_bootstrap_servers
 from pyklient.errors import ConfigurationError
 from pyklient.serialization import as_decoder
 

@@ -16,7 +16,7 @@ from pyklient import (
     read,
 )
 from pyklient.broker import Broker
-from pyklient.properties import from_properties
+from pyklient.config.dotted_names import from_properties
 
 SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule required"
 

@@ -31,7 +31,7 @@ def _loaded_by(code: str) -> set[str]:
 
 
 def test_a_name_brings_nothing_that_it_does_not_need() -> None:
-    assert _loaded_by("import pyklient") == {"pyklient", "pyklient.lazy", "pyklient.version"}
+    assert _loaded_by("import pyklient") == {"pyklient", "pyklient.lazy_imports", "pyklient.version"}
     sending = _loaded_by("from pyklient import Producer")
     assert "pyklient.producer.producer" in sending
     assert not [each for each in sending if each.startswith(("pyklient.consumer", "pyklient.admin"))]

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NoReturn, Self, TypeVar, Unpack
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.admin import groups, topics
 from pyklient.admin.descriptions import (
     ClusterDescription,
@@ -14,14 +14,15 @@ from pyklient.admin.descriptions import (
     TopicDescription,
 )
 from pyklient.config import DEFAULT_SERVERS, AdminConfig
+from pyklient.config.dotted_names import by_option_name
+from pyklient.config.keyword_types import AdminOptions
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConfigurationError
-from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import Conversation, Refresh, list_offsets
+from pyklient.net.dialogue import Dialogue, Refresh
+from pyklient.net.lookups.list_offsets import list_offsets
 from pyklient.net.metadata import Metadata
-from pyklient.options import AdminOptions
-from pyklient.properties import by_option_name
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["Admin"]
 
@@ -59,30 +60,30 @@ class Admin:
         -1 for *partitions* or *replication_factor* takes the cluster's default (brokers since 2.4).
         A topic of that name is BrokerError TOPIC_ALREADY_EXISTS.
         """
-        count = _count(partitions, "partitions", arguments.INT32_MAX)
-        replicas = _count(replication_factor, "replication_factor", arguments.INT16_MAX)
-        settings = {} if config is None else arguments.settings(config, "config")
-        name, waiting = arguments.text(name, "name"), self._seconds(timeout)
+        count = _count(partitions, "partitions", argument_checks.INT32_MAX)
+        replicas = _count(replication_factor, "replication_factor", argument_checks.INT16_MAX)
+        settings = {} if config is None else argument_checks.settings(config, "config")
+        name, waiting = argument_checks.text(name, "name"), self._seconds(timeout)
         self._play(topics.create_topic(name, count, replicas, settings, int(waiting * 1000)), waiting)
 
     def create_partitions(self, topic: str, total: int, timeout: float | None = None) -> None:
         """Grow *topic* to *total* partitions. Keys move to other partitions from then on."""
-        topic, total = arguments.text(topic, "topic"), arguments.whole(total, "total", low=1)
+        topic, total = argument_checks.text(topic, "topic"), argument_checks.whole(total, "total", low=1)
         waiting = self._seconds(timeout)
         self._play(topics.create_partitions(topic, total, int(waiting * 1000)), waiting)
 
     def delete_topic(self, name: str, timeout: float | None = None) -> None:
         """Delete a topic with its records; returns when the brokers no longer show it."""
-        name, waiting = arguments.text(name, "name"), self._seconds(timeout)
+        name, waiting = argument_checks.text(name, "name"), self._seconds(timeout)
         self._play(topics.delete_topic(name, int(waiting * 1000)), waiting)
 
     def topics(self, internal: bool = False, timeout: float | None = None) -> list[str]:
         """Names of all topics, sorted; *internal* ones such as ``__consumer_offsets`` on request."""
-        return self._play(topics.list_topics(arguments.flag(internal, "internal")), timeout)
+        return self._play(topics.list_topics(argument_checks.flag(internal, "internal")), timeout)
 
     def describe_topic(self, name: str, timeout: float | None = None) -> TopicDescription:
         """Partitions with leaders and replicas, and the settings made on the topic itself."""
-        return self._play(topics.describe_topic(arguments.text(name, "name")), timeout)
+        return self._play(topics.describe_topic(argument_checks.text(name, "name")), timeout)
 
     def groups(self, timeout: float | None = None) -> list[GroupListing]:
         """All groups of all brokers, sorted by name."""
@@ -115,13 +116,13 @@ class Admin:
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The first offset still kept, by partition."""
-        return self._play(_offsets(arguments.partitions(partitions, "partitions"), _EARLIEST), timeout)
+        return self._play(_offsets(argument_checks.partitions(partitions, "partitions"), _EARLIEST), timeout)
 
     def end_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
         """The offset the next record will get (the high watermark), by partition."""
-        return self._play(_offsets(arguments.partitions(partitions, "partitions"), _LATEST), timeout)
+        return self._play(_offsets(argument_checks.partitions(partitions, "partitions"), _LATEST), timeout)
 
     def cluster(self, timeout: float | None = None) -> ClusterDescription:
         """The brokers, and which of them is the controller."""
@@ -154,18 +155,18 @@ class Admin:
     def _seconds(self, timeout: float | None) -> float:
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
-        return arguments.seconds(timeout, "timeout")
+        return argument_checks.seconds(timeout, "timeout")
 
-    def _play(self, dialogue: Conversation[_Result], timeout: float | None) -> _Result:
+    def _play(self, dialogue: Dialogue[_Result], timeout: float | None) -> _Result:
         return self._client.play(dialogue, self._seconds(timeout))
 
 
 def _group(group_id: str) -> str:
-    return arguments.text(group_id, "group_id")
+    return argument_checks.text(group_id, "group_id")
 
 
 def _count(value: int, name: str, most: int) -> int:
-    number = arguments.whole(value, name, -most, most)
+    number = argument_checks.whole(value, name, -most, most)
     if number < 1 and number != -1:
         raise ConfigurationError(
             f"{name}={number} is out of range: 1 and up, or -1 for the cluster's default"
@@ -173,7 +174,7 @@ def _count(value: int, name: str, most: int) -> int:
     return number
 
 
-def _group_lag(group_id: str) -> Conversation[dict[TopicPartition, PartitionLag]]:
+def _group_lag(group_id: str) -> Dialogue[dict[TopicPartition, PartitionLag]]:
     committed = yield from groups.group_offsets(group_id)
     subscribed = yield from _subscribed(group_id, has_offsets=bool(committed))
     topics = sorted(subscribed | {tp.topic for tp in committed})
@@ -192,7 +193,7 @@ def _group_lag(group_id: str) -> Conversation[dict[TopicPartition, PartitionLag]
     }
 
 
-def _subscribed(group_id: str, *, has_offsets: bool) -> Conversation[frozenset[str]]:
+def _subscribed(group_id: str, *, has_offsets: bool) -> Dialogue[frozenset[str]]:
     """The topics that the members of a group subscribe to."""
     try:
         group = yield from groups.describe_group(group_id)
@@ -204,13 +205,13 @@ def _subscribed(group_id: str, *, has_offsets: bool) -> Conversation[frozenset[s
     return frozenset(topic for member in group.members for topic in member.subscription)
 
 
-def _offsets(partitions: Iterable[TopicPartition], at: int) -> Conversation[dict[TopicPartition, int]]:
+def _offsets(partitions: Iterable[TopicPartition], at: int) -> Dialogue[dict[TopicPartition, int]]:
     wanted = dict.fromkeys(partitions, at)
     found = yield from list_offsets(wanted)
     return {tp: found[tp].offset for tp in wanted}
 
 
-def _cluster() -> Conversation[ClusterDescription]:
+def _cluster() -> Dialogue[ClusterDescription]:
     metadata = yield Refresh(())
     brokers = tuple(node for _, node in sorted(metadata.nodes.items()))
     return ClusterDescription(metadata.cluster_id, metadata.controller_id, brokers)

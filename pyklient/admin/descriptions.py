@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from uuid import UUID
 
-from pyklient.model import TopicPartition
 from pyklient.net.metadata import Node
+from pyklient.topic_partition import TopicPartition
 
 __all__ = [
     "ClusterDescription",

@@ -1,4 +1,4 @@
-"""Dialogues about groups: list, describe, offsets, delete. Generators, played by ``net.conversation``."""
+"""Dialogues about groups: list, describe, offsets, delete. Generators, played by ``net.dialogue``."""
 
 import logging
 from collections.abc import Callable
@@ -7,8 +7,8 @@ from typing import Any, Final
 from pyklient.admin.descriptions import GroupDescription, GroupListing, MemberDescription
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, ProtocolError, broker_error
-from pyklient.model import OffsetAndMetadata, TopicPartition
-from pyklient.net.conversation import Ask, Conversation, Pause, Refresh, find_coordinator, insist
+from pyklient.net.dialogue import Ask, Dialogue, Pause, Refresh, insist
+from pyklient.net.lookups.find_coordinator import find_coordinator
 from pyklient.protocol.messages import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -18,6 +18,7 @@ from pyklient.protocol.messages import (
     OffsetFetchRequest,
 )
 from pyklient.protocol.schema import ApiMessage
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
 
@@ -27,7 +28,7 @@ _ONE_GROUP: Final = 7
 """OffsetFetch 8 asks for many groups in another shape; every broker since 0.10.2 knows 7 or less."""
 
 
-def list_groups() -> Conversation[list[GroupListing]]:
+def list_groups() -> Dialogue[list[GroupListing]]:
     """The groups of every broker: each knows those it coordinates."""
     metadata = yield Refresh(())
     found: dict[str, GroupListing] = {}
@@ -37,7 +38,7 @@ def list_groups() -> Conversation[list[GroupListing]]:
     return [found[group_id] for group_id in sorted(found)]
 
 
-def _groups_of(node: int) -> Conversation[Any]:
+def _groups_of(node: int) -> Dialogue[Any]:
     while True:
         response = yield from insist(Ask(node, ListGroupsRequest()))
         if not response.error_code:
@@ -48,7 +49,7 @@ def _groups_of(node: int) -> Conversation[Any]:
         yield Pause(because=refused)
 
 
-def describe_group(group_id: str) -> Conversation[GroupDescription]:
+def describe_group(group_id: str) -> Dialogue[GroupDescription]:
     """State and members. Raises BrokerError GROUP_ID_NOT_FOUND for a group that is not there."""
     node, group = yield from _ask_coordinator(
         group_id,
@@ -78,7 +79,7 @@ def describe_group(group_id: str) -> Conversation[GroupDescription]:
     )
 
 
-def group_offsets(group_id: str) -> Conversation[dict[TopicPartition, OffsetAndMetadata]]:
+def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetadata]]:
     """Every offset the group has committed; empty for a group that has none, or is not there."""
     _, response = yield from _ask_coordinator(
         group_id,
@@ -100,7 +101,7 @@ def group_offsets(group_id: str) -> Conversation[dict[TopicPartition, OffsetAndM
     return dict(sorted(offsets.items()))
 
 
-def delete_group(group_id: str) -> Conversation[None]:
+def delete_group(group_id: str) -> Dialogue[None]:
     """Delete the group with its offsets. A group with members is refused (NON_EMPTY_GROUP)."""
     yield from _ask_coordinator(
         group_id,
@@ -119,7 +120,7 @@ def _ask_coordinator(
     *,
     max_version: int | None = None,
     done_by_a_lost_request: int | None = None,
-) -> Conversation[tuple[int, Any]]:
+) -> Dialogue[tuple[int, Any]]:
     """Ask the group's coordinator, wherever it moves, until it answers or refuses: (its id, the result)."""
     lost = False
     while True:

@@ -1,4 +1,4 @@
-"""Dialogues about topics: create, grow, delete, describe. Generators, played by ``net.conversation``."""
+"""Dialogues about topics: create, grow, delete, describe. Generators, played by ``net.dialogue``."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -8,7 +8,7 @@ from uuid import UUID
 from pyklient.admin.descriptions import PartitionDescription, TopicDescription
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, KafkaError, KafkaTimeoutError, ProtocolError, broker_error
-from pyklient.net.conversation import ANY, CONTROLLER, Ask, Conversation, Pause, Refresh, insist
+from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh, insist
 from pyklient.net.metadata import TopicInfo
 from pyklient.protocol.messages import (
     CreatePartitionsRequest,
@@ -31,7 +31,7 @@ _PAUSE: Final = 0.1
 
 def create_topic(
     name: str, partitions: int, replication_factor: int, config: Mapping[str, str], timeout_ms: int
-) -> Conversation[None]:
+) -> Dialogue[None]:
     """Create the topic and wait until each of its partitions has a leader."""
     topic = CreateTopicsRequest.CreatableTopic(
         name=name,
@@ -51,7 +51,7 @@ def create_topic(
     yield from _until(name, lambda topic: _all_led(topic, max(partitions, 1)), "its leaders")
 
 
-def create_partitions(name: str, total: int, timeout_ms: int) -> Conversation[None]:
+def create_partitions(name: str, total: int, timeout_ms: int) -> Dialogue[None]:
     """Grow the topic to *total* partitions and wait until each has a leader."""
     topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=total, assignments=None)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=timeout_ms, validate_only=False)
@@ -64,7 +64,7 @@ def create_partitions(name: str, total: int, timeout_ms: int) -> Conversation[No
     yield from _until(name, lambda topic: _all_led(topic, total), "its leaders")
 
 
-def delete_topic(name: str, timeout_ms: int) -> Conversation[None]:
+def delete_topic(name: str, timeout_ms: int) -> Dialogue[None]:
     """Delete the topic and wait until the brokers no longer show it."""
     request = DeleteTopicsRequest(topic_names=[name], timeout_ms=timeout_ms)
     yield from _controller_does(
@@ -79,13 +79,13 @@ def delete_topic(name: str, timeout_ms: int) -> Conversation[None]:
     )
 
 
-def list_topics(internal: bool) -> Conversation[list[str]]:
+def list_topics(internal: bool) -> Dialogue[list[str]]:
     """Names of all topics that may be seen, sorted."""
     metadata = yield Refresh(None)
     return sorted(name for name, topic in metadata.topics.items() if internal or not topic.internal)
 
 
-def describe_topic(name: str) -> Conversation[TopicDescription]:
+def describe_topic(name: str) -> Dialogue[TopicDescription]:
     """Partitions from the metadata, settings from DescribeConfigs."""
     metadata = yield Refresh([name])
     topic = metadata.topics.get(name)
@@ -108,7 +108,7 @@ def describe_topic(name: str) -> Conversation[TopicDescription]:
     )
 
 
-def _config_of(name: str) -> Conversation[dict[str, str | None]]:
+def _config_of(name: str) -> Dialogue[dict[str, str | None]]:
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=None
     )
@@ -135,7 +135,7 @@ def _controller_does(
     *,
     done_by_a_lost_request: int,
     max_version: int | None = None,
-) -> Conversation[None]:
+) -> Dialogue[None]:
     """Ask the controller, wherever it moves, until it has done *what* or refuses.
 
     Where the answer to an earlier attempt was lost, the error code *done_by_a_lost_request* means that
@@ -164,7 +164,7 @@ def _controller_does(
         yield Pause(because=refused)
 
 
-def _until(name: str, ready: Callable[[TopicInfo | None], bool], waiting_for: str) -> Conversation[None]:
+def _until(name: str, ready: Callable[[TopicInfo | None], bool], waiting_for: str) -> Dialogue[None]:
     not_yet = KafkaTimeoutError(f"topic {name}: still waiting for {waiting_for}")
     while True:
         metadata = yield Refresh([name])

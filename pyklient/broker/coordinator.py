@@ -11,7 +11,7 @@ from pyklient.broker.offsets import Committed, OffsetStore
 from pyklient.broker.refusal import Refusal
 from pyklient.broker.settings import BrokerSettings
 from pyklient.error_codes import ErrorCode
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Coordinator"]
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from pyklient.broker.store import replace
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Committed", "OffsetStore"]
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from pyklient.config.unknown_options import did_you_mean
 from pyklient.errors import ConfigurationError
-from pyklient.hints import did_you_mean
 
 __all__ = ["BrokerSettings"]
 

@@ -13,16 +13,16 @@ from typing import Final
 
 import click
 
-from pyklient.cli.broker import broker
-from pyklient.cli.consume import consume
+from pyklient.cli.commands.broker import broker
+from pyklient.cli.commands.consume import consume
+from pyklient.cli.commands.groups import groups
+from pyklient.cli.commands.info import info
+from pyklient.cli.commands.load import load
+from pyklient.cli.commands.produce import produce
+from pyklient.cli.commands.topics import topics
 from pyklient.cli.demo import demo
-from pyklient.cli.groups import groups
-from pyklient.cli.info import info
-from pyklient.cli.interrupts import ended_by_signals
-from pyklient.cli.load import load
-from pyklient.cli.produce import produce
-from pyklient.cli.streams import complain, reason, standard_streams
-from pyklient.cli.topics import topics
+from pyklient.cli.signals import ended_by_signals
+from pyklient.cli.standard_streams import complain, reason, standard_streams
 from pyklient.errors import ConfigurationError, KafkaError
 from pyklient.version import VERSION
 

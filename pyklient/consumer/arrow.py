@@ -7,7 +7,7 @@ UTC) and timestampType; headers on request.
 from collections.abc import Iterable
 from typing import Final
 
-from pyklient.extras import without_pyarrow
+from pyklient.missing_packages import without_pyarrow
 from pyklient.protocol.records.columns import MOST_MILLISECONDS, ByteColumn, ColumnChunk, HeaderColumn
 from pyklient.protocol.records.kernel import microseconds
 

@@ -6,9 +6,9 @@ from typing import Protocol, TypeAlias
 
 from pyklient.consumer.group import Assignment
 from pyklient.errors import KafkaError
-from pyklient.model import TopicPartition
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records.aborted import AbortedTransactions
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Claim", "Failure", "Item", "Pace", "Piece", "Sink"]
 

@@ -13,7 +13,7 @@ from pyklient.consumer.in_hand import Handed
 from pyklient.consumer.stream import StreamCore
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError, broker_error, error_facts
-from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["Commits"]
 

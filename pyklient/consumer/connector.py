@@ -12,8 +12,10 @@ from functools import partial
 from types import TracebackType
 from typing import NoReturn, Self, Unpack
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, ConsumerConfig
+from pyklient.config.dotted_names import by_option_name
+from pyklient.config.keyword_types import ConsumerOptions
 from pyklient.consumer.commits import Commits
 from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.engine import Engine
@@ -24,11 +26,9 @@ from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.share import Share
 from pyklient.consumer.stream import StreamCore
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
-from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.options import ConsumerOptions
-from pyklient.properties import by_option_name
 from pyklient.serialization import Decoder, as_decoder
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["ConsumerConnector"]
 
@@ -141,9 +141,9 @@ class ConsumerConnector:
         without any just wait. A topic that does not exist is read as soon as it does. Once per connector: a
         second call, of :meth:`stream` too, raises MessageStreamsExistError.
         """
-        for topic, count in arguments.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
+        for topic, count in argument_checks.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
             _named(topic, "a topic in topic_streams")
-            arguments.whole(count, f"topic_streams[{topic!r}]", low=1, high=_MOST_STREAMS)
+            argument_checks.whole(count, f"topic_streams[{topic!r}]", low=1, high=_MOST_STREAMS)
         decoding = self._decoding(key_decoder, value_decoder)
         self._claim_creation()
         streams = {
@@ -189,7 +189,7 @@ class ConsumerConnector:
         if offsets is None:
             self._commits.commit(self._streams, within)
         else:
-            self._commits.commit_these(arguments.positions(offsets, "offsets"), within)
+            self._commits.commit_these(argument_checks.positions(offsets, "offsets"), within)
 
     def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
         """End all streams, commit what was handed out (with ``enable_auto_commit``), and leave the group.
@@ -204,7 +204,7 @@ class ConsumerConnector:
         the closing itself waits for. A rebalance listener may call this: the closing goes on when the
         listener has returned.
         """
-        self._close(count_in_hand=True, timeout=arguments.seconds(timeout, "timeout"))
+        self._close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 
     shutdown = close
 
@@ -251,7 +251,7 @@ class ConsumerConnector:
             raise ConfigurationError("offsets are committed for a group; set group_id")
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
-        return arguments.seconds(timeout, "timeout")
+        return argument_checks.seconds(timeout, "timeout")
 
     def _refuse(self) -> None:
         if self._forked:
@@ -314,9 +314,9 @@ class ConsumerConnector:
 
 
 def _named(topic: str, name: str) -> None:
-    if not arguments.text(topic, name):
+    if not argument_checks.text(topic, name):
         raise ConfigurationError(f"{name} takes a name, not an empty str")
-    arguments.topic_name(topic)
+    argument_checks.topic_name(topic)
 
 
 _open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()

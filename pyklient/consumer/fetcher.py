@@ -30,7 +30,6 @@ from pyklient.errors import (
     OffsetOutOfRangeError,
     broker_error,
 )
-from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.connection import Connection
 from pyklient.net.pool import Purpose
@@ -38,6 +37,7 @@ from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records import AbortedTransactions, RecordBatch
 from pyklient.protocol.records.batch import batch_end
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Fetcher", "may_pass", "whole_batches"]
 

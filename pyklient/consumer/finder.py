@@ -17,7 +17,7 @@ from pyklient.consumer.room import Room
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import list_offsets
+from pyklient.net.lookups.list_offsets import list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.primitives import ZERO_UUID
 

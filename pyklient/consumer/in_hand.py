@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeAlias
 
 from pyklient.consumer.claim import Claim, Piece
 from pyklient.consumer.decoding import AnyChunk
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Handed", "InHand", "Starts"]
 

@@ -7,8 +7,7 @@ from pyklient.consumer.group import Assignment
 from pyklient.consumer.group.dialogues import Member, ask_coordinator
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, UnsupportedVersionError, broker_error
-from pyklient.model import OffsetAndMetadata, TopicPartition
-from pyklient.net.conversation import Conversation, Pause
+from pyklient.net.dialogue import Dialogue, Pause
 from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import (
     OffsetCommitRequest,
@@ -16,6 +15,7 @@ from pyklient.protocol.messages import (
     OffsetFetchRequest,
 )
 from pyklient.protocol.schema import ApiMessage
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["COMMIT_VERSION", "commit_request", "commit_offsets", "fetch_offsets", "refused"]
 
@@ -65,7 +65,7 @@ def refused(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
 
 def commit_offsets(
     member: Member, assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-) -> Conversation[dict[TopicPartition, int]]:
+) -> Dialogue[dict[TopicPartition, int]]:
     """Store *offsets*. → the error codes of those that were refused for good."""
     failed: dict[TopicPartition, int] = {}
     left = dict(offsets)
@@ -85,7 +85,7 @@ def commit_offsets(
 
 def fetch_offsets(
     member: Member, partitions: Collection[TopicPartition], *, stable: bool
-) -> Conversation[dict[TopicPartition, OffsetAndMetadata | None]]:
+) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
     """The committed offsets of *partitions*, None where there is none.
 
     *stable* waits for transactions that are about to commit offsets of theirs (KIP-447).
@@ -121,7 +121,7 @@ def fetch_offsets(
     return {}
 
 
-def _insist(member: Member, request: ApiMessage, max_version: int, purpose: Purpose) -> Conversation[Any]:
+def _insist(member: Member, request: ApiMessage, max_version: int, purpose: Purpose) -> Dialogue[Any]:
     """The coordinator's answer, asked for again, wherever it then is, after failures that may pass."""
     while True:
         try:

@@ -5,8 +5,10 @@ from datetime import datetime
 from itertools import chain
 from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, TypeVar, Unpack
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, NOT_READ, ConsumerConfig
+from pyklient.config.dotted_names import by_option_name
+from pyklient.config.keyword_types import ReadOptions
 from pyklient.consumer.claim import Claim
 from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.engine import Engine
@@ -14,14 +16,13 @@ from pyklient.consumer.group import Assignment
 from pyklient.consumer.stream import StreamCore
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ClosedError, ConfigurationError, broker_error
-from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import Conversation, Pause, Refresh, list_offsets
+from pyklient.net.dialogue import Dialogue, Pause, Refresh
+from pyklient.net.lookups.list_offsets import list_offsets
 from pyklient.net.metadata import Metadata
-from pyklient.options import ReadOptions
-from pyklient.properties import by_option_name
 from pyklient.protocol.records.kernel import Message
 from pyklient.serialization import Decoder, as_decoder
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["BoundedRead", "read"]
 
@@ -65,7 +66,7 @@ def read(
     if taken := sorted(NOT_READ & given.keys()):
         raise ConfigurationError(f"read() belongs to no group and commits nothing; drop {', '.join(taken)}")
     config = ConsumerConfig.from_options(given)
-    names = arguments.names(topics, "topics")
+    names = argument_checks.names(topics, "topics")
     if not names:
         raise ConfigurationError("name at least one topic to read")
     times = _Times(start), _Times(end)
@@ -133,7 +134,7 @@ class BoundedRead:
 
     def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
         """Lists of up to *max_records* messages, as they come; none is empty."""
-        most = arguments.whole(max_records, "max_records", low=1)
+        most = argument_checks.whole(max_records, "max_records", low=1)
         self._refuse_closed()
         return filter(None, self._to_the_end(self._stream.batches(most, None)))
 
@@ -239,7 +240,7 @@ def _check(point: object) -> None:
 
 def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
-) -> Conversation[dict[TopicPartition, tuple[int, int]]]:
+) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
     """First and last offset (exclusive) of each partition."""
     partitions = yield from _partitions(topics)
     for bound in (start, end):
@@ -256,7 +257,7 @@ def _resolve(
     bound: _Times,
     open_ends: Mapping[TopicPartition, int],
     high: Mapping[TopicPartition, int],
-) -> Conversation[dict[TopicPartition, int]]:
+) -> Dialogue[dict[TopicPartition, int]]:
     """The offset of *bound* in each partition; *high* where there is none, or nothing that late."""
     found = dict(high)
     asked = dict(open_ends)
@@ -273,7 +274,7 @@ def _resolve(
     return found
 
 
-def _partitions(topics: Sequence[str]) -> Conversation[list[TopicPartition]]:
+def _partitions(topics: Sequence[str]) -> Dialogue[list[TopicPartition]]:
     for _ in range(_UNKNOWN_TOPIC_PATIENCE):
         metadata: Metadata = yield Refresh(topics)
         missing = [topic for topic in topics if not metadata.partition_count(topic)]

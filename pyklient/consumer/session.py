@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pyklient.error_codes import ErrorCode
-from pyklient.model import TopicPartition
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import ZERO_UUID
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["FetchSession", "Wanted", "name_all", "next_epoch"]
 

@@ -14,7 +14,7 @@ from pyklient.consumer.group import Assignment, ConsumerRebalanceListener
 from pyklient.consumer.group.assign import deal
 from pyklient.consumer.stream import StreamCore
 from pyklient.errors import KafkaError
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Share"]
 

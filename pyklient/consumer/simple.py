@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, NoReturn, Self, Unpack
 
-from pyklient import arguments
-from pyklient.arguments import INT64_MAX
+from pyklient import argument_checks
+from pyklient.argument_checks import INT64_MAX
 from pyklient.config import DEFAULT_SERVERS, AdminConfig
+from pyklient.config.dotted_names import by_option_name
+from pyklient.config.keyword_types import AdminOptions
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerError,
@@ -23,14 +25,13 @@ from pyklient.errors import (
     UnsupportedVersionError,
     broker_error,
 )
-from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import Ask, Conversation, Pause, Refresh, list_offsets
+from pyklient.net.dialogue import Ask, Dialogue, Pause, Refresh
+from pyklient.net.lookups.list_offsets import list_offsets
 from pyklient.net.metadata import Metadata
-from pyklient.options import AdminOptions
-from pyklient.properties import by_option_name
 from pyklient.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest
 from pyklient.protocol.records.kernel import Message, decode
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Fetched", "SimpleConsumer"]
 
@@ -122,13 +123,13 @@ class SimpleConsumer:
 
         A partition's failure is in its own ``Fetched.error``; only what concerns all of them is raised.
         """
-        given = arguments.mapping(positions, "positions", "{TopicPartition('clicks', 0): 17}")
-        wanted = {arguments.partition(each, "positions"): offset for each, offset in given.items()}
+        given = argument_checks.mapping(positions, "positions", "{TopicPartition('clicks', 0): 17}")
+        wanted = {argument_checks.partition(each, "positions"): offset for each, offset in given.items()}
         for each, offset in wanted.items():
-            wanted[each] = arguments.whole(offset, f"the offset of {each}", -INT64_MAX, INT64_MAX)
+            wanted[each] = argument_checks.whole(offset, f"the offset of {each}", -INT64_MAX, INT64_MAX)
             if wanted[each] < 0:
                 raise ConfigurationError(f"{each}: offset {offset} is below 0; see get_offsets_before()")
-        most = arguments.whole(max_bytes, "max_bytes", low=1)
+        most = argument_checks.whole(max_bytes, "max_bytes", low=1)
         found = self._client.play(_multifetch(wanted, most), self._timeout)
         return {each: found[each] for each in wanted}
 
@@ -142,8 +143,8 @@ class SimpleConsumer:
         is the offset at that time, and the first one of the log if that is another.
         """
         where = _where(topic, partition)
-        at = arguments.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)
-        most = arguments.whole(max_offsets, "max_offsets", low=1)
+        at = argument_checks.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)
+        most = argument_checks.whole(max_offsets, "max_offsets", low=1)
         return self._client.play(_offsets_before(where, at, most), self._timeout)
 
     def close(self) -> None:
@@ -153,12 +154,12 @@ class SimpleConsumer:
 
 
 def _where(topic: str, partition: int) -> TopicPartition:
-    return TopicPartition(arguments.text(topic, "topic"), arguments.whole(partition, "partition"))
+    return TopicPartition(argument_checks.text(topic, "topic"), argument_checks.whole(partition, "partition"))
 
 
 def _multifetch(
     positions: Mapping[TopicPartition, int], max_bytes: int
-) -> Conversation[dict[TopicPartition, Fetched]]:
+) -> Dialogue[dict[TopicPartition, Fetched]]:
     """What the leaders answer; where leadership moves, they are asked again a few times."""
     found: dict[TopicPartition, Fetched] = {}
     for attempt in range(_TRIES):
@@ -262,7 +263,7 @@ def _messages(
     return messages, next_offset
 
 
-def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Conversation[list[int]]:
+def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Dialogue[list[int]]:
     """The answer of version 0, or what later versions can tell."""
     partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
         partition_index=where.partition, timestamp=timestamp_ms, max_num_offsets=most
@@ -282,7 +283,7 @@ def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Conv
     return list(answer.old_style_offsets)
 
 
-def _emulated(where: TopicPartition, timestamp_ms: int, end: int, most: int) -> Conversation[list[int]]:
+def _emulated(where: TopicPartition, timestamp_ms: int, end: int, most: int) -> Dialogue[list[int]]:
     first = (yield from list_offsets({where: -2}))[where].offset
     if timestamp_ms == -2:
         return [first]

@@ -23,7 +23,7 @@ from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.consumer.claim import Claim, Failure, Item, Piece
 from pyklient.consumer.decoding import AnyChunk, ColumnDecoding, Decoding, Form
 from pyklient.consumer.in_hand import Handed, InHand, Starts
@@ -37,9 +37,9 @@ from pyklient.errors import (
     UnsupportedCodecError,
     for_another,
 )
-from pyklient.model import TopicPartition
 from pyklient.protocol.records.columns import ColumnChunk
 from pyklient.protocol.records.kernel import Chunk, Message
+from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -103,8 +103,8 @@ class StreamCore:
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
         """See KafkaStream.batches."""
-        most = arguments.whole(max_records, "max_records", low=1)
-        patience = None if timeout is None else arguments.seconds(timeout, "timeout")
+        most = argument_checks.whole(max_records, "max_records", low=1)
+        patience = None if timeout is None else argument_checks.seconds(timeout, "timeout")
         step = partial(self._batch, most, patience)
         return Loop(self._ownership, step, moves=True, take_back=self._take_back)
 
@@ -114,14 +114,14 @@ class StreamCore:
         """See KafkaStream.arrow_batches."""
         from pyklient.consumer.arrow import Assembly
 
-        most = arguments.whole(max_records, "max_records", low=1)
-        wait = None if timeout is None else arguments.seconds(timeout, "timeout")
+        most = argument_checks.whole(max_records, "max_records", low=1)
+        wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
         if self._decoding.key_decoder is not None or self._decoding.value_decoder is not None:
             raise ConfigurationError(
                 "Arrow batches hold keys and values as bytes: make the stream without decoders, "
                 "and decode the columns"
             )
-        assembly = Assembly(headers=arguments.flag(headers, "headers"))
+        assembly = Assembly(headers=argument_checks.flag(headers, "headers"))
         form = ColumnDecoding(most, self._decoding.check_crcs)
         step = partial(self._record_batch, form, most, wait, assembly)
         return Loop(self._ownership, step, moves=True, take_back=self._take_back)

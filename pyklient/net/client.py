@@ -29,9 +29,9 @@ from pyklient.errors import (
 )
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection import Connection
-from pyklient.net.conversation import ANY, CONTROLLER, Ask, Conversation, Refresh, play
+from pyklient.net.connection_setup import open_connection
+from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Refresh, play
 from pyklient.net.metadata import Metadata, MetadataHolder
-from pyklient.net.opening import open_connection
 from pyklient.net.pool import Pool, Purpose
 from pyklient.net.security import tls_context
 from pyklient.net.transport import Endpoint, UnreachableError
@@ -150,7 +150,7 @@ class NetworkClient:
         """The connection to a node for a purpose, if it is there and can be used. Waits for nothing."""
         return self._pool.live(node_id, purpose)
 
-    def play(self, conversation: Conversation[T], timeout: float) -> T:
+    def play(self, conversation: Dialogue[T], timeout: float) -> T:
         """Play *conversation* in this thread and return its result. Raises what it raises, and
         KafkaTimeoutError, naming the last failure, after *timeout* seconds."""
         return play(conversation, self, timeout, self._retry)

@@ -34,6 +34,7 @@ from pyklient.errors import (
     ProtocolError,
     for_another,
 )
+from pyklient.net.api_versions import AgreedVersions, request_name
 from pyklient.net.frames import FrameReader
 from pyklient.net.transport import (
     TICK,
@@ -43,7 +44,6 @@ from pyklient.net.transport import (
     PeerClosedError,
     Transport,
 )
-from pyklient.net.versions import AgreedVersions, request_name
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
 from pyklient.protocol.wire import ClientWire, MissingAnswerError

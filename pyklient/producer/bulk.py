@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, repeat
 from typing import Any, Final
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.errors import ConfigurationError, DeliveryError, KafkaError, KafkaTimeoutError
-from pyklient.model import TopicPartition
 from pyklient.protocol.records.kernel import Appender, Batch, Delivery
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["BulkDelivery", "send_many"]
 
@@ -62,7 +62,7 @@ class BulkDelivery:
     def exception(self, timeout: float | None = None) -> DeliveryError | None:
         """A DeliveryError for the records that have failed, once all outcomes are known; None if all were
         delivered. Times out as ``result`` does."""
-        patience = arguments.patience(timeout, "timeout")
+        patience = argument_checks.patience(timeout, "timeout")
         deadline = None if patience is None else time.monotonic() + patience
         for batch, first, stop in self._runs:
             left = None if deadline is None else deadline - time.monotonic()

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.errors import DeliveryError, KafkaError
 from pyklient.protocol.records.kernel import Batch
 
@@ -33,7 +33,7 @@ class DeliveryTracker:
     def wait(self, batch: Batch, timeout: float | None) -> bool:
         """Wait for *batch*, *timeout* seconds at most; whether it is done. Raises KafkaError on the sender's
         own thread, which would wait for itself."""
-        arguments.patience(timeout, "timeout")
+        argument_checks.patience(timeout, "timeout")
         if self._gone is not None:
             raise copy(self._gone)
         if self._is_own_thread():

@@ -31,11 +31,11 @@ from collections import deque
 from collections.abc import Callable
 
 from pyklient.errors import KafkaError
-from pyklient.model import TopicPartition
 from pyklient.producer.batch import ProducerBatch
 from pyklient.producer.idempotence import NO_IDENTITY, Sequences
 from pyklient.protocol.records.kernel import Batch
 from pyklient.protocol.records.layout import BATCH_SIZE
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["PartitionQueue"]
 

@@ -12,12 +12,13 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Final, NoReturn, Self, Unpack
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, ProducerConfig
+from pyklient.config.dotted_names import by_option_name
+from pyklient.config.keyword_types import ProducerOptions
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
-from pyklient.options import ProducerOptions
 from pyklient.producer.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.bulk import BulkDelivery, send_many
 from pyklient.producer.columns import send_arrow
@@ -26,7 +27,6 @@ from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.record import RecordEncoder
 from pyklient.producer.sender import Sender
 from pyklient.producer.threads import SenderThread
-from pyklient.properties import by_option_name
 from pyklient.protocol.records.kernel import Batch, Delivery
 from pyklient.serialization import as_encoder
 
@@ -132,11 +132,11 @@ class Producer:
         or a record cannot be sent, that is raised, and what went before stands: a note of the exception
         says how much that is.
         """
-        arguments.several(values, "values")
+        argument_checks.several(values, "values")
         for name, column in (("keys", keys), ("headers", headers), ("timestamps_ms", timestamps_ms)):
             if column is not None:
-                arguments.several(column, name)
-        arguments.text(topic, "topic")
+                argument_checks.several(column, name)
+        argument_checks.text(topic, "topic")
         appender = self._accumulator.appender
         return send_many(appender, self.send, topic, values, keys, headers, partition, timestamps_ms)
 
@@ -169,7 +169,7 @@ class Producer:
         ``delivery_timeout_ms`` at most), and DeliveryError for records that have failed, now or since the
         last report, and whose failure no callback, ``result`` or ``exception`` has shown.
         """
-        wait = None if timeout is None else arguments.seconds(timeout, "timeout")
+        wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
         self._accumulator.raise_refusal()
         self._flush(None if wait is None else time.monotonic() + wait)
         error = self._accumulator.tracker.report()
@@ -184,7 +184,7 @@ class Producer:
         sooner, with a BrokerError, once the brokers have said for 5 seconds that it does not exist. Raises
         as ``flush`` does, when all is closed.
         """
-        self._close(None if timeout is None else arguments.seconds(timeout, "timeout"))
+        self._close(None if timeout is None else argument_checks.seconds(timeout, "timeout"))
         error = self._accumulator.tracker.report()
         if error is not None:
             raise error

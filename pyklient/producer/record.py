@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
 from pyklient.protocol.records.kernel import encode_record
 from pyklient.protocol.records.layout import BATCH_SIZE, INT64_MAX, Headers, HeaderTuple
@@ -47,7 +47,7 @@ class RecordEncoder:
         if not isinstance(topic, str) or not topic:
             raise TypeError(f"topic must be a string that is not empty, not {topic!r}")
         if topic != self._sound_topic:
-            self._sound_topic = arguments.topic_name(topic)
+            self._sound_topic = argument_checks.topic_name(topic)
         key_bytes = _encoded("key", key, self._key_encoder)
         value_bytes = _encoded("value", value, self._value_encoder)
         pairs = _checked_headers(headers) if headers else ()

@@ -9,7 +9,6 @@ from typing import Final
 
 from pyklient.config import ProducerConfig
 from pyklient.errors import ClosedError, KafkaError, broker_error
-from pyklient.model import TopicPartition
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
@@ -23,6 +22,7 @@ from pyklient.producer.responses import ProduceResponses, run_callbacks
 from pyklient.producer.threads import BlockingWorker, SenderThread
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Sender"]
 

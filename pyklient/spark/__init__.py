@@ -3,8 +3,8 @@
 
 from typing import TYPE_CHECKING, Final
 
-from pyklient.extras import without_pyspark
-from pyklient.lazy import on_first_use
+from pyklient.lazy_imports import on_first_use
+from pyklient.missing_packages import without_pyspark
 
 try:
     import pyspark.sql.datasource  # noqa: F401  - 4.0 is the first with it

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Self
 
 from pyklient.errors import ConfigurationError, KafkaError, LoadConflictError
-from pyklient.model import TopicPartition
 from pyklient.spark.files import Files
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["DataSet", "Manifest", "Staging", "offsets_json"]
 

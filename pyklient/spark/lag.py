@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, Unpack
 
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.config import AdminConfig
+from pyklient.config.keyword_types import ClientOptions
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.group.dialogues import Member
 from pyklient.consumer.offsets import commit_offsets
 from pyklient.errors import ConfigurationError, broker_error
-from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.options import ClientOptions
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,7 +62,7 @@ class LagListener(StreamingQueryListener):
         query_name: str | None = None,
         **options: Unpack[ClientOptions],
     ) -> None:
-        if not arguments.text(group_id, "group_id"):
+        if not argument_checks.text(group_id, "group_id"):
             raise ConfigurationError("group_id is empty: name the group that is to show the lag")
         given: dict[str, Any] = {"default_api_timeout_ms": _PATIENCE_MS, **options}
         self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **given})

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
-from pyklient.model import TopicPartition
 from pyklient.spark.data_loss import DataLoss
 from pyklient.spark.data_set import Manifest
 from pyklient.spark.positions import Brokers
 from pyklient.spark.ranges import LogEnds, OffsetRange, share_out, within
 from pyklient.spark.source_options import SourceOptions
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["LoadPlan", "plan_load"]
 

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from pyklient.model import TopicPartition
 from pyklient.spark.ranges import OffsetRange
+from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

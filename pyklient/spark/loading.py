@@ -9,12 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, Unpack
 
-from pyklient import arguments
+from pyklient import argument_checks
+from pyklient.config.dotted_names import unknown_properties
+from pyklient.config.keyword_types import ReadOptions
+from pyklient.config.unknown_options import did_you_mean
 from pyklient.errors import ConfigurationError
-from pyklient.hints import did_you_mean
-from pyklient.model import TopicPartition
-from pyklient.options import ReadOptions
-from pyklient.properties import unknown_properties
 from pyklient.spark.data_set import DataSet, Manifest, offsets_json
 from pyklient.spark.files import open_files
 from pyklient.spark.load_changes import Change, Changes
@@ -25,6 +24,7 @@ from pyklient.spark.option_values import EARLIEST
 from pyklient.spark.positions import Brokers
 from pyklient.spark.ranges import OffsetRange
 from pyklient.spark.source_options import SourceOptions
+from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -179,7 +179,7 @@ def _reading(bootstrap_servers: str | Sequence[str], options: Mapping[str, Any])
 def _subscribed(topics: Topics) -> dict[str, str]:
     if isinstance(topics, re.Pattern):
         return {"subscribePattern": _pattern_text(topics)}
-    names = arguments.names(topics, "topics")
+    names = argument_checks.names(topics, "topics")
     if not names:
         raise ConfigurationError("name at least one topic to load")
     return {"subscribe": ",".join(names)}

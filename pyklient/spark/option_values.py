@@ -8,9 +8,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 __all__ = [
     "EARLIEST",
@@ -57,7 +57,7 @@ def text(given: str) -> str:
 def topic(given: str) -> str:
     """The name of a topic."""
     try:
-        return arguments.topic_name(given.strip())
+        return argument_checks.topic_name(given.strip())
     except ConfigurationError as error:
         raise ValueError(f"the name of a topic; {error}") from None
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
+from pyklient.config.dotted_names import nearest_property, unknown_properties
+from pyklient.config.unknown_options import nearest
 from pyklient.errors import ConfigurationError
-from pyklient.hints import nearest
-from pyklient.properties import nearest_property, unknown_properties
 from pyklient.spark import option_values as values
 
 __all__ = ["OPTIONS", "Given", "SparkOption", "Use", "given_options"]

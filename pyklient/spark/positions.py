@@ -6,14 +6,15 @@ from typing import Self, TypeVar
 from pyklient.config import ConsumerConfig
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ConfigurationError, KafkaError, broker_error
-from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import Conversation, Pause, Refresh, list_offsets
+from pyklient.net.dialogue import Dialogue, Pause, Refresh
+from pyklient.net.lookups.list_offsets import list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.spark.option_values import EARLIEST, LATEST
 from pyklient.spark.ranges import LogEnds
 from pyklient.spark.source_options import Bound, Subscription
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Brokers", "find_latest", "find_log_ends", "find_offsets", "find_partitions"]
 
@@ -24,7 +25,7 @@ _PATIENCE = 4
 
 def find_partitions(
     subscription: Subscription, *, missing_ok: bool = False
-) -> Conversation[list[TopicPartition]]:
+) -> Dialogue[list[TopicPartition]]:
     """The partitions of *subscription*, sorted.
 
     Raises BrokerError for a topic or partition that is named and does not exist, unless *missing_ok*: then
@@ -75,7 +76,7 @@ def _missing(
 
 def find_offsets(
     partitions: Collection[TopicPartition], bound: Bound, isolation_level: int
-) -> Conversation[dict[TopicPartition, int]]:
+) -> Dialogue[dict[TopicPartition, int]]:
     """The offset of *bound* in each of *partitions*.
 
     Raises ConfigurationError where it names other partitions, or a time that no record has reached and
@@ -115,7 +116,7 @@ def _other_partitions(
 
 def find_latest(
     partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int], isolation_level: int
-) -> Conversation[dict[TopicPartition, int]]:
+) -> Dialogue[dict[TopicPartition, int]]:
     """The end of each of *partitions*: the high watermark, with *isolation_level* 1 the last stable offset.
 
     Never before the offset that is *known*, unless the log does not reach that.
@@ -129,7 +130,7 @@ def find_latest(
     return found
 
 
-def find_log_ends(known: Mapping[TopicPartition, int]) -> Conversation[dict[TopicPartition, LogEnds]]:
+def find_log_ends(known: Mapping[TopicPartition, int]) -> Dialogue[dict[TopicPartition, LogEnds]]:
     """What each partition in *known* holds, open transactions included. Where it ends before the offset that
     is *known*, it is asked again for a while: a leader that is new may not know yet how far it has got."""
     first = yield from list_offsets(dict.fromkeys(known, EARLIEST))
@@ -203,5 +204,5 @@ class Brokers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _play(self, conversation: Conversation[_T]) -> _T:
+    def _play(self, conversation: Dialogue[_T]) -> _T:
         return self._client.play(conversation, self._config.default_api_timeout_ms / 1000)

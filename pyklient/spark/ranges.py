@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["LogEnds", "OffsetRange", "Offsets", "share_out", "split", "within"]
 

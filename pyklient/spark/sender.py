@@ -6,10 +6,10 @@ from copy import copy
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Unpack, overload
 
-from pyklient import arguments
+from pyklient import argument_checks
 from pyklient.config import ProducerConfig
+from pyklient.config.keyword_types import ProducerOptions
 from pyklient.errors import ConfigurationError
-from pyklient.options import ProducerOptions
 from pyklient.spark.deduplication import origin
 from pyklient.spark.producers import borrowed
 from pyklient.spark.rows import send_rows
@@ -73,12 +73,14 @@ class PartitionSender:
             if self._options.pop(name, None) is not None:
                 raise ConfigurationError(f"{name} is of no use to a PartitionSender: {instead}")
         ProducerConfig.from_options(self._options)
-        self._topic = None if topic is None else arguments.topic_name(arguments.text(topic, "topic"))
+        self._topic = (
+            None if topic is None else argument_checks.topic_name(argument_checks.text(topic, "topic"))
+        )
         if to_record is not None and not callable(to_record):
             raise TypeError(f"to_record takes a function of a row, not {to_record!r}")
         self._to_record = to_record
-        self._stamps = arguments.flag(deduplication_headers, "deduplication_headers")
-        self._query = None if query is None else arguments.text(query, "query")
+        self._stamps = argument_checks.flag(deduplication_headers, "deduplication_headers")
+        self._query = None if query is None else argument_checks.text(query, "query")
         self._token = uuid.uuid4().hex
         self._batch_id: int | None = None
 

@@ -7,8 +7,8 @@ from typing import Any, Final, Self
 from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, StructType
 
 from pyklient.config import ProducerConfig
+from pyklient.config.dotted_names import from_properties
 from pyklient.errors import ConfigurationError
-from pyklient.properties import from_properties
 from pyklient.spark.naming import OF_SPARK, called, of_properties
 from pyklient.spark.options import Given, Use, given_options
 

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from pyklient.config import NOT_READ, ConsumerConfig
+from pyklient.config.dotted_names import from_properties
 from pyklient.errors import ConfigurationError
-from pyklient.model import TopicPartition
-from pyklient.properties import from_properties
 from pyklient.spark.naming import OF_SPARK, called, of_properties
 from pyklient.spark.option_values import EARLIEST, LATEST
 from pyklient.spark.options import Given, Use, given_options
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Bound", "SourceOptions", "Subscription"]
 

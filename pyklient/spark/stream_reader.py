@@ -15,13 +15,13 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError
-from pyklient.model import TopicPartition
 from pyklient.spark.data_loss import DataLoss
 from pyklient.spark.option_values import json_text
 from pyklient.spark.planning import RangePartition, plan, rows_of
 from pyklient.spark.positions import Brokers
 from pyklient.spark.ranges import Offsets, share_out
 from pyklient.spark.source_options import SourceOptions
+from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

@@ -17,7 +17,7 @@ from pyklient.errors import (
     ConfigurationError,
     KafkaTimeoutError,
 )
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 from tests.servers import topics
 from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.topics import leaders

@@ -10,7 +10,7 @@ from pyklient.admin.descriptions import PartitionLag
 from pyklient.admin.groups import delete_group, describe_group, list_groups
 from pyklient.admin.topics import create_partitions, create_topic, delete_topic
 from pyklient.errors import BrokerConnectionError, BrokerError, ProtocolError
-from pyklient.net.conversation import CONTROLLER, Ask, Conversation, Pause, Refresh, Step
+from pyklient.net.dialogue import CONTROLLER, Ask, Dialogue, Pause, Refresh, Step
 from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
 from pyklient.protocol.messages import (
     CreatePartitionsResponse,
@@ -26,7 +26,7 @@ _NOT_CONTROLLER, _TOPIC_EXISTS, _UNKNOWN_TOPIC = 41, 36, 3
 _NOT_COORDINATOR, _NO_GROUP, _LOADING = 16, 69, 14
 
 
-def _play(dialogue: Conversation[Any], answers: Iterable[Any]) -> tuple[Any, list[Step]]:
+def _play(dialogue: Dialogue[Any], answers: Iterable[Any]) -> tuple[Any, list[Step]]:
     """Play with *answers* to each Ask and Refresh in turn; the result and every step taken."""
     steps: list[Step] = []
     remaining = iter(answers)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pyklient.broker.offsets import Committed, OffsetStore
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 CLICKS = TopicPartition("clicks", 0)
 VIEWS = TopicPartition("views", 3)

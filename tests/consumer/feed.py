@@ -10,9 +10,9 @@ from pyklient.broker import Broker
 from pyklient.config import ClientConfig
 from pyklient.consumer.group.dialogues import Member
 from pyklient.consumer.offsets import fetch_offsets
-from pyklient.model import TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import CONTROLLER, Ask, Conversation, Refresh, find_coordinator
+from pyklient.net.dialogue import CONTROLLER, Ask, Dialogue, Refresh
+from pyklient.net.lookups.find_coordinator import find_coordinator
 from pyklient.protocol.messages import (
     CreatePartitionsRequest,
     DescribeGroupsRequest,
@@ -20,6 +20,7 @@ from pyklient.protocol.messages import (
     ProduceRequest,
 )
 from pyklient.protocol.records import NewRecord, encode_batch
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Feed", "wait_for"]
 
@@ -110,16 +111,16 @@ class Feed:
         return [None if (at := found[each]) is None else at.offset for each in wanted]
 
 
-def _ask(to: int, request: Any) -> Conversation[Any]:
+def _ask(to: int, request: Any) -> Dialogue[Any]:
     return (yield Ask(to, request))
 
 
-def _ask_coordinator(group: str, request: Any) -> Conversation[Any]:
+def _ask_coordinator(group: str, request: Any) -> Dialogue[Any]:
     node_id = yield from find_coordinator(group)
     return (yield Ask(node_id, request))
 
 
-def _produce(topic: str, partition: int, request: ProduceRequest) -> Conversation[Any]:
+def _produce(topic: str, partition: int, request: ProduceRequest) -> Dialogue[Any]:
     metadata = yield Refresh([topic])
     leader = metadata.leader(TopicPartition(topic, partition))
     return (yield Ask(leader.id, request, max_version=12))

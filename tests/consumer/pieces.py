@@ -10,8 +10,8 @@ from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.stream import StreamCore
 from pyklient.errors import ConsumerTimeout
-from pyklient.model import TopicPartition
 from pyklient.protocol.records import AbortedTransactions, NewRecord, encode_batch
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Bench", "batch", "marker", "until_raised", "values"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
-from pyklient.net.conversation import Ask, Conversation, Pause, Step
+from pyklient.net.dialogue import Ask, Dialogue, Pause, Step
 from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["names", "play"]
@@ -11,7 +11,7 @@ __all__ = ["names", "play"]
 T = TypeVar("T")
 
 
-def play(conversation: Conversation[T], answers: Iterable[Any]) -> tuple[T, list[Any]]:
+def play(conversation: Dialogue[T], answers: Iterable[Any]) -> tuple[T, list[Any]]:
     """The result, and the requests that were asked. An exception among *answers* is thrown in."""
     left = list(answers)
     asked: list[Any] = []

@@ -15,10 +15,10 @@ from pyklient import ConsumerConnector
 from pyklient.consumer.decoding import ColumnDecoding
 from pyklient.consumer.read import read
 from pyklient.errors import ConfigurationError, ConsumerTimeout, CorruptRecordError, StreamInUseError
-from pyklient.model import TopicPartition
 from pyklient.protocol.records import Compression, NewRecord, encode_batch
 from pyklient.protocol.records.columns import ColumnChunk
 from pyklient.serialization import decode_text
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed
 from tests.consumer.pieces import Bench, batch, marker, until_raised, values
 from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES, new_records

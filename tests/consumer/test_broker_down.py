@@ -12,7 +12,7 @@ import pytest
 from pyklient.broker import Broker
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.errors import KafkaError, KafkaTimeoutError
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.test_groups import QUICK
 from tests.consumer.test_rebalances import Holder

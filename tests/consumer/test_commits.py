@@ -11,7 +11,7 @@ from pyklient.consumer.commits import Commits
 from pyklient.consumer.group import Assignment
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import CommitError
-from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.pieces import Bench, batch
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

@@ -21,9 +21,9 @@ from pyklient.errors import (
     MessageStreamsExistError,
     OffsetOutOfRangeError,
 )
-from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.serialization import decode_json, decode_text
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.pieces import until_raised, values
 from tests.servers.proxy import RecordingProxy

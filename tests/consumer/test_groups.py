@@ -12,7 +12,7 @@ import pytest
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.errors import BrokerError, ClosedError, CommitError, KafkaTimeoutError
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.pieces import until_raised, values
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.connector import ConsumerConnector
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.pieces import Bench, batch, until_raised, values
 

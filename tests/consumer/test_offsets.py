@@ -6,7 +6,6 @@ from pyklient.consumer.group import Assignment
 from pyklient.consumer.group.dialogues import Member
 from pyklient.consumer.offsets import commit_offsets, fetch_offsets
 from pyklient.errors import BrokerConnectionError, BrokerError, UnsupportedVersionError
-from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.metadata import Metadata, Node
 from pyklient.protocol.messages import (
     FindCoordinatorResponse,
@@ -14,6 +13,7 @@ from pyklient.protocol.messages import (
     OffsetCommitResponse,
     OffsetFetchResponse,
 )
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.scripted import play
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)

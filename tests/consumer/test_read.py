@@ -18,8 +18,8 @@ from pyklient.errors import (
     ForkError,
     OffsetOutOfRangeError,
 )
-from pyklient.model import TopicPartition
 from pyklient.serialization import decode_text
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed
 from tests.consumer.pieces import values
 

@@ -10,7 +10,7 @@ import pytest
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.kafka_stream import KafkaStream
-from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.pieces import values
 from tests.consumer.test_groups import connect, held, released

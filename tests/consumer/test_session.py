@@ -4,8 +4,8 @@ from typing import NamedTuple
 
 from pyklient.consumer.session import FetchSession, Wanted, name_all, next_epoch
 from pyklient.error_codes import ErrorCode
-from pyklient.model import TopicPartition
 from pyklient.protocol.messages import FetchRequest, FetchResponse
+from pyklient.topic_partition import TopicPartition
 
 A, B, C = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("c", 0)
 ID, OTHER_ID = b"i" * 16, b"o" * 16

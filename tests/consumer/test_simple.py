@@ -13,7 +13,7 @@ from pyklient.errors import (
     CorruptRecordError,
     OffsetOutOfRangeError,
 )
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed
 from tests.consumer.pieces import values
 

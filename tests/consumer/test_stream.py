@@ -10,8 +10,8 @@ import pytest
 from pyklient.consumer.claim import Failure
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.errors import ConsumerTimeout, CorruptRecordError, KafkaError, OffsetOutOfRangeError
-from pyklient.model import TopicPartition
 from pyklient.serialization import decode_json
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.pieces import Bench, batch, marker, until_raised, values
 
 pytestmark = pytest.mark.both_kernels

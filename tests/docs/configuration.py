@@ -27,8 +27,8 @@ a `--config` file.
 Type checkers know them: `pyklient.ProducerOptions`, `ConsumerOptions`, `AdminOptions` and `ReadOptions` are
 the keyword arguments as TypedDicts.
 
-This page is written from `pyklient/config.py` by `python -m tests.docs.configuration`; a test compares
-the two.
+This page is written from the options in `pyklient/config/` by `python -m tests.docs.configuration`; a test
+compares the two.
 """
 
 _INTRODUCTIONS = {

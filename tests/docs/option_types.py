@@ -1,4 +1,4 @@
-"""pyklient/options.py, written from the options in ``pyklient.config``, and the broker's from its settings.
+"""pyklient/config/keyword_types.py, written from the options in ``pyklient.config``, and the broker's.
 
 ``python -m tests.docs.option_types`` writes the files; a test compares them.
 """
@@ -26,14 +26,14 @@ _POSITIONAL = frozenset({"bootstrap_servers"})
 _HEAD = '''\
 """The keyword arguments of the clients, for type checkers and editors.
 
-Written from ``pyklient/config.py`` by ``python -m tests.docs.option_types``; a test compares them.
+Written from ``pyklient/config/…_options.py`` by ``python -m tests.docs.option_types``; a test compares them.
 """
 
 import ssl
 from collections.abc import Callable
 from typing import Literal, TypedDict
 
-from pyklient.config import HasPartition
+from pyklient.config.producer_options import HasPartition
 from pyklient.serialization import Encoder
 
 __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions", "ReadOptions"]
@@ -130,7 +130,7 @@ def _annotations(config: type["DataclassInstance"]) -> dict[str, str]:
 
 
 MODULES = {
-    ROOT / "pyklient" / "options.py": _of_clients,
+    ROOT / "pyklient" / "config" / "keyword_types.py": _of_clients,
     ROOT / "pyklient" / "broker" / "options.py": _of_the_broker,
 }
 """File → what writes it."""

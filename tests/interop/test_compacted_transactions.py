@@ -10,7 +10,7 @@ import pytest
 from pyklient import ConsumerConnector, Producer, SimpleConsumer, TopicPartition, read
 from pyklient.config import ClientConfig
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import Ask, Conversation, Refresh
+from pyklient.net.dialogue import Ask, Dialogue, Refresh
 from pyklient.protocol.messages import FetchRequest
 from pyklient.protocol.records import iter_batches
 from tests.servers.fixtures import NewTopic
@@ -65,7 +65,7 @@ def has_emptied_marker(bootstrap: str, topic: str) -> bool:
     )
 
 
-def _fetch(topic: str) -> Conversation[Any]:
+def _fetch(topic: str) -> Dialogue[Any]:
     metadata = yield Refresh([topic])
     leader = metadata.leader(TopicPartition(topic, 0))
     assert leader is not None

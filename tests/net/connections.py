@@ -5,7 +5,7 @@ from typing import Any
 
 from pyklient.errors import KafkaError
 from pyklient.net.connection import Connection
-from pyklient.net.opening import open_connection
+from pyklient.net.connection_setup import open_connection
 from pyklient.net.transport import Endpoint
 from tests.net.scripted import RawServer, ScriptedBroker, config_for
 

@@ -21,7 +21,8 @@ from pyklient.errors import (
     UnsupportedVersionError,
 )
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import ANY, CONTROLLER, Ask, Conversation, Pause, Refresh, find_coordinator
+from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
+from pyklient.net.lookups.find_coordinator import find_coordinator
 from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import (
     REQUESTS,
@@ -55,7 +56,7 @@ def client(broker: ScriptedBroker) -> Iterator[NetworkClient]:
     client.close()
 
 
-def beat(to: int) -> Conversation[HeartbeatResponse]:
+def beat(to: int) -> Dialogue[HeartbeatResponse]:
     response: HeartbeatResponse = yield Ask(to, HeartbeatRequest())
     return response
 
@@ -326,7 +327,7 @@ def test_the_controller_is_looked_up_and_asked(broker: ScriptedBroker, client: N
         controller.on(CreateTopicsRequest, lambda request: CreateTopicsResponse())
         broker.on(MetadataRequest, lambda request: metadata_of([broker, controller], controller_id=2))
 
-        def create() -> Conversation[object]:
+        def create() -> Dialogue[object]:
             return (yield Ask(CONTROLLER, CreateTopicsRequest()))
 
         client.play(create(), 2)
@@ -342,7 +343,7 @@ def test_a_dialogue_may_ask_again_after_a_failure(broker: ScriptedBroker, client
     answers: list[Any] = [HANG_UP, HANG_UP, HeartbeatResponse(throttle_time_ms=3)]
     broker.on(HeartbeatRequest, lambda request: answers.pop(0))
 
-    def persistent() -> Conversation[int]:
+    def persistent() -> Dialogue[int]:
         while True:
             try:
                 response: HeartbeatResponse = yield Ask(1, HeartbeatRequest())
@@ -367,7 +368,7 @@ def test_a_dialogue_out_of_time_names_what_it_waited_for(
 def test_the_timeout_of_one_request_may_be_shorter(broker: ScriptedBroker, client: NetworkClient) -> None:
     broker.on(HeartbeatRequest, lambda request: SILENCE)
 
-    def hasty() -> Conversation[object]:
+    def hasty() -> Dialogue[object]:
         return (yield Ask(1, HeartbeatRequest(), timeout=0.1))
 
     started = time.monotonic()
@@ -379,7 +380,7 @@ def test_the_timeout_of_one_request_may_be_shorter(broker: ScriptedBroker, clien
 def test_a_refresh_is_spared_where_the_topics_are_known(
     broker: ScriptedBroker, client: NetworkClient
 ) -> None:
-    def look(topics: list[str]) -> Conversation[object]:
+    def look(topics: list[str]) -> Dialogue[object]:
         return (yield Refresh(topics, known_ok=True))
 
     broker.on(MetadataRequest, lambda request: metadata_of([broker], [topic("t"), topic("bad", error=5)]))
@@ -394,7 +395,7 @@ def test_a_refresh_is_spared_where_the_topics_are_known(
 def test_close_ends_a_dialogue_that_pauses(client: NetworkClient) -> None:
     pausing = threading.Event()
 
-    def dawdle() -> Conversation[None]:
+    def dawdle() -> Dialogue[None]:
         pausing.set()
         yield Pause(60)
 

@@ -19,7 +19,7 @@ from pyklient.errors import (
     UnsupportedVersionError,
 )
 from pyklient.net.connection import Connection
-from pyklient.net.opening import NoVersionsError
+from pyklient.net.connection_setup import NoVersionsError
 from pyklient.protocol.messages import (
     REQUESTS,
     ApiVersionsRequest,

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from pyklient.model import TopicPartition
 from pyklient.net.metadata import Metadata, MetadataHolder, Node
 from pyklient.protocol.messages import MetadataResponse
+from pyklient.topic_partition import TopicPartition
 
 _ID, _OTHER_ID = b"i" * 16, b"o" * 16
 

@@ -11,7 +11,7 @@ import pytest
 from pyklient.errors import BrokerConnectionError, ClosedError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection import Connection
-from pyklient.net.opening import open_connection
+from pyklient.net.connection_setup import open_connection
 from pyklient.net.pool import Pool, Purpose
 from pyklient.net.transport import Endpoint
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse

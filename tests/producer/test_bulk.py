@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from pyklient.errors import BrokerError, ConfigurationError, DeliveryError, KafkaTimeoutError
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing
 

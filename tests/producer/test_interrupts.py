@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from pyklient.model import TopicPartition
 from pyklient.producer.bulk import BulkDelivery
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Delivery
+from pyklient.topic_partition import TopicPartition
 from tests.producer.script import TOPIC, ProduceBroker, producing
 
 pytestmark = pytest.mark.both_kernels

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerConnectionError, BrokerError, broker_error
-from pyklient.model import TopicPartition
 from pyklient.producer.batch import ProducerBatch
 from pyklient.producer.delivery import DeliveryTracker
 from pyklient.producer.idempotence import Sequences
@@ -16,6 +15,7 @@ from pyklient.producer.producer import Producer
 from pyklient.protocol.messages import MetadataRequest, ProduceRequest
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch
+from pyklient.topic_partition import TopicPartition
 from tests.net.scripted import HANG_UP
 from tests.producer.script import (
     ONE_BY_ONE,

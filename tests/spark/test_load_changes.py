@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from pyklient import ConfigurationError, KafkaError, TopicPartition
 from pyklient.broker import Broker
-from pyklient.cli.load import AS_TYPED
+from pyklient.cli.commands.load import AS_TYPED
 from pyklient.spark import load
 from pyklient.spark.data_loss import DataLoss
 from pyklient.spark.data_set import Manifest

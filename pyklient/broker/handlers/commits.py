@@ -7,13 +7,13 @@ from pyklient.broker.node import Node
 from pyklient.broker.offsets import Committed
 from pyklient.broker.refusal import Refusal
 from pyklient.error_codes import ErrorCode
-from pyklient.model import TopicPartition
 from pyklient.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["offset_commit", "offset_fetch"]
 

@@ -7,7 +7,7 @@ import click
 from rich.console import Console
 
 from pyklient.broker import Broker
-from pyklient.cli.connection import Settings, connection_options
+from pyklient.cli.cluster_options import Settings, connection_options
 from pyklient.cli.demo.flights import Flights
 from pyklient.cli.demo.job import run_job
 from pyklient.cli.demo.screen import show_outcome, show_progress

@@ -17,14 +17,14 @@ from threading import Event, Thread
 from typing import Any, Final
 
 from pyklient.admin import Admin, PartitionLag
-from pyklient.cli.connection import Settings
+from pyklient.cli.cluster_options import Settings
 from pyklient.cli.demo.flights import Flights
 from pyklient.cli.demo.tally import Seen, Tally, fingerprint, merge
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.errors import KafkaError, KafkaTimeoutError
-from pyklient.model import TopicPartition
 from pyklient.producer.producer import Producer
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Outcome", "Progress", "run_job"]
 

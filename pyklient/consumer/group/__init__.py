@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Protocol
 
 from pyklient.errors import KafkaError
-from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["Assignment", "ConsumerRebalanceListener", "Membership", "Owner"]
 

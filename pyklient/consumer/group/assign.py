@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import cycle, pairwise
 from typing import NamedTuple, TypeAlias, TypeVar
 
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["ASSIGNORS", "Assignor", "Subscriber", "assign_range", "assign_round_robin", "deal"]
 

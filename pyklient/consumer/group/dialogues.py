@@ -13,8 +13,8 @@ from pyklient.consumer.group.assign import ASSIGNORS, Subscriber
 from pyklient.consumer.group.states import Event, State, next_state
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, ProtocolError, UnsupportedVersionError, broker_error
-from pyklient.model import TopicPartition
-from pyklient.net.conversation import Ask, Conversation, Pause, Refresh, find_coordinator
+from pyklient.net.dialogue import Ask, Dialogue, Pause, Refresh
+from pyklient.net.lookups.find_coordinator import find_coordinator
 from pyklient.net.metadata import Metadata
 from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import (
@@ -27,6 +27,7 @@ from pyklient.protocol.messages import (
     SyncGroupRequest,
 )
 from pyklient.protocol.schema import ApiMessage
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Member", "ask_coordinator", "heartbeat", "join", "leave"]
 
@@ -74,7 +75,7 @@ def ask_coordinator(
     timeout: float | None = None,
     purpose: Purpose = Purpose.GROUP,
     max_version: int | None = None,
-) -> Conversation[Any]:
+) -> Dialogue[Any]:
     """Ask the group's coordinator, looking it up first if need be.
 
     After a failure of the network the coordinator counts as unknown, and the failure is raised.
@@ -89,7 +90,7 @@ def ask_coordinator(
         raise
 
 
-def join(member: Member, reason: str) -> Conversation[list[TopicPartition]]:
+def join(member: Member, reason: str) -> Dialogue[list[TopicPartition]]:
     """Take part in the next generation and return the partitions that are ours in it.
 
     Goes on through everything that passes. Raises the broker's error where it does not: the group refuses
@@ -112,7 +113,7 @@ def join(member: Member, reason: str) -> Conversation[list[TopicPartition]]:
             member.on(Event.REJOIN)
 
 
-def heartbeat(member: Member) -> Conversation[Event | None]:
+def heartbeat(member: Member) -> Dialogue[Event | None]:
     """Say that we are alive. → what that leads to; None when nothing has changed."""
     request = HeartbeatRequest(
         group_id=member.group_id,
@@ -142,7 +143,7 @@ def heartbeat(member: Member) -> Conversation[Event | None]:
             return None
 
 
-def leave(member: Member, reason: str) -> Conversation[None]:
+def leave(member: Member, reason: str) -> Dialogue[None]:
     """Tell the coordinator not to wait for our silence.
 
     A static member just falls silent: it may come back within its session time-out (KIP-345).
@@ -160,7 +161,7 @@ def leave(member: Member, reason: str) -> Conversation[None]:
     member.forget()
 
 
-def _enter(member: Member, reason: str) -> Conversation[JoinGroupResponse | None]:
+def _enter(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
     """Ask to join. → the answer once a generation has begun with us, None to try again."""
     subscription = ConsumerProtocolSubscription(topics=sorted(member.topics))
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(
@@ -193,7 +194,7 @@ def _enter(member: Member, reason: str) -> Conversation[JoinGroupResponse | None
     return None
 
 
-def _sync(member: Member, joined: JoinGroupResponse) -> Conversation[list[TopicPartition] | None]:
+def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicPartition] | None]:
     """Fetch our partitions, as the leader after dealing everybody's. → None to join again."""
     request = SyncGroupRequest(
         group_id=member.group_id,
@@ -223,7 +224,7 @@ def _sync(member: Member, joined: JoinGroupResponse) -> Conversation[list[TopicP
 
 def _plan(
     member: Member, joined: JoinGroupResponse
-) -> Conversation[list[SyncGroupRequest.SyncGroupRequestAssignment]]:
+) -> Dialogue[list[SyncGroupRequest.SyncGroupRequestAssignment]]:
     """What the leader does: look the topics up, deal their partitions, write everybody's part down."""
     subscribers = [
         Subscriber(each.member_id, _topics(each.member_id, each.metadata), each.group_instance_id)
@@ -295,7 +296,7 @@ def _partitions(assignment: bytes) -> list[TopicPartition]:
     ]
 
 
-def _pass_or_raise(member: Member, code: int, doing: str) -> Conversation[None]:
+def _pass_or_raise(member: Member, code: int, doing: str) -> Dialogue[None]:
     """Wait where trying again may help, and look for the coordinator again where it has moved."""
     hint = ""
     if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):

@@ -29,11 +29,11 @@ from pyklient.consumer.offsets import (
     refused,
 )
 from pyklient.errors import ClosedError, KafkaError, KafkaTimeoutError
-from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
-from pyklient.net.conversation import Conversation, while_worthwhile
+from pyklient.net.dialogue import Dialogue, while_worthwhile
 from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import OffsetCommitResponse
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["KafkaMembership"]
 
@@ -201,7 +201,7 @@ class KafkaMembership:
     def _threads(self) -> tuple[threading.Thread, threading.Thread]:
         return self.thread, self._owner_thread.thread
 
-    def _play(self, conversation: Conversation[T], timeout: float) -> T:
+    def _play(self, conversation: Dialogue[T], timeout: float) -> T:
         """Play *conversation*; once this closes, only as long as a broker can be reached."""
 
         def in_vain() -> KafkaError | None:

@@ -7,9 +7,9 @@ from concurrent.futures import Future
 
 from pyklient.consumer.group import Assignment, Owner
 from pyklient.errors import ConfigurationError, KafkaError
-from pyklient.model import OffsetAndMetadata, TopicPartition
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["Standalone"]
 

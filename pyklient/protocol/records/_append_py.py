@@ -22,12 +22,12 @@ from itertools import islice
 from typing import Any, Final, NoReturn
 
 from pyklient.errors import KafkaError
-from pyklient.model import RecordMetadata
 from pyklient.protocol.records._kernel_py import encode_record, murmur2
 from pyklient.protocol.records.layout import INT64_MAX, Headers
 from pyklient.protocol.records.outcomes import Desk, OnDelivery, Outcome, Settlement
 from pyklient.protocol.records.register import BATCH_COST, LISTENER_COST, Register, capacity_for
 from pyklient.protocol.records.varints import SHORT, encode_signed
+from pyklient.topic_partition import RecordMetadata
 
 __all__ = ["Appender", "Batch", "Delivery", "call_back"]
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pyklient.errors import KafkaError, KafkaTimeoutError, for_another
-from pyklient.model import RecordMetadata
+from pyklient.topic_partition import RecordMetadata
 
 if TYPE_CHECKING:
     from pyklient.protocol.records.kernel import Delivery

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyklient.consumer.group.assign import Subscriber, assign_range, assign_round_robin, deal
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 
 def member(name: str, *topics: str, instance: str | None = None) -> Subscriber:

@@ -6,7 +6,6 @@ import pytest
 from pyklient.consumer.group.dialogues import Member, heartbeat, join, leave
 from pyklient.consumer.group.states import Event, State
 from pyklient.errors import BrokerConnectionError, BrokerError, UnsupportedVersionError
-from pyklient.model import TopicPartition
 from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
 from pyklient.protocol.messages import (
     ConsumerProtocolAssignment,
@@ -20,6 +19,7 @@ from pyklient.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
+from pyklient.topic_partition import TopicPartition
 from tests.consumer.scripted import names, play
 
 UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS = 25, 22, 27

@@ -5,7 +5,7 @@ from typing import Any
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group import Assignment
 from pyklient.consumer.group.kafka import KafkaMembership
-from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyklient.errors import KafkaError, KafkaTimeoutError, broker_error
-from pyklient.model import RecordMetadata
 from pyklient.protocol.records import kernel as in_use
 from pyklient.protocol.records.kernel import Delivery
+from pyklient.topic_partition import RecordMetadata
 from tests.protocol.records.appending import PLENTY, Bench, records_of
 from tests.protocol.records.kernels import COMPILED, PYTHON, outcome_of
 

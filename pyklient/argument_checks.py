@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
-from pyklient.model import OffsetAndMetadata, TopicPartition
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = [
     "INT16_MAX",

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.cli.streams import _Output
+from pyklient.cli.standard_streams import _Output
 from tests.docs.markdown import ROOT
 from tests.servers.fixtures import NewName
 

@@ -8,8 +8,8 @@ from dataclasses import MISSING, Field, fields
 from typing import Any, Final
 
 from pyklient.config import DEFAULT_SERVERS, ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.config.unknown_options import advice, nearest
 from pyklient.errors import ConfigurationError
-from pyklient.hints import advice, nearest
 
 __all__ = ["by_option_name", "from_properties", "nearest_property", "typed", "unknown_properties"]
 

@@ -5,12 +5,12 @@ from dataclasses import asdict
 import click
 
 from pyklient.admin import Admin
-from pyklient.cli.arguments import checked, text
-from pyklient.cli.connection import Settings, connection_options
-from pyklient.cli.deletion import delete_each
+from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.delete_each import delete_each
+from pyklient.cli.parameter_checks import checked, text
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import AdminConfig
-from pyklient.model import TopicPartition
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["groups"]
 

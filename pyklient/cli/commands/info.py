@@ -2,7 +2,7 @@
 
 import click
 
-from pyklient.cli.facts import as_lines, facts
+from pyklient.cli.installation import as_lines, facts
 from pyklient.cli.tables import print_json
 
 __all__ = ["info"]

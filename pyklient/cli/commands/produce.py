@@ -8,11 +8,11 @@ from typing import BinaryIO, Final
 
 import click
 
-from pyklient.cli.arguments import checked, separator, topic_name
-from pyklient.cli.connection import Settings, connection_options
-from pyklient.cli.delivered import Delivered
-from pyklient.cli.records import NewRecord, NotJSONError, from_json_line, header_of
-from pyklient.cli.streams import reason
+from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.line_outcomes import Delivered
+from pyklient.cli.parameter_checks import checked, separator, topic_name
+from pyklient.cli.record_lines import NewRecord, NotJSONError, from_json_line, header_of
+from pyklient.cli.standard_streams import reason
 from pyklient.config import ProducerConfig
 from pyklient.errors import KafkaError
 from pyklient.producer.producer import Producer

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pyklient.cli.delivered import Delivered
+from pyklient.cli.line_outcomes import Delivered
 from pyklient.errors import BrokerConnectionError, KafkaError, KafkaTimeoutError, MessageTooLargeError
 
 

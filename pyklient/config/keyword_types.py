@@ -1,13 +1,13 @@
 """The keyword arguments of the clients, for type checkers and editors.
 
-Written from ``pyklient/config.py`` by ``python -m tests.docs.option_types``; a test compares them.
+Written from ``pyklient/config/…_options.py`` by ``python -m tests.docs.option_types``; a test compares them.
 """
 
 import ssl
 from collections.abc import Callable
 from typing import Literal, TypedDict
 
-from pyklient.config import HasPartition
+from pyklient.config.producer_options import HasPartition
 from pyklient.serialization import Encoder
 
 __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions", "ReadOptions"]

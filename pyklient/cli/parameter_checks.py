@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pyklient import arguments
+from pyklient import argument_checks
 
 __all__ = ["checked", "seconds", "separator", "text", "topic_name"]
 
@@ -40,7 +40,7 @@ def text(given: str) -> str:
 
 def topic_name(given: str) -> str:
     """*given*, if a topic can have that name. Raises ConfigurationError, a ValueError."""
-    return arguments.topic_name(given)
+    return argument_checks.topic_name(given)
 
 
 def separator(given: str) -> bytes:

@@ -7,11 +7,11 @@ import pytest
 
 from pyklient.admin import Admin
 from pyklient.broker import Broker
-from pyklient.cli.consume import _follow, _Output
-from pyklient.cli.interrupts import deferred
-from pyklient.model import TopicPartition
+from pyklient.cli.commands.consume import _follow, _Output
+from pyklient.cli.signals import deferred
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Message
+from pyklient.topic_partition import TopicPartition
 from tests.servers.fixtures import NewName
 
 

@@ -9,16 +9,16 @@ from typing import Any, BinaryIO, Final
 import click
 
 from pyklient.admin import Admin
-from pyklient.cli.arguments import checked, seconds, separator, text, topic_name
-from pyklient.cli.connection import Settings, connection_options
-from pyklient.cli.interrupts import deferred
-from pyklient.cli.records import as_json_line
+from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.parameter_checks import checked, seconds, separator, text, topic_name
+from pyklient.cli.record_lines import as_json_line
+from pyklient.cli.signals import deferred
 from pyklient.config import AdminConfig, ConsumerConfig
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.consumer.read import read
 from pyklient.errors import KafkaError
-from pyklient.model import TopicPartition
 from pyklient.protocol.records.kernel import Message
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["consume"]
 

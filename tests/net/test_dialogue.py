@@ -12,21 +12,10 @@ from pyklient.errors import (
     KafkaError,
     KafkaTimeoutError,
 )
-from pyklient.model import TopicPartition
 from pyklient.net.backoff import Backoff
-from pyklient.net.conversation import (
-    ANY,
-    Ask,
-    Conversation,
-    ListedOffset,
-    Pause,
-    Refresh,
-    Step,
-    find_coordinator,
-    insist,
-    list_offsets,
-    play,
-)
+from pyklient.net.dialogue import ANY, Ask, Dialogue, Pause, Refresh, Step, insist, play
+from pyklient.net.lookups.find_coordinator import find_coordinator
+from pyklient.net.lookups.list_offsets import ListedOffset, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import (
     FindCoordinatorRequest,
@@ -37,6 +26,7 @@ from pyklient.protocol.messages import (
     ListOffsetsResponse,
     MetadataResponse,
 )
+from pyklient.topic_partition import TopicPartition
 
 T = TypeVar("T")
 
@@ -44,7 +34,7 @@ _COORDINATOR_LOADING, _NOT_LEADER, _UNKNOWN_TOPIC, _NOT_ALLOWED = 14, 6, 3, 29
 _A0, _A1, _B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 
 
-def played(conversation: Conversation[T], answers: Sequence[Any]) -> tuple[T, list[Step]]:
+def played(conversation: Dialogue[T], answers: Sequence[Any]) -> tuple[T, list[Step]]:
     """Its result and the steps it took, given *answers* to all of them but the pauses. An exception among
     the answers is a network failure."""
     waiting = list(answers)
@@ -230,7 +220,7 @@ class Instant:
 
 
 def test_the_driver_returns_what_the_dialogue_returns() -> None:
-    def dialogue() -> Conversation[int]:
+    def dialogue() -> Dialogue[int]:
         metadata = yield Refresh(())
         yield Ask(ANY, HeartbeatRequest())
         yield Pause(0.25)
@@ -242,7 +232,7 @@ def test_the_driver_returns_what_the_dialogue_returns() -> None:
 
 
 def test_a_pause_is_cut_short_where_the_time_allowed_ends_before_it() -> None:
-    def dialogue() -> Conversation[None]:
+    def dialogue() -> Dialogue[None]:
         yield Pause(60.0)
 
     network = Instant()
@@ -264,7 +254,7 @@ class NotedBackoff(Backoff):
 
 
 def test_the_driver_counts_the_pauses_of_a_dialogue_for_its_back_off() -> None:
-    def dialogue() -> Conversation[None]:
+    def dialogue() -> Dialogue[None]:
         for _ in range(4):
             yield Ask(ANY, HeartbeatRequest())
             yield Pause()
@@ -277,7 +267,7 @@ def test_the_driver_counts_the_pauses_of_a_dialogue_for_its_back_off() -> None:
 def test_the_driver_gives_up_in_time_and_names_the_last_failure() -> None:
     closed: list[bool] = []
 
-    def dialogue() -> Conversation[None]:
+    def dialogue() -> Dialogue[None]:
         try:
             yield from insist(Ask(ANY, HeartbeatRequest()))
         finally:
@@ -292,7 +282,7 @@ def test_the_driver_gives_up_in_time_and_names_the_last_failure() -> None:
 
 
 def test_a_failure_that_the_dialogue_does_not_catch_is_raised() -> None:
-    def dialogue() -> Conversation[None]:
+    def dialogue() -> Dialogue[None]:
         yield Ask(ANY, HeartbeatRequest())
 
     with pytest.raises(AuthenticationError):

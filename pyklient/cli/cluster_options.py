@@ -13,18 +13,13 @@ from typing import Any, ParamSpec, TypeVar
 
 import click
 
-from pyklient.cli.arguments import checked, seconds, text
-from pyklient.cli.streams import complain
-from pyklient.config import (
-    AdminConfig,
-    ClientConfig,
-    ConsumerConfig,
-    ProducerConfig,
-    check_option,
-    unknown_option,
-)
+from pyklient.cli.parameter_checks import checked, seconds, text
+from pyklient.cli.standard_streams import complain
+from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.config.client_options import unknown_option
+from pyklient.config.dotted_names import typed
+from pyklient.config.option import check_option
 from pyklient.errors import ConfigurationError
-from pyklient.properties import typed
 
 __all__ = ["Settings", "connection_options"]
 

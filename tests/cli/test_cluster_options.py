@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pyklient.cli.connection import Settings, connection_options
+from pyklient.cli.cluster_options import Settings, connection_options
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
 from pyklient.errors import ConfigurationError
 

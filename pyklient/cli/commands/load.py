@@ -12,11 +12,11 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pyklient.cli.arguments import checked, text, topic_name
-from pyklient.cli.connection import Settings, connection_options
+from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.parameter_checks import checked, text, topic_name
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import NOT_READ, ConsumerConfig
-from pyklient.extras import without_pyspark
+from pyklient.missing_packages import without_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

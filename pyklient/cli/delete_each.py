@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from pyklient.cli.streams import complain
+from pyklient.cli.standard_streams import complain
 from pyklient.errors import BrokerError, KafkaError
 
 __all__ = ["delete_each"]

@@ -1,0 +1,182 @@
+"""The options of every client: each is declared here, once.
+
+A client's options are one frozen dataclass. Their names are Kafka's own, with underscores; the
+description of an option that Kafka does not have ends in "(ours)". ``from_options({"client_id": "billing"})``
+checks names, types and ranges, and then the rules between options.
+"""
+
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, Self
+
+from pyklient.config.bootstrap_servers import DEFAULT_SERVERS, parse_bootstrap_servers
+from pyklient.config.option import INT32_MAX, MIB, check_option, option
+from pyklient.config.unknown_options import advice, did_you_mean, nearest
+from pyklient.errors import ConfigurationError
+
+__all__ = ["AdminConfig", "ClientConfig", "unknown_option"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClientConfig:
+    """What every client needs: whom to talk to, how long to wait, how to prove who we are."""
+
+    client: ClassVar[str] = "any client"
+    """Whose options these are, as errors say it."""
+
+    patience: ClassVar[str] = "default_api_timeout_ms, or the timeout of the call,"
+    """What sets how long a call waits for a broker, as errors say it."""
+
+    bootstrap_servers: str | Sequence[str] = option(
+        str(DEFAULT_SERVERS),
+        "host:port of some brokers, comma-separated or a list; the others are found through them",
+    )
+    client_id: str = option("pyklient", "name that shows in the broker's logs, quotas and metrics")
+    request_timeout_ms: int = option(
+        30_000, "longest wait for one answer from a broker", at_least=1, at_most=INT32_MAX
+    )
+    default_api_timeout_ms: int = option(
+        60_000, "longest wait for an operation of several requests", at_least=1, at_most=INT32_MAX
+    )
+    retry_backoff_ms: int = option(
+        100,
+        "first pause before something failed is tried again; doubles, with jitter",
+        at_least=0,
+        at_most=INT32_MAX,
+    )
+    retry_backoff_max_ms: int = option(1_000, "longest such pause", at_least=0, at_most=INT32_MAX)
+    reconnect_backoff_ms: int = option(
+        50,
+        "first pause before a broken connection is opened again; doubles, with jitter",
+        at_least=0,
+        at_most=INT32_MAX,
+    )
+    reconnect_backoff_max_ms: int = option(1_000, "longest such pause", at_least=0, at_most=INT32_MAX)
+    socket_connection_setup_timeout_ms: int = option(
+        10_000, "longest wait for a connection, TLS and SASL included", at_least=1, at_most=INT32_MAX
+    )
+    bootstrap_refused_timeout_ms: int = option(
+        -1,
+        "give up this early while every bootstrap server refuses connections, or has a host name that does "
+        "not exist, and none has answered yet; -1 waits as long as the call may take (ours)",
+        at_least=-1,
+        at_most=INT32_MAX,
+    )
+    connections_max_idle_ms: int = option(
+        540_000, "an unused connection is closed after this", at_least=1, at_most=INT32_MAX
+    )
+    metadata_max_age_ms: int = option(
+        300_000, "what is known of the cluster is asked for again after this", at_least=1, at_most=INT32_MAX
+    )
+    send_buffer_bytes: int = option(
+        -1, "socket send buffer; -1 leaves it to the system", at_least=-1, at_most=INT32_MAX
+    )
+    receive_buffer_bytes: int = option(
+        -1, "socket receive buffer; -1 leaves it to the system", at_least=-1, at_most=INT32_MAX
+    )
+    receive_message_max_bytes: int = option(
+        100 * MIB,
+        "largest response taken from a broker; a larger one closes the connection (ours)",
+        at_least=1024,
+        at_most=INT32_MAX,
+    )
+    security_protocol: str = option(
+        "PLAINTEXT", "how connections are secured", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+    )
+    sasl_mechanism: str = option(
+        "PLAIN", "SASL mechanism", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+    )
+    sasl_username: str | None = option(None, "SASL user (ours; Kafka hides it in sasl.jaas.config)")
+    sasl_password: str | None = option(
+        None, "SASL password (ours; Kafka hides it in sasl.jaas.config)", secret=True
+    )
+    ssl_context: ssl.SSLContext | None = option(
+        None, "a ready TLS context instead of the ssl_ options below (ours)"
+    )
+    ssl_truststore_location: str | None = option(
+        None, "PEM file of the authorities trusted; none: the system's"
+    )
+    ssl_keystore_location: str | None = option(None, "PEM file with this client's certificate chain and key")
+    ssl_key_password: str | None = option(None, "password of the key in that file", secret=True)
+    ssl_endpoint_identification_algorithm: str = option(
+        "https", "https checks that the certificate names the host; empty does not", choices=("https", "")
+    )
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, Any]) -> Self:
+        """Check *options* and build the config. Raises ConfigurationError that names the nearest option."""
+        known = {item.name: item for item in fields(cls)}
+        values = {}
+        for name, value in options.items():
+            if name not in known:
+                raise ConfigurationError(unknown_option(cls, name))
+            values[name] = check_option(known[name], value)
+        config = cls(**values)
+        config.validate()
+        _refuse_idle_sasl(config.security_protocol, values)
+        return config
+
+    @property
+    def bootstrap(self) -> tuple[tuple[str, int], ...]:
+        """``bootstrap_servers`` as (host, port) pairs."""
+        return parse_bootstrap_servers(self.bootstrap_servers)
+
+    def validate(self) -> None:
+        """The rules between options. Raises ConfigurationError."""
+        parse_bootstrap_servers(self.bootstrap_servers)
+        if self.security_protocol.startswith("SASL") and (
+            self.sasl_username is None or self.sasl_password is None
+        ):
+            raise ConfigurationError(
+                f"security_protocol={self.security_protocol} needs sasl_username and sasl_password"
+            )
+        if self.security_protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
+            for name in ("ssl_context", "ssl_truststore_location", "ssl_keystore_location"):
+                if getattr(self, name) is not None:
+                    raise ConfigurationError(
+                        f"{name} is set, but security_protocol={self.security_protocol} does not use TLS; "
+                        "choose SSL or SASL_SSL"
+                    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdminConfig(ClientConfig):
+    """Options of Admin and SimpleConsumer: those of every client."""
+
+    client: ClassVar[str] = "Admin or SimpleConsumer"
+
+
+def _refuse_idle_sasl(security_protocol: str, given: Mapping[str, Any]) -> None:
+    # By what was given: the default of sasl_mechanism is no None.
+    if security_protocol.startswith("SASL"):
+        return
+    for name in ("sasl_username", "sasl_password", "sasl_mechanism"):
+        if given.get(name) is not None:
+            raise ConfigurationError(
+                f"{name} is set, but security_protocol={security_protocol} does not use SASL; "
+                "choose SASL_PLAINTEXT or SASL_SSL"
+            )
+
+
+def unknown_option(config: type[ClientConfig], name: str) -> str:
+    """What to say of *name*, which is no option of *config*: whose it is, or which one may be meant."""
+    others = ClientConfig.__subclasses__()
+    known = [item.name for item in fields(config)]
+    beginning = f"unknown option {name!r} of {config.client}"
+    if not isinstance(name, str):
+        return beginning
+    plain = name.replace(".", "_")
+    if plain in known:
+        return f"{beginning}; did you mean {plain!r}?"
+    if (instead := advice(plain)) is not None:
+        return f"{beginning}; {instead}"
+    for other in others:
+        if plain in {item.name for item in fields(other)}:
+            return f"{beginning}; it is one of {other.client}"
+    if hint := did_you_mean(plain, known):
+        return beginning + hint
+    for other in others:
+        if (near := nearest(plain, [item.name for item in fields(other)])) is not None:
+            return f"{beginning}; did you mean {near!r} of {other.client}?"
+    return beginning

@@ -1,0 +1,97 @@
+"""The options of ConsumerConnector and of read(): each is declared here, once."""
+
+from dataclasses import dataclass
+from typing import ClassVar, Final
+
+from pyklient.config.client_options import ClientConfig
+from pyklient.config.option import INT32_MAX, MIB, option
+from pyklient.errors import ConfigurationError
+
+__all__ = ["NOT_READ", "ConsumerConfig"]
+
+NOT_READ: Final = frozenset(
+    {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
+)
+"""Options of ConsumerConfig that mean nothing to a read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConsumerConfig(ClientConfig):
+    """Options of ConsumerConnector and of read()."""
+
+    client: ClassVar[str] = "ConsumerConnector or read()"
+
+    group_id: str | None = option(
+        None, "the group that shares the topics' partitions; none: all of them are read, nothing is committed"
+    )
+    group_instance_id: str | None = option(
+        None, "a name that survives restarts, so that a quick one causes no rebalance (KIP-345)"
+    )
+    partition_assignment_strategy: str = option(
+        "range", "how the group deals its partitions", choices=("range", "roundrobin")
+    )
+    session_timeout_ms: int = option(
+        45_000, "the group gives a silent member up after this", at_least=1, at_most=INT32_MAX
+    )
+    heartbeat_interval_ms: int = option(3_000, "pause between heartbeats", at_least=1, at_most=INT32_MAX)
+    rebalance_timeout_ms: int = option(
+        60_000,
+        "longest wait for all members to join a rebalance (ours; Kafka uses max.poll.interval.ms)",
+        at_least=1,
+        at_most=INT32_MAX,
+    )
+    max_poll_interval_ms: int = option(
+        300_000,
+        "a member whose loop takes no message for this long, though one waits, leaves the group",
+        at_least=1,
+        at_most=INT32_MAX,
+    )
+    auto_offset_reset: str = option(
+        "latest", "where to start without a committed offset", choices=("earliest", "latest", "none")
+    )
+    enable_auto_commit: bool = option(
+        True, "commit what was handed out, every auto_commit_interval_ms and on close"
+    )
+    auto_commit_interval_ms: int = option(
+        5_000, "pause between automatic commits", at_least=1, at_most=INT32_MAX
+    )
+    isolation_level: str = option(
+        "read_uncommitted",
+        "read_committed hides aborted and open transactions",
+        choices=("read_uncommitted", "read_committed"),
+    )
+    fetch_min_bytes: int = option(1, "a fetch waits for this much", at_least=0, at_most=INT32_MAX)
+    fetch_max_wait_ms: int = option(500, "and for this long at most", at_least=0, at_most=INT32_MAX)
+    fetch_max_bytes: int = option(50 * MIB, "bytes in one fetch response", at_least=0, at_most=INT32_MAX)
+    max_partition_fetch_bytes: int = option(
+        4 * MIB, "of which for one partition", at_least=0, at_most=INT32_MAX
+    )
+    prefetch_max_bytes: int = option(
+        64 * MIB,
+        "bytes fetched but not yet read, over all partitions; when reached, fetching pauses (ours)",
+        at_least=1,
+        at_most=2**62,
+    )
+    check_crcs: bool = option(True, "verify the checksum of what is read")
+    consumer_timeout_ms: int = option(
+        -1,
+        "iteration raises ConsumerTimeout after this long without a message; -1 waits for ever",
+        at_least=-1,
+        at_most=INT32_MAX,
+    )
+
+    def validate(self) -> None:
+        """Timing rules of the group protocol."""
+        super().validate()
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ConfigurationError(
+                f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be below "
+                f"session_timeout_ms={self.session_timeout_ms}; a third of it is usual"
+            )
+        if self.request_timeout_ms <= self.fetch_max_wait_ms:
+            raise ConfigurationError(
+                f"request_timeout_ms={self.request_timeout_ms} must be above "
+                f"fetch_max_wait_ms={self.fetch_max_wait_ms}, or every quiet fetch times out"
+            )
+        if self.group_id is not None and not self.group_id:
+            raise ConfigurationError("group_id is empty; name the group")
