@@ -21,7 +21,7 @@ KERNEL := kernel_build.py pyklient/protocol/records/_kernel.pyx $(wildcard pykli
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-python-kernel test-containers fuzz faults chaos-spark memory-spark mutants lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-python-kernel test-containers fuzz faults chaos-spark memory-spark mutants prose lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -94,6 +94,9 @@ memory-spark: $(VENV)/.dev ## 5 GB through one task of Spark, in a Python worker
 
 mutants: $(VENV)/.dev ## break the code in known ways, one at a time: a test must fail each time; MUTANTS="-k producer", MUTANTS=--help
 	$(BIN)/python -m tools.mutants $(MUTANTS)
+
+prose: $(VENV)/.created ## thirty docstrings, thirty messages and three pages at random, for an editor to read; SEED=7
+	@$(BIN)/python -m tools.prose $(if $(SEED),--seed $(SEED))
 
 bench-spark: $(VENV)/.dev ## pyklient, the connector of Spark and confluent-kafka side by side on Spark; BENCH="--only read --rounds 1"
 	$(BIN)/python -m tests.spark.bench $(BENCH)
