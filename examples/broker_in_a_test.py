@@ -1,4 +1,4 @@
-"""A broker in the process, as a test would use it: real sockets, real files, no server to install.
+"""Use a broker in this process, as a test does: with real sockets and files, and no server to install.
 
 Run: python examples/broker_in_a_test.py
 """
@@ -10,7 +10,7 @@ from pyklient.broker import Broker
 
 
 def main() -> None:
-    """Records survive a restart of the broker in the same directory."""
+    """Write records, restart the broker in the same directory, and read them."""
     with tempfile.TemporaryDirectory() as directory:
         with Broker(data_dir=directory) as broker:
             broker.create_topic("clicks", partitions=2)

@@ -1,4 +1,4 @@
-"""Every way to learn what became of a message: a callback, a result, an exception, the end of the block.
+"""Learn in four ways if a message was stored: a callback, a result, an exception, the end of the block.
 
 Run: pyklient broker &     then     python examples/delivery_reports.py [host:port]
 """
@@ -12,7 +12,7 @@ TOPIC = "delivery-reports"
 
 
 def main(bootstrap_servers: str) -> None:
-    """Succeed in two ways and fail in two."""
+    """Send two messages that are stored and two that fail."""
     stored: list[int] = []
     with Producer(bootstrap_servers) as producer:
         producer.send(
@@ -24,7 +24,7 @@ def main(bootstrap_servers: str) -> None:
         try:
             producer.send(TOPIC, bytes(2_000_000))
         except MessageTooLargeError as error:
-            print(f"refused: {error}")
+            print(f"not sent: {error}")
 
     small = f"delivery-reports-{uuid.uuid4().hex[:8]}"
     with Admin(bootstrap_servers) as admin:
@@ -35,7 +35,7 @@ def main(bootstrap_servers: str) -> None:
     except DeliveryError as error:
         print(f"failed: {error}")
     else:
-        sys.exit("a failed record went unseen")
+        sys.exit("the producer did not report the failed record")
     print(f"ok: {len(stored)} reported")
 
 

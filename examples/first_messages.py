@@ -9,7 +9,7 @@ from pyklient import ConsumerConnector, Producer
 
 
 def main(bootstrap_servers: str) -> None:
-    """Produce, then consume."""
+    """Produce three messages, then consume them."""
     with Producer(bootstrap_servers) as producer:
         for page in ("/home", "/cart", "/paid"):
             producer.send("first-messages", page.encode(), key=b"user-1")

@@ -1,4 +1,4 @@
-"""Python objects in, Python objects out: encoders at the producer, decoders at the stream.
+"""Send and read Python objects as JSON, with encoders in the producer and decoders in the stream.
 
 Run: pyklient broker &     then     python examples/json_events.py [host:port]
 """
@@ -13,7 +13,7 @@ TOPIC = "json-events"
 
 
 def main(bootstrap_servers: str) -> None:
-    """Send orders as JSON, keyed by customer, and add them up."""
+    """Send orders as JSON with the customer as the key, and add them up."""
     orders = [("ada", 3), ("bob", 5), ("ada", 4), ("cyd", 1), ("bob", 2)]
     with Producer(
         bootstrap_servers, key_encoder=encode_text, value_encoder=encode_json, compression_type="zstd"

@@ -1,4 +1,4 @@
-"""Read a stretch of a topic between two points in time, without a group.
+"""Read the messages of a topic between two points in time, without a group.
 
 Run: pyklient broker &     then     python examples/read_a_day.py [host:port]
 """

@@ -1,4 +1,4 @@
-"""Several workers share a topic; each commits only what it has done.
+"""Share a topic among several workers. Each worker commits only the jobs that it has done.
 
 Run: pyklient broker &     then     python examples/worker_group.py [host:port]
 """
@@ -13,7 +13,7 @@ PARTITIONS, JOBS, WORKERS = 6, 600, 3
 
 
 class Worker(threading.Thread):
-    """One member of the group, with a connector of its own."""
+    """A member of the group, with its own connector."""
 
     def __init__(self, bootstrap_servers: str, topic: str) -> None:
         super().__init__(daemon=True)
@@ -38,7 +38,7 @@ class Worker(threading.Thread):
 
 
 def main(bootstrap_servers: str) -> None:
-    """Hand out the jobs, wait until every one is done and committed."""
+    """Send the jobs, and wait until each of them is done and committed."""
     topic = f"jobs-{uuid.uuid4().hex[:8]}"
     with Admin(bootstrap_servers) as admin:
         admin.create_topic(topic, partitions=PARTITIONS)
@@ -54,7 +54,7 @@ def main(bootstrap_servers: str) -> None:
             worker.connector.shutdown()
             worker.join(10)
 
-    # A rebalance may hand a job out twice: count the distinct ones.
+    # A rebalance may hand out a job twice, so count the distinct ones.
     done = set().union(*(worker.done for worker in workers))
     for number, worker in enumerate(workers, 1):
         print(f"worker {number}: {len(worker.done)} jobs")

@@ -1,7 +1,7 @@
-"""A year of flights through Kafka and Spark: produced, aggregated as a stream, loaded into Parquet, drawn.
+"""Send a year of flights to Kafka, aggregate them in a Spark stream, load and draw the results.
 
 Run: make demo-spark                         on a broker in this process
-     make demo-spark BOOTSTRAP=host:port     on a cluster of yours
+     make demo-spark BOOTSTRAP=host:port     on your cluster
 """
 
 import argparse
@@ -46,24 +46,29 @@ console = Console()
 
 @dataclass
 class Day:
-    """What happened at one airport on one day of UTC, which begins at 19 or 20 o'clock in New York."""
+    """The flights of one airport on one day of UTC, which begins at 19 or 20 o'clock in New York."""
 
     flights: int = 0
     cancelled: int = 0
     minutes: int = 0
-    """Departure delays, added up."""
+    """The sum of the departure delays."""
 
 
 Days = dict[tuple[str, str], Day]
 
 
 def main() -> None:
-    """Run it all, and fail if a figure differs from the CSV's."""
+    """Run the pipeline, and fail if a figure differs from the CSV file."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("bootstrap", nargs="?", help="host:port of a cluster; else a broker in this process")
-    parser.add_argument("--flights", type=int, help="only the first so many")
     parser.add_argument(
-        "--directory", type=Path, default=Path("demo-spark"), help="Parquet and chart go here"
+        "bootstrap", nargs="?", help="host:port of a cluster (default: a broker in this process)"
+    )
+    parser.add_argument("--flights", type=int, help="send only this many flights")
+    parser.add_argument(
+        "--directory",
+        type=Path,
+        default=Path("demo-spark"),
+        help="directory for the Parquet files and the chart",
     )
     arguments = parser.parse_args()
     if not (shutil.which("java") or os.environ.get("JAVA_HOME")):
@@ -84,7 +89,7 @@ def main() -> None:
 
 
 def run(spark: SparkSession, servers: str, flights: Flights, directory: Path) -> Days:
-    """The pipeline: produced, aggregated, loaded, and read from the data set."""
+    """Produce, aggregate and load the flights, and return the days from the data set."""
     with topics(servers) as (flown, daily):
         console.print(f"{flights.count:,} flights to {flown} on {servers}", highlight=False)
         produce(servers, flown, flights)
@@ -97,7 +102,7 @@ def run(spark: SparkSession, servers: str, flights: Flights, directory: Path) ->
 
 @contextlib.contextmanager
 def cluster(bootstrap: str | None) -> Iterator[str]:
-    """The cluster to run on."""
+    """Yield the bootstrap servers of the cluster to run on."""
     if bootstrap is not None:
         yield bootstrap
         return
@@ -107,7 +112,7 @@ def cluster(bootstrap: str | None) -> Iterator[str]:
 
 @contextlib.contextmanager
 def topics(servers: str) -> Iterator[tuple[str, str]]:
-    """Topics for flights and for days, removed at the end."""
+    """Create a topic for flights and one for days, and delete them at the end."""
     mark = uuid.uuid4().hex[:8]
     names = f"flights-{mark}", f"daily-delays-{mark}"
     with Admin(servers) as admin:
@@ -122,8 +127,8 @@ def topics(servers: str) -> Iterator[tuple[str, str]]:
 
 @contextlib.contextmanager
 def session() -> Iterator[SparkSession]:
-    """Spark on this machine."""
-    # Spark's workers run python3 of the PATH otherwise, which may not have pyklient.
+    """Run Spark on this machine."""
+    # Without this, Spark's workers run the python3 of the PATH, which may not have pyklient.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     settings: dict[str, bool | float | int | str | None] = {
         "spark.driver.bindAddress": "127.0.0.1",
@@ -142,8 +147,8 @@ def session() -> Iterator[SparkSession]:
 
 
 def produce(servers: str, topic: str, flights: Flights) -> None:
-    """Send the flights in the order in which they left, over all partitions, and a last record that is later
-    than any of them: windows close when time has passed them."""
+    """Send the flights to all partitions in the order of their departure, then a record that is later
+    than all of them, because a window closes only when a later record arrives."""
     ordered = sorted(flights, key=lambda flight: flight[1].rpartition(b'"time_hour":"')[2])
     with Producer(servers, compression_type="zstd") as producer:
         for number, (carrier, value) in enumerate(ordered):
@@ -153,7 +158,7 @@ def produce(servers: str, topic: str, flights: Flights) -> None:
 
 
 def aggregate(spark: SparkSession, servers: str, flown: str, daily: str, checkpoint: Path) -> None:
-    """Read flights as a stream, and write what each day came to, once it is over, to topic *daily*."""
+    """Read the flights as a stream, and write the sums of each day to topic *daily* when the day is over."""
     flights = (
         spark.readStream.format("pyklient")
         .option("kafka.bootstrap.servers", servers)
@@ -188,27 +193,27 @@ def aggregate(spark: SparkSession, servers: str, flown: str, daily: str, checkpo
         .outputMode("append")
         .trigger(availableNow=True)
     )
-    told = MicroBatches(daily)
-    spark.streams.addListener(told)
+    listener = MicroBatches(daily)
+    spark.streams.addListener(listener)
     try:
         writing.start().awaitTermination()
-        told.ended.wait(60)
+        listener.ended.wait(60)
     finally:
-        spark.streams.removeListener(told)
+        spark.streams.removeListener(listener)
 
 
 class MicroBatches(StreamingQueryListener):
-    """Says what each micro-batch of the query called *name* has read. Spark reports every one to a listener,
-    while a look at ``lastProgress`` now and then misses those in between."""
+    """A listener that prints what each micro-batch of the query *name* has read. Spark reports every
+    micro-batch to a listener, while ``lastProgress`` shows only the last one."""
 
     def __init__(self, name: str) -> None:
         self.ended = threading.Event()
-        """Set once the query has ended, and all its micro-batches have been told."""
+        """Set when the query has ended and all its micro-batches have been printed."""
         self._name = name
         self._run: object = None
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """Note which run is the query's."""
+        """Remember the run of the query."""
         if event.name == self._name:
             self._run = event.runId
 
@@ -221,33 +226,33 @@ class MicroBatches(StreamingQueryListener):
             )
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing has been read."""
+        """Do nothing: the query has read nothing."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """Note the end of the query."""
+        """Set ``ended`` at the end of the query."""
         if event.runId == self._run:
             self.ended.set()
 
 
 def parsed(rows: DataFrame) -> DataFrame:
-    """What is stored of a record."""
+    """Return the columns of the records' JSON values."""
     return rows.select(f.from_json(f.col("value").cast("string"), DAY).alias("day")).select("day.*")
 
 
 def show(progress: LoadProgress) -> None:
-    """How far the load is."""
+    """Print the progress of the load."""
     if console.is_terminal:
         console.print(f"loading: {progress.done} of {progress.tasks} tasks", end="\r", highlight=False)
 
 
 def collected(spark: SparkSession, path: Path) -> Days:
-    """The days in the data set. The sink may have written one twice, had something failed."""
+    """Return the days in the data set, without the copies that the sink writes if a task fails."""
     rows = spark.read.parquet(str(path)).dropDuplicates(["day", "origin"]).collect()
     return {(row.day.isoformat(), row.origin): Day(row.flights, row.cancelled, row.minutes) for row in rows}
 
 
 def from_csv(flights: Flights) -> Days:
-    """The same, without Kafka and Spark."""
+    """Compute the same days without Kafka and Spark."""
     days: Days = defaultdict(Day)
     for row in flights.rows():
         day = days[row["time_hour"][:10], row["origin"]]
@@ -260,7 +265,7 @@ def from_csv(flights: Flights) -> Days:
 
 
 def show_months(days: Days) -> None:
-    """The mean delay by month and airport, as bars."""
+    """Print the mean delay of each month and airport as bars."""
     months: dict[tuple[str, str], list[int]] = defaultdict(lambda: [0, 0])
     for (day, origin), each in days.items():
         months[day[:7], origin][0] += each.minutes
@@ -280,7 +285,7 @@ def show_months(days: Days) -> None:
 
 
 def draw(days: Days, path: Path) -> None:
-    """The mean delay of each day, an airport below the other."""
+    """Draw the mean delay of each day, one chart for each airport."""
     airports = sorted({origin for _, origin in days})
     figure = Figure(figsize=(10, 6), layout="constrained")
     axes = figure.subplots(len(airports), 1, sharex=True, sharey=True, squeeze=False)
