@@ -19,14 +19,14 @@ from pyklient.config.keyword_types import ProducerOptions
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
-from pyklient.producer.accumulator import Clocks, Limits, RecordAccumulator
-from pyklient.producer.bulk import BulkDelivery, send_many
-from pyklient.producer.columns import send_arrow
-from pyklient.producer.metadata import TopicMetadata
-from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
-from pyklient.producer.record import RecordEncoder
-from pyklient.producer.sender import Sender
-from pyklient.producer.threads import SenderThread
+from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
+from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
+from pyklient.producer.accumulate.record_checks import RecordEncoder
+from pyklient.producer.deliver.sender import Sender
+from pyklient.producer.send_arrow import send_arrow
+from pyklient.producer.send_many import BulkDelivery, send_many
+from pyklient.producer.threads.sender_thread import SenderThread
+from pyklient.producer.topic_metadata import TopicMetadata
 from pyklient.protocol.records.kernel import Batch, Delivery
 from pyklient.serialization import as_encoder
 

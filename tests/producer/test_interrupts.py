@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from pyklient.producer.bulk import BulkDelivery
 from pyklient.producer.producer import Producer
+from pyklient.producer.send_many import BulkDelivery
 from pyklient.protocol.records.kernel import Delivery
 from pyklient.topic_partition import TopicPartition
 from tests.producer.script import TOPIC, ProduceBroker, producing

@@ -38,7 +38,7 @@ _SECONDS = {
     "tests/protocol/records/test_kafka_bytes.py": 35.0,
     "tests/consumer/test_connector.py": 30.0,
     "tests/interop/test_fetch_sessions.py": 25.0,
-    "tests/producer/test_memory.py": 25.0,
+    "tests/producer/accumulate/test_memory.py": 25.0,
     "tests/spark/test_wheel.py": 25.0,
 }
 """About how long a group takes on two cores, as the report of a run tells, where a file's number of tests

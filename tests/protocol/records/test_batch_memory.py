@@ -6,7 +6,7 @@ import resource
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pyklient.producer.batch import seal
+from pyklient.producer.deliver.sealed_batch import seal
 from pyklient.producer.delivery import DeliveryTracker
 from pyklient.protocol.records import Compression, batch_header, iter_batches
 from tests.protocol.records.kernels import COMPILED

@@ -9,64 +9,70 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "producer: compression_type is ignored",
-        "pyklient/producer/sender.py",
+        "pyklient/producer/deliver/sender.py",
         "self._codec = Compression.of(config.compression_type)",
         "self._codec = Compression.NONE",
         (
-            "tests/producer/test_compression.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
+            "tests/producer/deliver/test_sealing.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
         ),
     ),
     Mutant(
         "producer: every codec is gzip",
-        "pyklient/producer/sender.py",
+        "pyklient/producer/deliver/sender.py",
         "self._codec = Compression.of(config.compression_type)",
         "self._codec = Compression.GZIP if config.compression_type else Compression.NONE",
         (
-            "tests/producer/test_compression.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
+            "tests/producer/deliver/test_sealing.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
         ),
     ),
     Mutant(
         "producer: max_in_flight_requests_per_connection is ignored",
-        "pyklient/producer/broker_queue.py",
+        "pyklient/producer/deliver/broker_queue.py",
         "while self.line and self._in_flight < self._options.max_in_flight:",
         "while self.line:",
-        ("tests/producer/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",),
+        (
+            "tests/producer/deliver/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",
+        ),
     ),
     Mutant(
         "producer: one request more than allowed is in flight",
-        "pyklient/producer/broker_queue.py",
+        "pyklient/producer/deliver/broker_queue.py",
         "while self.line and self._in_flight < self._options.max_in_flight:",
         "while self.line and self._in_flight <= self._options.max_in_flight:",
-        ("tests/producer/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",),
+        (
+            "tests/producer/deliver/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",
+        ),
     ),
     Mutant(
         "producer: one request is in flight whatever is allowed",
-        "pyklient/producer/broker_queue.py",
+        "pyklient/producer/deliver/broker_queue.py",
         "while self.line and self._in_flight < self._options.max_in_flight:",
         "while self.line and self._in_flight < 1:",
-        ("tests/producer/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",),
+        (
+            "tests/producer/deliver/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",
+        ),
     ),
     Mutant(
         "producer: compression gives no memory back",
-        "pyklient/producer/accumulator.py",
+        "pyklient/producer/accumulate/accumulator.py",
         "        batch.charged -= saved\n        self._release(saved)",
         "        return",
         (
-            "tests/producer/test_compression.py::test_compressed_batches_in_flight_leave_their_memory_to_new_records",
+            "tests/producer/deliver/test_sealing.py::test_compressed_batches_in_flight_leave_their_memory_to_new_records",
         ),
     ),
     Mutant(
         "producer: memory saved by compression is given back twice",
-        "pyklient/producer/accumulator.py",
+        "pyklient/producer/accumulate/accumulator.py",
         "        batch.charged -= saved\n",
         "",
         (
-            "tests/producer/test_accumulator.py::test_memory_in_use_is_what_the_batches_that_are_not_done_take",
+            "tests/producer/accumulate/test_accumulator.py::test_memory_in_use_is_what_the_batches_that_are_not_done_take",
         ),
     ),
     Mutant(
         "producer: compressed records stay in memory twice",
-        "pyklient/producer/batch.py",
+        "pyklient/producer/deliver/sealed_batch.py",
         "        gathered.let_go()\n",
         "",
         (
@@ -75,171 +81,183 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: a retry overtakes what is still in flight",
-        "pyklient/producer/partition_queue.py",
+        "pyklient/producer/deliver/partition_queue.py",
         "return not self._in_flight and now >= self._rest_until",
         "return now >= self._rest_until",
         (
-            "tests/producer/test_partition_queue.py::test_what_goes_again_waits_for_everything_in_flight_and_for_its_back_off",
+            "tests/producer/deliver/test_partition_queue.py::test_what_goes_again_waits_for_everything_in_flight_and_for_its_back_off",
         ),
     ),
     Mutant(
         "producer: a retry does not wait for its back-off",
-        "pyklient/producer/partition_queue.py",
+        "pyklient/producer/deliver/partition_queue.py",
         "return not self._in_flight and now >= self._rest_until",
         "return not self._in_flight",
         (
-            "tests/producer/test_partition_queue.py::test_what_goes_again_waits_for_everything_in_flight_and_for_its_back_off",
+            "tests/producer/deliver/test_partition_queue.py::test_what_goes_again_waits_for_everything_in_flight_and_for_its_back_off",
         ),
     ),
     Mutant(
         "producer: one batch more is in flight than a broker remembers",
-        "pyklient/producer/partition_queue.py",
+        "pyklient/producer/deliver/partition_queue.py",
         "if since_oldest >= (",
         "if since_oldest > (",
         (
-            "tests/producer/test_partition_queue.py::test_the_first_of_a_sequence_goes_alone_and_then_as_many_as_a_broker_remembers",
+            "tests/producer/deliver/test_partition_queue.py::test_the_first_of_a_sequence_goes_alone_and_then_as_many_as_a_broker_remembers",
         ),
     ),
     Mutant(
         "producer: new batches are sent while an earlier one is in doubt",
-        "pyklient/producer/partition_queue.py",
+        "pyklient/producer/deliver/partition_queue.py",
         "if not self._waiting or self._gap is not None or self._doubt is not None:",
         "if not self._waiting or self._gap is not None:",
         (
-            "tests/producer/test_partition_queue.py::test_nothing_new_goes_behind_a_batch_of_which_nobody_knows_whether_it_is_stored",
+            "tests/producer/deliver/test_partition_queue.py::test_nothing_new_goes_behind_a_batch_of_which_nobody_knows_whether_it_is_stored",
         ),
     ),
     Mutant(
         "producer: batches that go again go in the order in which they failed",
-        "pyklient/producer/partition_queue.py",
+        "pyklient/producer/deliver/partition_queue.py",
         "insort(self._to_retry, batch, key=_place_of)\n            self._rest_until",
         "self._to_retry.append(batch)\n            self._rest_until",
         (
-            "tests/producer/test_partition_queue.py::test_what_goes_again_goes_in_the_order_in_which_it_was_sent_first",
+            "tests/producer/deliver/test_partition_queue.py::test_what_goes_again_goes_in_the_order_in_which_it_was_sent_first",
         ),
     ),
     Mutant(
         "producer: sequence numbers count batches",
-        "pyklient/producer/idempotence.py",
+        "pyklient/producer/deliver/producer_identity.py",
         "self._next = (self._next + count) % _SEQUENCE_MODULUS",
         "self._next = (self._next + 1) % _SEQUENCE_MODULUS",
         (
-            "tests/producer/test_idempotence.py::test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest",
+            "tests/producer/deliver/test_producer_identity.py::test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest",
         ),
     ),
     Mutant(
         "producer: sequence numbers do not wrap",
-        "pyklient/producer/idempotence.py",
+        "pyklient/producer/deliver/producer_identity.py",
         "self._next = (self._next + count) % _SEQUENCE_MODULUS",
         "self._next = self._next + count",
         (
-            "tests/producer/test_idempotence.py::test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest",
+            "tests/producer/deliver/test_producer_identity.py::test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest",
         ),
     ),
     Mutant(
         "producer: a new epoch goes on with the old sequence",
-        "pyklient/producer/idempotence.py",
+        "pyklient/producer/deliver/producer_identity.py",
         "        self._next = 0\n        if self._epoch < _LAST_EPOCH:",
         "        if self._epoch < _LAST_EPOCH:",
         (
-            "tests/producer/test_idempotence.py::test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last",
+            "tests/producer/deliver/test_producer_identity.py::test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last",
         ),
     ),
     Mutant(
         "producer: the epoch runs over its largest number",
-        "pyklient/producer/idempotence.py",
+        "pyklient/producer/deliver/producer_identity.py",
         "if self._epoch < _LAST_EPOCH:",
         "if self._epoch <= _LAST_EPOCH:",
         (
-            "tests/producer/test_idempotence.py::test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last",
+            "tests/producer/deliver/test_producer_identity.py::test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last",
         ),
     ),
     Mutant(
         "producer: a request without an answer counts as not stored",
-        "pyklient/producer/broker_queue.py",
+        "pyklient/producer/deliver/broker_queue.py",
         "self._responses.unanswered(request.batches, error, in_doubt=True)",
         "self._responses.unanswered(request.batches, error, in_doubt=False)",
-        ("tests/producer/test_batch.py::test_what_may_have_been_stored_whole_is_not_stored_again_in_halves",),
+        (
+            "tests/producer/deliver/test_sealed_batch.py::test_what_may_have_been_stored_whole_is_not_stored_again_in_halves",
+        ),
     ),
     Mutant(
         "producer: an error code says the opposite about what is stored",
-        "pyklient/producer/responses.py",
+        "pyklient/producer/deliver/produce_responses.py",
         "in_doubt = not is_certainly_not_stored(code)",
         "in_doubt = is_certainly_not_stored(code)",
         (
-            "tests/producer/test_batch.py"
+            "tests/producer/deliver/test_sealed_batch.py"
             "::test_what_may_have_been_stored_whole_is_not_stored_again_in_halves",
-            "tests/producer/test_batch.py"
+            "tests/producer/deliver/test_sealed_batch.py"
             "::test_what_has_certainly_not_been_stored_is_sent_in_halves_where_it_turns_out_too_large",
         ),
     ),
     Mutant(
         "producer: a partition left out of an answer is forgotten",
-        "pyklient/producer/responses.py",
+        "pyklient/producer/deliver/produce_responses.py",
         "            self.failed(queue, batch, error, in_doubt=True)\n\n",
         "            pass\n\n",
-        ("tests/producer/test_responses.py::test_a_partition_left_out_of_an_answer_is_sent_again",),
+        (
+            "tests/producer/deliver/test_produce_responses.py::test_a_partition_left_out_of_an_answer_is_sent_again",
+        ),
     ),
     Mutant(
         "producer: one retry fewer than allowed",
-        "pyklient/producer/responses.py",
+        "pyklient/producer/deliver/produce_responses.py",
         "return batch.attempts <= self._config.retries",
         "return batch.attempts < self._config.retries",
-        ("tests/producer/test_responses.py::test_retries_are_counted_where_they_are_limited",),
+        (
+            "tests/producer/deliver/test_produce_responses.py::test_retries_are_counted_where_they_are_limited",
+        ),
     ),
     Mutant(
         "producer: a batch that may be stored is split",
-        "pyklient/producer/responses.py",
+        "pyklient/producer/deliver/produce_responses.py",
         "return batch.count > 1 and not batch.expired and not doubtful",
         "return batch.count > 1 and not batch.expired",
-        ("tests/producer/test_batch.py::test_what_may_have_been_stored_whole_is_not_stored_again_in_halves",),
+        (
+            "tests/producer/deliver/test_sealed_batch.py::test_what_may_have_been_stored_whole_is_not_stored_again_in_halves",
+        ),
     ),
     Mutant(
         "producer: both halves of a batch have the same sequence",
-        "pyklient/producer/batch.py",
+        "pyklient/producer/deliver/sealed_batch.py",
         "(self.identity.sequence + offset) & INT32_MAX",
         "self.identity.sequence & INT32_MAX",
-        ("tests/producer/test_batch.py::test_a_batch_too_large_for_the_broker_is_split_until_it_fits",),
+        (
+            "tests/producer/deliver/test_sealed_batch.py::test_a_batch_too_large_for_the_broker_is_split_until_it_fits",
+        ),
     ),
     Mutant(
         "producer: memory is never full",
-        "pyklient/producer/accumulator.py",
+        "pyklient/producer/accumulate/accumulator.py",
         "return self.appender.used + record.size + Appender.OVERHEAD <= limit",
         "return True",
-        ("tests/producer/test_accumulator.py::test_memory_that_is_used_up_blocks_and_then_fails",),
+        ("tests/producer/accumulate/test_accumulator.py::test_memory_that_is_used_up_blocks_and_then_fails",),
     ),
     Mutant(
         "producer: the memory of a finished batch is not released",
-        "pyklient/producer/accumulator.py",
+        "pyklient/producer/accumulate/accumulator.py",
         "        self._credit = 0\n        self._release(batch.charged)",
         "        self._credit = 0",
-        ("tests/producer/test_accumulator.py::test_memory_that_is_freed_goes_to_those_who_wait_in_turn",),
+        (
+            "tests/producer/accumulate/test_accumulator.py::test_memory_that_is_freed_goes_to_those_who_wait_in_turn",
+        ),
     ),
     Mutant(
         "producer: a small record overtakes those who wait for memory",
-        "pyklient/producer/accumulator.py",
+        "pyklient/producer/accumulate/accumulator.py",
         "            if not self._waiting:\n",
         "            if True:\n",
         (
-            "tests/producer/test_accumulator.py::test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory",
+            "tests/producer/accumulate/test_accumulator.py::test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory",
         ),
     ),
     Mutant(
         "producer: a new leader does not wait for the old one's answer",
-        "pyklient/producer/partition_queue.py",
+        "pyklient/producer/deliver/partition_queue.py",
         "return self.sequences is None and bool(self._in_flight) and self._sent_to != node_id",
         "return False",
         (
-            "tests/producer/test_partition_queue.py::test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered",
+            "tests/producer/deliver/test_partition_queue.py::test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered",
         ),
     ),
     Mutant(
         "producer: outcomes are told as they come",
-        "pyklient/producer/partition_queue.py",
+        "pyklient/producer/deliver/partition_queue.py",
         "                stop = bisect_left(outcomes, first.place, 0, stop, key=_noted_place)",
         "                pass",
         (
-            "tests/producer/test_responses.py::test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_again",
+            "tests/producer/deliver/test_produce_responses.py::test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_again",
         ),
     ),
     Mutant(
@@ -253,16 +271,16 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: topics are never forgotten",
-        "pyklient/producer/sender.py",
+        "pyklient/producer/deliver/sender.py",
         "now - used >= self._max_idle",
         "False",
         (
-            "tests/producer/test_metadata.py::test_topics_that_are_not_sent_to_any_more_are_forgotten_and_found_again",
+            "tests/producer/test_topic_metadata.py::test_topics_that_are_not_sent_to_any_more_are_forgotten_and_found_again",
         ),
     ),
     Mutant(
         "producer: closing waits for a deleted topic until the delivery time-out",
-        "pyklient/producer/sender.py",
+        "pyklient/producer/deliver/sender.py",
         "for queue in waiting if self._closing else ():",
         "for queue in ():",
         (

@@ -98,21 +98,27 @@ MUTANTS: Final = (
             "            offset if offset < 0 else offset + index - outcome.first + 1,\n"
             "            timestamp_ms if"
         ),
-        ("tests/producer/test_batch.py::test_a_batch_too_large_for_the_broker_is_split_until_it_fits",),
+        (
+            "tests/producer/deliver/test_sealed_batch.py::test_a_batch_too_large_for_the_broker_is_split_until_it_fits",
+        ),
     ),
     Mutant(
         "protocol/records: a record of a split batch has the outcome of the other half",
         "pyklient/protocol/records/outcomes.py",
         "return outcomes[bisect_right(outcomes, index, key=_first_of) - 1]",
         "return outcomes[0]",
-        ("tests/producer/test_batch.py::test_a_single_record_too_large_for_the_broker_fails_alone",),
+        (
+            "tests/producer/deliver/test_sealed_batch.py::test_a_single_record_too_large_for_the_broker_fails_alone",
+        ),
     ),
     Mutant(
         "protocol/records: a batch is done with its first part",
         "pyklient/protocol/records/outcomes.py",
         "            if self._unsettled:\n                return None\n",
         "",
-        ("tests/producer/test_batch.py::test_a_batch_too_large_for_the_broker_is_split_until_it_fits",),
+        (
+            "tests/producer/deliver/test_sealed_batch.py::test_a_batch_too_large_for_the_broker_is_split_until_it_fits",
+        ),
     ),
     Mutant(
         "protocol/records: the Python kernel reads numbers of 39 bits",
@@ -200,6 +206,6 @@ MUTANTS: Final = (
         "pyklient/protocol/records/_append.pxi",
         "        cost += capacity - batch.capacity",
         "        cost += size",
-        ("tests/protocol/records/test_append_twins.py", "tests/producer/test_memory.py"),
+        ("tests/protocol/records/test_append_twins.py", "tests/producer/accumulate/test_memory.py"),
     ),
 )

@@ -22,9 +22,9 @@ from pyklient.errors import (
     error_facts,
 )
 from pyklient.net.backoff import Backoff
-from pyklient.producer.accumulator import RecordAccumulator
-from pyklient.producer.batch import ProducerBatch
-from pyklient.producer.partition_queue import PartitionQueue
+from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.deliver.partition_queue import PartitionQueue
+from pyklient.producer.deliver.sealed_batch import ProducerBatch
 from pyklient.protocol.messages import ProduceResponse
 from pyklient.protocol.records.kernel import Batch, Delivery, call_back
 

@@ -17,11 +17,11 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
 from pyklient.net.connection import Connection, Rest
 from pyklient.net.metadata import Metadata
-from pyklient.producer.batch import ProducerBatch, format_for
-from pyklient.producer.metadata import MAX_PRODUCE_VERSION
-from pyklient.producer.partition_queue import PartitionQueue
-from pyklient.producer.responses import Batches, ProduceResponses
-from pyklient.producer.threads import BlockingWorker
+from pyklient.producer.deliver.partition_queue import PartitionQueue
+from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
+from pyklient.producer.deliver.sealed_batch import ProducerBatch, format_for
+from pyklient.producer.threads.sender_thread import BlockingWorker
+from pyklient.producer.topic_metadata import MAX_PRODUCE_VERSION
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records.layout import Buffer
 

@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from pyklient.errors import ConfigurationError
-from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
+from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.protocol.records.kernel import murmur2
 from tests.producer.script import TOPIC, ProduceBroker, producing
 

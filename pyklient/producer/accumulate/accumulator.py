@@ -23,9 +23,9 @@ from pyklient.errors import (
     KafkaError,
     MessageTooLargeError,
 )
+from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
+from pyklient.producer.accumulate.record_checks import ProducerRecord, RecordEncoder
 from pyklient.producer.delivery import DeliveryTracker
-from pyklient.producer.partitioner import Partitioner, StickyPartitioner
-from pyklient.producer.record import ProducerRecord, RecordEncoder
 from pyklient.protocol.records.kernel import Appender, Batch, Delivery, murmur2
 from pyklient.protocol.records.layout import BATCH_SIZE
 

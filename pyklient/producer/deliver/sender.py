@@ -12,14 +12,14 @@ from pyklient.errors import ClosedError, KafkaError, broker_error
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
-from pyklient.producer.accumulator import RecordAccumulator
-from pyklient.producer.batch import ProducerBatch, seal
-from pyklient.producer.broker_queue import BrokerQueue, RequestOptions, SenderCalls
-from pyklient.producer.idempotence import ProducerIdManager, Sequences
-from pyklient.producer.metadata import MetadataRefresher
-from pyklient.producer.partition_queue import PartitionQueue
-from pyklient.producer.responses import ProduceResponses, run_callbacks
-from pyklient.producer.threads import BlockingWorker, SenderThread
+from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.deliver.broker_queue import BrokerQueue, RequestOptions, SenderCalls
+from pyklient.producer.deliver.partition_queue import PartitionQueue
+from pyklient.producer.deliver.produce_responses import ProduceResponses, run_callbacks
+from pyklient.producer.deliver.producer_identity import ProducerIdManager, Sequences
+from pyklient.producer.deliver.sealed_batch import ProducerBatch, seal
+from pyklient.producer.threads.sender_thread import BlockingWorker, SenderThread
+from pyklient.producer.topic_metadata import MetadataRefresher
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch
 from pyklient.topic_partition import TopicPartition

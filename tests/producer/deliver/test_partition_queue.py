@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerConnectionError, BrokerError, broker_error
-from pyklient.producer.batch import ProducerBatch
+from pyklient.producer.deliver.partition_queue import PartitionQueue
+from pyklient.producer.deliver.producer_identity import Sequences
+from pyklient.producer.deliver.sealed_batch import ProducerBatch
 from pyklient.producer.delivery import DeliveryTracker
-from pyklient.producer.idempotence import Sequences
-from pyklient.producer.partition_queue import PartitionQueue
 from pyklient.producer.producer import Producer
 from pyklient.protocol.messages import MetadataRequest, ProduceRequest
 from pyklient.protocol.records import Compression

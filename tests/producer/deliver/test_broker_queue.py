@@ -9,7 +9,7 @@ import pytest
 
 from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.net.backoff import Backoff
-from pyklient.producer.broker_queue import BrokerQueue, InFlightRequest, RequestOptions, SenderCalls
+from pyklient.producer.deliver.broker_queue import BrokerQueue, InFlightRequest, RequestOptions, SenderCalls
 from pyklient.protocol.messages import REQUESTS, ProduceRequest, ProduceResponse
 from pyklient.protocol.schema import ApiMessage
 from tests.net.scripted import HANG_UP, SILENCE

@@ -31,8 +31,8 @@ from collections import deque
 from collections.abc import Callable
 
 from pyklient.errors import KafkaError
-from pyklient.producer.batch import ProducerBatch
-from pyklient.producer.idempotence import NO_IDENTITY, Sequences
+from pyklient.producer.deliver.producer_identity import NO_IDENTITY, Sequences
+from pyklient.producer.deliver.sealed_batch import ProducerBatch
 from pyklient.protocol.records.kernel import Batch
 from pyklient.protocol.records.layout import BATCH_SIZE
 from pyklient.topic_partition import TopicPartition

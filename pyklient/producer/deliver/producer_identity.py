@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from pyklient.errors import BrokerError, KafkaError, UnsupportedVersionError, broker_error
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
-from pyklient.producer.threads import BlockingWorker
+from pyklient.producer.threads.sender_thread import BlockingWorker
 from pyklient.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
 __all__ = ["NO_IDENTITY", "BatchIdentity", "ProducerId", "ProducerIdManager", "Sequences"]

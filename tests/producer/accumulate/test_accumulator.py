@@ -16,9 +16,9 @@ from pyklient.errors import (
     KafkaTimeoutError,
     MessageTooLargeError,
 )
-from pyklient.producer.accumulator import Clocks, Limits, RecordAccumulator
-from pyklient.producer.partitioner import StickyPartitioner, as_partitioner
-from pyklient.producer.record import RecordEncoder
+from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
+from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
+from pyklient.producer.accumulate.record_checks import RecordEncoder
 from pyklient.protocol.records.kernel import Batch, Delivery, call_back
 from pyklient.protocol.records.register import BATCH_COST
 from tests.producer.script import wait_until

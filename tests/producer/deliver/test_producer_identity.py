@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from pyklient.errors import BrokerError, UnsupportedVersionError
-from pyklient.producer.idempotence import Sequences
+from pyklient.producer.deliver.producer_identity import Sequences
 from pyklient.protocol.messages import REQUESTS, InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from tests.producer.script import (
     ONE_BY_ONE,

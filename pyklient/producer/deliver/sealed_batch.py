@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from pyklient.errors import KafkaError
-from pyklient.producer.idempotence import NO_IDENTITY, BatchIdentity
+from pyklient.producer.deliver.producer_identity import NO_IDENTITY, BatchIdentity
 from pyklient.protocol.records import (
     Compression,
     NewRecord,

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
 from pyklient.missing_packages import without_pyarrow
-from pyklient.producer.bulk import BulkDelivery
+from pyklient.producer.send_many import BulkDelivery
 from pyklient.protocol.records.column_layout import Cells, HeaderLists, Numbers
 from pyklient.protocol.records.kernel import Appender, ArrowRows, Delivery, append_rows
 

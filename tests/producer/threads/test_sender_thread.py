@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from pyklient.errors import KafkaError
-from pyklient.producer.threads import SenderThread, Timed
+from pyklient.producer.threads.sender_thread import SenderThread, Timed
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import (
     ONE_BY_ONE,

@@ -13,7 +13,7 @@ from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionErr
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
 from pyklient.net.metadata import Metadata, TopicInfo
-from pyklient.producer.threads import BlockingWorker
+from pyklient.producer.threads.sender_thread import BlockingWorker
 from pyklient.protocol.messages import ProduceRequest
 
 __all__ = ["MAX_PRODUCE_VERSION", "MetadataRefresher", "TopicMetadata"]
