@@ -15,12 +15,12 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 from weakref import WeakSet
 
+from pyklient.broker.api_errors import Refusal
+from pyklient.broker.config import BrokerSettings
+from pyklient.broker.data_directory import DataDirectory
 from pyklient.broker.node import Node
 from pyklient.broker.options import BrokerOptions
-from pyklient.broker.refusal import Refusal
-from pyklient.broker.server import Server
-from pyklient.broker.settings import BrokerSettings
-from pyklient.broker.store import DataDirectory
+from pyklient.broker.socket_server import Server
 from pyklient.errors import (
     BrokerConnectionError,
     ClosedError,

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
 
-from pyklient.broker.refusal import Refusal
+from pyklient.broker.api_errors import Refusal
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from pyklient.broker.coordinator import Coordinator
+from pyklient.broker.cluster.topics import Topics
+from pyklient.broker.config import BrokerSettings
+from pyklient.broker.data_directory import DataDirectory
 from pyklient.broker.fetch_sessions import FetchSessions
-from pyklient.broker.offsets import OffsetStore
-from pyklient.broker.settings import BrokerSettings
-from pyklient.broker.store import DataDirectory
-from pyklient.broker.topics import Topics
+from pyklient.broker.groups.group_coordinator import Coordinator
+from pyklient.broker.groups.offsets_journal import OffsetStore
 
 __all__ = ["Node"]
 

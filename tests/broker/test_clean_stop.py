@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.broker.checkpoint import decode_states, encode_states
+from pyklient.broker.log.clean_shutdown import decode_states, encode_states
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.records import NewRecord, encode_batch
-from tests.broker.test_fetch import fetch, request, values
-from tests.broker.test_recovery import Child
+from tests.broker.handlers.test_fetch import fetch, request, values
+from tests.broker.test_crash_recovery import Child
 from tests.broker.wire_client import WireClient
 
 RECORDS = 700

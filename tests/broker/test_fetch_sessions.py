@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from pyklient.broker import Broker
+from pyklient.broker.api_errors import Refusal
 from pyklient.broker.fetch_sessions import FetchSessions
-from pyklient.broker.refusal import Refusal
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     DeleteTopicsRequest,

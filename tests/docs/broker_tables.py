@@ -7,9 +7,9 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import fields
 
-from pyklient.broker.handlers import HANDLERS
-from pyklient.broker.settings import BrokerSettings
-from pyklient.broker.topic_configs import topic_config_kinds
+from pyklient.broker.cluster.topic_configs import topic_config_kinds
+from pyklient.broker.config import BrokerSettings
+from pyklient.broker.handlers.apis import HANDLERS
 from tests.docs.markdown import ROOT
 
 __all__ = ["PAGE", "filled"]

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import TypeVar
 
-from pyklient.broker import group_states
+from pyklient.broker.groups import states as group_states
 from pyklient.consumer.group import states
 from tests.docs.markdown import ROOT
 

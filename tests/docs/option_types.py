@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any
 
-from pyklient.broker.settings import BrokerSettings
+from pyklient.broker.config import BrokerSettings
 from pyklient.config import NOT_READ, AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from tests.docs.markdown import ROOT
 
@@ -43,7 +43,7 @@ __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions"
 _BROKER_HEAD = '''\
 """The keyword arguments of Broker, for type checkers and editors.
 
-Written from ``pyklient/broker/settings.py`` by ``python -m tests.docs.option_types``; a test compares them.
+Written from ``pyklient/broker/config.py`` by ``python -m tests.docs.option_types``; a test compares them.
 """
 
 from typing import TypedDict

@@ -15,7 +15,7 @@ from pyklient.protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from tests.broker.test_fetch import request
+from tests.broker.handlers.test_fetch import request
 from tests.broker.wire_client import WireClient
 from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.pool import Server

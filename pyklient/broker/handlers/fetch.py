@@ -5,12 +5,12 @@ import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from pyklient.broker.api_errors import Refusal
 from pyklient.broker.fetch_sessions import Answer, Partition, Ticket, Wanted
-from pyklient.broker.handlers.calls import Call, Reply
-from pyklient.broker.log import PartitionLog
+from pyklient.broker.handlers.request_context import Call, Reply
+from pyklient.broker.log.partition_log import PartitionLog
+from pyklient.broker.log.segment import FileSlice
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import Refusal
-from pyklient.broker.segment import FileSlice
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, MessageTooLargeError, UnsupportedCodecError
 from pyklient.protocol.messages import FetchRequest, FetchResponse

@@ -2,11 +2,11 @@
 
 import logging
 
-from pyklient.broker.handlers.calls import Call
-from pyklient.broker.log import PartitionLog
+from pyklient.broker.api_errors import Hangup, Refusal
+from pyklient.broker.cluster.topics import Topic
+from pyklient.broker.handlers.request_context import Call
+from pyklient.broker.log.partition_log import PartitionLog
 from pyklient.broker.node import Node
-from pyklient.broker.refusal import Hangup, Refusal
-from pyklient.broker.topics import Topic
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     InitProducerIdRequest,

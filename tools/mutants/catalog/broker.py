@@ -9,104 +9,108 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "broker: a batch that comes again is stored again",
-        "pyklient/broker/producers.py",
+        "pyklient/broker/log/producer_state.py",
         "if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:",
         "if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence + 1:",
         (
-            "tests/broker/test_producers.py::test_each_of_the_last_five_batches_is_recognised_when_it_comes_again",
+            "tests/broker/log/test_producer_state.py::test_each_of_the_last_five_batches_is_recognised_when_it_comes_again",
         ),
     ),
     Mutant(
         "broker: a gap in a sequence goes unnoticed",
-        "pyklient/broker/producers.py",
+        "pyklient/broker/log/producer_state.py",
         "if first_sequence != expected:",
         "if first_sequence < expected:",
-        ("tests/broker/test_producers.py::test_anything_else_is_out_of_order",),
+        ("tests/broker/log/test_producer_state.py::test_anything_else_is_out_of_order",),
     ),
     Mutant(
         "broker: four batches of a producer are remembered",
-        "pyklient/broker/producers.py",
+        "pyklient/broker/log/producer_state.py",
         "_REMEMBERED = 5",
         "_REMEMBERED = 4",
         (
-            "tests/broker/test_producers.py::test_each_of_the_last_five_batches_is_recognised_when_it_comes_again",
+            "tests/broker/log/test_producer_state.py::test_each_of_the_last_five_batches_is_recognised_when_it_comes_again",
         ),
     ),
     Mutant(
         "broker: a new epoch goes on with the old sequence",
-        "pyklient/broker/producers.py",
+        "pyklient/broker/log/producer_state.py",
         "        if epoch > state.epoch:\n            expected = 0\n        else:",
         "        if False:\n            expected = 0\n        else:",
-        ("tests/broker/test_producers.py::test_a_newer_epoch_starts_again_from_zero",),
+        ("tests/broker/log/test_producer_state.py::test_a_newer_epoch_starts_again_from_zero",),
     ),
     Mutant(
         "broker: an older epoch is not fenced",
-        "pyklient/broker/producers.py",
+        "pyklient/broker/log/producer_state.py",
         "        if epoch < state.epoch:\n",
         "        if epoch < state.epoch - 1:\n",
-        ("tests/broker/test_producers.py::test_an_older_epoch_is_fenced",),
+        ("tests/broker/log/test_producer_state.py::test_an_older_epoch_is_fenced",),
     ),
     Mutant(
         "broker: a producer's state is lost when its log is opened",
-        "pyklient/broker/log.py",
+        "pyklient/broker/log/partition_log.py",
         "                self._remember(facts)\n",
         "                pass\n",
-        ("tests/broker/test_log.py::test_sequences_of_producers_are_known_again_after_a_restart",),
+        (
+            "tests/broker/log/test_partition_log.py::test_sequences_of_producers_are_known_again_after_a_restart",
+        ),
     ),
     Mutant(
         "broker: a segment grows beyond segment.bytes",
-        "pyklient/broker/log.py",
+        "pyklient/broker/log/partition_log.py",
         "active.size + size > self.config.segment_bytes",
         "active.size > self.config.segment_bytes",
         (
-            "tests/broker/test_log.py::test_segments_are_named_by_their_first_offset_and_rolled_before_they_grow_too_large",
+            "tests/broker/log/test_partition_log.py::test_segments_are_named_by_their_first_offset_and_rolled_before_they_grow_too_large",
         ),
     ),
     Mutant(
         "broker: a fetch of a large batch brings nothing",
-        "pyklient/broker/log.py",
+        "pyklient/broker/log/partition_log.py",
         "length = first.size if whole_first else max_bytes if partial else 0",
         "length = max_bytes if partial else 0",
         (
-            "tests/broker/test_fetch.py::test_limits_hold_for_each_partition_and_for_all_of_them_but_the_first_batch_comes_whole",
+            "tests/broker/handlers/test_fetch.py::test_limits_hold_for_each_partition_and_for_all_of_them_but_the_first_batch_comes_whole",
         ),
     ),
     Mutant(
         "broker: an offset at the end of the log is out of range",
-        "pyklient/broker/log.py",
+        "pyklient/broker/log/partition_log.py",
         "if not self.start_offset <= offset <= self.end_offset:",
         "if not self.start_offset <= offset < self.end_offset:",
-        ("tests/broker/test_log.py::test_offsets_are_assigned_in_order_and_read_back",),
+        ("tests/broker/log/test_partition_log.py::test_offsets_are_assigned_in_order_and_read_back",),
     ),
     Mutant(
         "broker: retention deletes what is young enough",
-        "pyklient/broker/log.py",
+        "pyklient/broker/log/partition_log.py",
         "now_ms - self._age_stamp(self._segments[0]) > keep_ms:",
         "now_ms - self._age_stamp(self._segments[0]) >= 0:",
         (
-            "tests/broker/test_log.py::test_a_segment_stays_until_its_newest_record_is_older_than_retention_ms",
+            "tests/broker/log/test_partition_log.py::test_a_segment_stays_until_its_newest_record_is_older_than_retention_ms",
         ),
     ),
     Mutant(
         "broker: retention by size deletes one segment too many",
-        "pyklient/broker/log.py",
+        "pyklient/broker/log/partition_log.py",
         "while len(self._segments) > 1 and excess >= self._segments[0].size:",
         "while len(self._segments) > 1 and excess > 0:",
-        ("tests/broker/test_log.py::test_old_segments_go_by_size_and_by_age",),
+        ("tests/broker/log/test_partition_log.py::test_old_segments_go_by_size_and_by_age",),
     ),
     Mutant(
         "broker: a duplicate is answered with the end of the log",
-        "pyklient/broker/log.py",
+        "pyklient/broker/log/partition_log.py",
         "return Appended(stored.base_offset, stored.timestamp_ms if",
         "return Appended(self.end_offset, stored.timestamp_ms if",
-        ("tests/broker/test_log.py::test_sequences_of_producers_are_known_again_after_a_restart",),
+        (
+            "tests/broker/log/test_partition_log.py::test_sequences_of_producers_are_known_again_after_a_restart",
+        ),
     ),
     Mutant(
         "broker: the high watermark is the last offset",
         "pyklient/broker/handlers/fetch.py",
         "data.high_watermark = data.last_stable_offset = log.end_offset",
         "data.high_watermark = data.last_stable_offset = log.end_offset - 1",
-        ("tests/broker/test_fetch.py::test_records_are_read_in_every_version_and_codec",),
+        ("tests/broker/handlers/test_fetch.py::test_records_are_read_in_every_version_and_codec",),
     ),
     Mutant(
         "broker: partitions do not share the limit of a fetch",
@@ -114,7 +118,7 @@ MUTANTS: Final = (
         "            left -= 0 if taken is None else _length(taken)\n",
         "",
         (
-            "tests/broker/test_fetch.py::test_limits_hold_for_each_partition_and_for_all_of_them_but_the_first_batch_comes_whole",
+            "tests/broker/handlers/test_fetch.py::test_limits_hold_for_each_partition_and_for_all_of_them_but_the_first_batch_comes_whole",
         ),
     ),
     Mutant(
@@ -123,15 +127,15 @@ MUTANTS: Final = (
         "enough = gathered.nbytes >= request.min_bytes or",
         "enough = gathered.nbytes > request.min_bytes or",
         (
-            "tests/broker/test_fetch.py::test_a_fetch_does_not_wait_where_there_is_just_as_much_as_it_asks_for",
+            "tests/broker/handlers/test_fetch.py::test_a_fetch_does_not_wait_where_there_is_just_as_much_as_it_asks_for",
         ),
     ),
     Mutant(
         "broker: a waiting fetch is not woken by new records",
-        "pyklient/broker/log.py",
+        "pyklient/broker/log/partition_log.py",
         "        active.append(*numbered)\n        self._notify()",
         "        active.append(*numbered)",
-        ("tests/broker/test_fetch.py::test_a_waiting_fetch_is_answered_when_records_come",),
+        ("tests/broker/handlers/test_fetch.py::test_a_waiting_fetch_is_answered_when_records_come",),
     ),
     Mutant(
         "broker: a fetch session tells the same news again",
@@ -149,28 +153,32 @@ MUTANTS: Final = (
     ),
     Mutant(
         "broker: transactional records are stored",
-        "pyklient/broker/intake.py",
+        "pyklient/broker/log/record_validation.py",
         "    if batch.is_transactional:\n",
         "    if batch.is_transactional and batch.is_control:\n",
-        ("tests/broker/test_log.py::test_damaged_and_forbidden_batches_are_refused_and_leave_no_trace",),
+        (
+            "tests/broker/log/test_partition_log.py::test_damaged_and_forbidden_batches_are_refused_and_leave_no_trace",
+        ),
     ),
     Mutant(
         "broker: checksums are not looked at",
-        "pyklient/broker/intake.py",
+        "pyklient/broker/log/record_validation.py",
         "            batch.verify()\n",
         "",
-        ("tests/broker/test_log.py::test_damaged_and_forbidden_batches_are_refused_and_leave_no_trace",),
+        (
+            "tests/broker/log/test_partition_log.py::test_damaged_and_forbidden_batches_are_refused_and_leave_no_trace",
+        ),
     ),
     Mutant(
         "broker: records are not counted",
-        "pyklient/broker/intake.py",
+        "pyklient/broker/log/record_validation.py",
         "            _check_records(batch)\n",
         "",
         ("tests/broker/test_hostile.py::test_a_compression_bomb_is_refused",),
     ),
     Mutant(
         "broker: a heartbeat does not tell of a rebalance",
-        "pyklient/broker/groups.py",
+        "pyklient/broker/groups/group.py",
         (
             "        if self.state is GroupState.PREPARING:\n"
             '            raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, "the group is gathering'
@@ -179,55 +187,57 @@ MUTANTS: Final = (
             "        if self.state is GroupState.COMPLETING:\n"
             '            raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, "the group is gathering'
         ),
-        ("tests/broker/test_groups.py::test_a_second_member_waits_until_the_first_has_joined_again",),
+        ("tests/broker/groups/test_group.py::test_a_second_member_waits_until_the_first_has_joined_again",),
     ),
     Mutant(
         "broker: a member of an older generation is believed",
-        "pyklient/broker/groups.py",
+        "pyklient/broker/groups/group.py",
         "if generation != self.generation:",
         "if generation > self.generation:",
-        ("tests/broker/test_groups.py::test_requests_of_an_old_generation_are_refused",),
+        ("tests/broker/groups/test_group.py::test_requests_of_an_old_generation_are_refused",),
     ),
     Mutant(
         "broker: a round of joining ends without the slow members",
-        "pyklient/broker/groups.py",
+        "pyklient/broker/groups/group.py",
         "waiting = all(member.answer_join is not None",
         "waiting = any(member.answer_join is not None",
-        ("tests/broker/test_groups.py::test_a_second_member_waits_until_the_first_has_joined_again",),
+        ("tests/broker/groups/test_group.py::test_a_second_member_waits_until_the_first_has_joined_again",),
     ),
     Mutant(
         "broker: a member that has gone silent stays",
-        "pyklient/broker/groups.py",
+        "pyklient/broker/groups/group.py",
         (
             '        self._log_removal(member, f"no heartbeat for {member.session_timeout_ms} ms")\n'
             "        self._drop(member)\n"
         ),
         '        self._log_removal(member, f"no heartbeat for {member.session_timeout_ms} ms")\n',
-        ("tests/broker/test_groups.py::test_a_silent_member_is_removed_and_the_others_start_a_new_round",),
+        (
+            "tests/broker/groups/test_group.py::test_a_silent_member_is_removed_and_the_others_start_a_new_round",
+        ),
     ),
     Mutant(
         "broker: a fenced static member goes on",
-        "pyklient/broker/groups.py",
+        "pyklient/broker/groups/group.py",
         "if current is not None and member_id and current != member_id:",
         "if current is not None and not member_id and current != member_id:",
         (
-            "tests/broker/test_groups.py::test_a_static_member_that_restarts_takes_its_place_without_a_new_round",
+            "tests/broker/groups/test_group.py::test_a_static_member_that_restarts_takes_its_place_without_a_new_round",
         ),
     ),
     Mutant(
         "broker: a refused commit is kept",
-        "pyklient/broker/handlers/commits.py",
+        "pyklient/broker/handlers/offset_commit.py",
         "code = refused or unknown or _check(node, name, one)",
         "code = unknown or _check(node, name, one)",
         (
-            "tests/broker/test_membership.py::test_only_members_of_the_current_generation_commit_while_there_are_members",
+            "tests/broker/handlers/test_group_membership.py::test_only_members_of_the_current_generation_commit_while_there_are_members",
         ),
     ),
     Mutant(
         "broker: committed offsets do not outlive the broker",
-        "pyklient/broker/offsets.py",
+        "pyklient/broker/groups/offsets_journal.py",
         "                line = line[os.write(self._fd, line) :]",
         "                line = line[len(line) :]",
-        ("tests/broker/test_offsets.py::test_what_was_committed_is_there_after_a_restart",),
+        ("tests/broker/groups/test_offsets_journal.py::test_what_was_committed_is_there_after_a_restart",),
     ),
 )

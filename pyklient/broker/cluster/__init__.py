@@ -1,0 +1,1 @@
+"""What the cluster knows: topics with their ids, partitions and settings."""

@@ -1,0 +1,1 @@
+"""What one node stores: the logs of its partitions, in segment files with indexes, and their recovery."""
