@@ -9,7 +9,7 @@ __all__ = ["BrokerOptions"]
 
 
 class BrokerOptions(TypedDict, total=False):
-    """What Broker takes. Sizes are bytes, times are milliseconds."""
+    """Options of Broker. Sizes are bytes, times are milliseconds."""
 
     node_id: int
     """the broker's number in its cluster"""

@@ -30,77 +30,88 @@ class ClientConfig:
 
     bootstrap_servers: str | Sequence[str] = option(
         str(DEFAULT_SERVERS),
-        "host:port of some brokers, comma-separated or a list; the others are found through them",
+        "addresses (host:port) of some brokers, as a list or separated by commas; the client finds the "
+        "other brokers through them",
     )
-    client_id: str = option("pyklient", "name that shows in the broker's logs, quotas and metrics")
+    client_id: str = option("pyklient", "name that the broker shows in its logs, quotas and metrics")
     request_timeout_ms: int = option(
-        30_000, "longest wait for one answer from a broker", at_least=1, at_most=INT32_MAX
+        30_000, "longest wait for one response from a broker", at_least=1, at_most=INT32_MAX
     )
     default_api_timeout_ms: int = option(
         60_000, "longest wait for an operation of several requests", at_least=1, at_most=INT32_MAX
     )
     retry_backoff_ms: int = option(
         100,
-        "first pause before something failed is tried again; doubles, with jitter",
+        "first pause before a retry; each further pause is twice as long, with jitter",
         at_least=0,
         at_most=INT32_MAX,
     )
-    retry_backoff_max_ms: int = option(1_000, "longest such pause", at_least=0, at_most=INT32_MAX)
+    retry_backoff_max_ms: int = option(1_000, "longest pause before a retry", at_least=0, at_most=INT32_MAX)
     reconnect_backoff_ms: int = option(
         50,
-        "first pause before a broken connection is opened again; doubles, with jitter",
+        "first pause before a broken connection is opened again; each further pause is twice as long, "
+        "with jitter",
         at_least=0,
         at_most=INT32_MAX,
     )
-    reconnect_backoff_max_ms: int = option(1_000, "longest such pause", at_least=0, at_most=INT32_MAX)
+    reconnect_backoff_max_ms: int = option(
+        1_000, "longest pause before a broken connection is opened again", at_least=0, at_most=INT32_MAX
+    )
     socket_connection_setup_timeout_ms: int = option(
-        10_000, "longest wait for a connection, TLS and SASL included", at_least=1, at_most=INT32_MAX
+        10_000, "longest time to open a connection, including TLS and SASL", at_least=1, at_most=INT32_MAX
     )
     bootstrap_refused_timeout_ms: int = option(
         -1,
-        "give up this early while every bootstrap server refuses connections, or has a host name that does "
-        "not exist, and none has answered yet; -1 waits as long as the call may take (ours)",
+        "give up after this time if every bootstrap server refuses connections or has a host name that "
+        "does not exist, and none has answered yet; -1 waits as long as the call may take (ours)",
         at_least=-1,
         at_most=INT32_MAX,
     )
     connections_max_idle_ms: int = option(
-        540_000, "an unused connection is closed after this", at_least=1, at_most=INT32_MAX
+        540_000, "close a connection that was not used for this long", at_least=1, at_most=INT32_MAX
     )
     metadata_max_age_ms: int = option(
-        300_000, "what is known of the cluster is asked for again after this", at_least=1, at_most=INT32_MAX
+        300_000, "ask for the metadata of the cluster again after this time", at_least=1, at_most=INT32_MAX
     )
     send_buffer_bytes: int = option(
-        -1, "socket send buffer; -1 leaves it to the system", at_least=-1, at_most=INT32_MAX
+        -1, "size of the socket's send buffer; -1 uses the system's default", at_least=-1, at_most=INT32_MAX
     )
     receive_buffer_bytes: int = option(
-        -1, "socket receive buffer; -1 leaves it to the system", at_least=-1, at_most=INT32_MAX
+        -1,
+        "size of the socket's receive buffer; -1 uses the system's default",
+        at_least=-1,
+        at_most=INT32_MAX,
     )
     receive_message_max_bytes: int = option(
         100 * MIB,
-        "largest response taken from a broker; a larger one closes the connection (ours)",
+        "largest response that the client accepts; a larger one closes the connection (ours)",
         at_least=1024,
         at_most=INT32_MAX,
     )
     security_protocol: str = option(
-        "PLAINTEXT", "how connections are secured", choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+        "PLAINTEXT",
+        "protocol that secures the connections",
+        choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
     sasl_mechanism: str = option(
         "PLAIN", "SASL mechanism", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
     )
-    sasl_username: str | None = option(None, "SASL user (ours; Kafka hides it in sasl.jaas.config)")
+    sasl_username: str | None = option(None, "SASL user name (ours; Kafka puts it into sasl.jaas.config)")
     sasl_password: str | None = option(
-        None, "SASL password (ours; Kafka hides it in sasl.jaas.config)", secret=True
+        None, "SASL password (ours; Kafka puts it into sasl.jaas.config)", secret=True
     )
     ssl_context: ssl.SSLContext | None = option(
-        None, "a ready TLS context instead of the ssl_ options below (ours)"
+        None, "a complete TLS context, instead of the ssl_ options below (ours)"
     )
     ssl_truststore_location: str | None = option(
-        None, "PEM file of the authorities trusted; none: the system's"
+        None, "PEM file with the trusted certificate authorities; without it, those of the system are trusted"
     )
     ssl_keystore_location: str | None = option(None, "PEM file with this client's certificate chain and key")
-    ssl_key_password: str | None = option(None, "password of the key in that file", secret=True)
+    ssl_key_password: str | None = option(None, "password of the key in ssl_keystore_location", secret=True)
     ssl_endpoint_identification_algorithm: str = option(
-        "https", "https checks that the certificate names the host; empty does not", choices=("https", "")
+        "https",
+        "https checks that the certificate names the host; an empty text turns the check off",
+        choices=("https", ""),
     )
 
     @classmethod

@@ -22,60 +22,76 @@ class ConsumerConfig(ClientConfig):
     client: ClassVar[str] = "ConsumerConnector or read()"
 
     group_id: str | None = option(
-        None, "the group that shares the topics' partitions; none: all of them are read, nothing is committed"
+        None,
+        "group that shares the partitions of the topics; without it, all partitions are read and nothing "
+        "is committed",
     )
     group_instance_id: str | None = option(
-        None, "a name that survives restarts, so that a quick one causes no rebalance (KIP-345)"
+        None,
+        "name that stays the same across restarts, so that a quick restart causes no rebalance (KIP-345)",
     )
     partition_assignment_strategy: str = option(
-        "range", "how the group deals its partitions", choices=("range", "roundrobin")
+        "range",
+        "assignor by which the group assigns partitions to its members",
+        choices=("range", "roundrobin"),
     )
     session_timeout_ms: int = option(
-        45_000, "the group gives a silent member up after this", at_least=1, at_most=INT32_MAX
+        45_000,
+        "the group removes a member that sends no heartbeat for this long",
+        at_least=1,
+        at_most=INT32_MAX,
     )
     heartbeat_interval_ms: int = option(3_000, "pause between heartbeats", at_least=1, at_most=INT32_MAX)
     rebalance_timeout_ms: int = option(
         60_000,
-        "longest wait for all members to join a rebalance (ours; Kafka uses max.poll.interval.ms)",
+        "longest time that a rebalance waits for all members to join (ours; Kafka uses max.poll.interval.ms)",
         at_least=1,
         at_most=INT32_MAX,
     )
     max_poll_interval_ms: int = option(
         300_000,
-        "a member whose loop takes no message for this long, though one waits, leaves the group",
+        "a member leaves the group if its loop asks for no message for this long while a message waits",
         at_least=1,
         at_most=INT32_MAX,
     )
     auto_offset_reset: str = option(
-        "latest", "where to start without a committed offset", choices=("earliest", "latest", "none")
+        "latest",
+        "start of a partition without a committed offset: the oldest message, new messages only, or an "
+        "error (none)",
+        choices=("earliest", "latest", "none"),
     )
     enable_auto_commit: bool = option(
-        True, "commit what was handed out, every auto_commit_interval_ms and on close"
+        True, "commit the messages that the loop has finished, every auto_commit_interval_ms and on close"
     )
     auto_commit_interval_ms: int = option(
         5_000, "pause between automatic commits", at_least=1, at_most=INT32_MAX
     )
     isolation_level: str = option(
         "read_uncommitted",
-        "read_committed hides aborted and open transactions",
+        "read_committed leaves out records of aborted and open transactions",
         choices=("read_uncommitted", "read_committed"),
     )
-    fetch_min_bytes: int = option(1, "a fetch waits for this much", at_least=0, at_most=INT32_MAX)
-    fetch_max_wait_ms: int = option(500, "and for this long at most", at_least=0, at_most=INT32_MAX)
-    fetch_max_bytes: int = option(50 * MIB, "bytes in one fetch response", at_least=0, at_most=INT32_MAX)
+    fetch_min_bytes: int = option(
+        1, "the broker waits until a fetch response has this many bytes", at_least=0, at_most=INT32_MAX
+    )
+    fetch_max_wait_ms: int = option(
+        500, "longest time that the broker waits for fetch_min_bytes", at_least=0, at_most=INT32_MAX
+    )
+    fetch_max_bytes: int = option(50 * MIB, "most bytes in one fetch response", at_least=0, at_most=INT32_MAX)
     max_partition_fetch_bytes: int = option(
-        4 * MIB, "of which for one partition", at_least=0, at_most=INT32_MAX
+        4 * MIB, "most bytes of one partition in a fetch response", at_least=0, at_most=INT32_MAX
     )
     prefetch_max_bytes: int = option(
         64 * MIB,
-        "bytes fetched but not yet read, over all partitions; when reached, fetching pauses (ours)",
+        "most bytes that are fetched and not yet read, over all partitions; fetching pauses at this limit"
+        " (ours)",
         at_least=1,
         at_most=2**62,
     )
-    check_crcs: bool = option(True, "verify the checksum of what is read")
+    check_crcs: bool = option(True, "verify the checksum of each fetched batch")
     consumer_timeout_ms: int = option(
         -1,
-        "iteration raises ConsumerTimeout after this long without a message; -1 waits for ever",
+        "iteration raises ConsumerTimeout after this time without a message; -1 waits forever",
         at_least=-1,
         at_most=INT32_MAX,
     )

@@ -14,77 +14,78 @@ __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions"
 
 
 class ClientOptions(TypedDict, total=False):
-    """What every client takes."""
+    """Options of every client."""
 
     client_id: str
-    """name that shows in the broker's logs, quotas and metrics"""
+    """name that the broker shows in its logs, quotas and metrics"""
 
     request_timeout_ms: int
-    """longest wait for one answer from a broker"""
+    """longest wait for one response from a broker"""
 
     default_api_timeout_ms: int
     """longest wait for an operation of several requests"""
 
     retry_backoff_ms: int
-    """first pause before something failed is tried again; doubles, with jitter"""
+    """first pause before a retry; each further pause is twice as long, with jitter"""
 
     retry_backoff_max_ms: int
-    """longest such pause"""
+    """longest pause before a retry"""
 
     reconnect_backoff_ms: int
-    """first pause before a broken connection is opened again; doubles, with jitter"""
+    """first pause before a broken connection is opened again; each further pause is twice as long, with
+    jitter"""
 
     reconnect_backoff_max_ms: int
-    """longest such pause"""
+    """longest pause before a broken connection is opened again"""
 
     socket_connection_setup_timeout_ms: int
-    """longest wait for a connection, TLS and SASL included"""
+    """longest time to open a connection, including TLS and SASL"""
 
     bootstrap_refused_timeout_ms: int
-    """give up this early while every bootstrap server refuses connections, or has a host name that does not
+    """give up after this time if every bootstrap server refuses connections or has a host name that does not
     exist, and none has answered yet; -1 waits as long as the call may take (ours)"""
 
     connections_max_idle_ms: int
-    """an unused connection is closed after this"""
+    """close a connection that was not used for this long"""
 
     metadata_max_age_ms: int
-    """what is known of the cluster is asked for again after this"""
+    """ask for the metadata of the cluster again after this time"""
 
     send_buffer_bytes: int
-    """socket send buffer; -1 leaves it to the system"""
+    """size of the socket's send buffer; -1 uses the system's default"""
 
     receive_buffer_bytes: int
-    """socket receive buffer; -1 leaves it to the system"""
+    """size of the socket's receive buffer; -1 uses the system's default"""
 
     receive_message_max_bytes: int
-    """largest response taken from a broker; a larger one closes the connection (ours)"""
+    """largest response that the client accepts; a larger one closes the connection (ours)"""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
-    """how connections are secured"""
+    """protocol that secures the connections"""
 
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
     """SASL mechanism"""
 
     sasl_username: str | None
-    """SASL user (ours; Kafka hides it in sasl.jaas.config)"""
+    """SASL user name (ours; Kafka puts it into sasl.jaas.config)"""
 
     sasl_password: str | None
-    """SASL password (ours; Kafka hides it in sasl.jaas.config)"""
+    """SASL password (ours; Kafka puts it into sasl.jaas.config)"""
 
     ssl_context: ssl.SSLContext | None
-    """a ready TLS context instead of the ssl_ options below (ours)"""
+    """a complete TLS context, instead of the ssl_ options below (ours)"""
 
     ssl_truststore_location: str | None
-    """PEM file of the authorities trusted; none: the system's"""
+    """PEM file with the trusted certificate authorities; without it, those of the system are trusted"""
 
     ssl_keystore_location: str | None
     """PEM file with this client's certificate chain and key"""
 
     ssl_key_password: str | None
-    """password of the key in that file"""
+    """password of the key in ssl_keystore_location"""
 
     ssl_endpoint_identification_algorithm: Literal["https", ""]
-    """https checks that the certificate names the host; empty does not"""
+    """https checks that the certificate names the host; an empty text turns the check off"""
 
 
 class AdminOptions(ClientOptions, total=False):
@@ -95,112 +96,119 @@ class ProducerOptions(ClientOptions, total=False):
     """Options of Producer."""
 
     acks: Literal["all", -1, "-1", 0, "0", 1, "1"]
-    """who has stored a record before it counts: all in-sync replicas, the leader (1), nobody asked (0)"""
+    """brokers that must store a record before it counts as delivered: all in-sync replicas, the leader (1),
+    none (0)"""
 
     enable_idempotence: bool | None
-    """retries neither double nor reorder; default: on, where acks is all and the broker can. Left to the
-    default, retries=0 or max_in_flight_requests_per_connection above 5 turn it off, with a warning"""
+    """prevent retries from duplicating or reordering records; by default on if acks is all and the broker
+    supports it. If this option is not set, retries=0 or max_in_flight_requests_per_connection above 5 turns
+    idempotence off, with a warning"""
 
     linger_ms: int
-    """a batch waits this long for more records"""
+    """time that a batch waits for more records"""
 
     batch_size: int
-    """bytes in one batch at most; grown as needed, never set aside"""
+    """largest size of a batch in bytes; its memory grows as records are added"""
 
     buffer_memory: int
-    """memory for records not yet confirmed, and for their batches; when full, send() blocks"""
+    """memory for unconfirmed records and their batches; send() blocks while it is used up"""
 
     max_block_ms: int
-    """longest block of send(), for memory or metadata"""
+    """longest time that send() blocks, for memory or metadata"""
 
     metadata_max_idle_ms: int
-    """a topic that nothing was sent to for this long is forgotten"""
+    """forget a topic to which nothing was sent for this long"""
 
     max_request_size: int
-    """largest record or batch"""
+    """largest size of a record or batch"""
 
     produce_max_bytes: int
-    """largest request; it takes batches of as many partitions as fit, one at least (ours)"""
+    """largest size of a produce request; it contains the batches of as many partitions as fit, and at least
+    one batch (ours)"""
 
     compression_type: Literal["none", None, "gzip", "snappy", "lz4", "zstd"]
-    """codec of the batches"""
+    """compression of the batches"""
 
     delivery_timeout_ms: int
-    """a record not confirmed after this has failed"""
+    """a record fails if it is not confirmed within this time"""
 
     retries: int
-    """tries again after a failure that may pass, within delivery_timeout_ms"""
+    """most retries after a retriable failure, within delivery_timeout_ms"""
 
     max_in_flight_requests_per_connection: int
-    """produce requests of a broker, and batches of a partition, that may be unanswered"""
+    """most produce requests in flight to one broker, and most batches in flight of one partition"""
 
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None
-    """(topic, key, partition_count) -> int; default: Java's murmur2 of the key, sticky without one (ours)"""
+    """function (topic, key, partition_count) -> int; by default Java's murmur2 of the key, and sticky without
+    a key (ours)"""
 
     key_encoder: Encoder | None
-    """turns keys into bytes (ours)"""
+    """function that turns keys into bytes (ours)"""
 
     value_encoder: Encoder | None
-    """turns values into bytes (ours)"""
+    """function that turns values into bytes (ours)"""
 
 
 class ReadOptions(ClientOptions, total=False):
     """Options of read()."""
 
     partition_assignment_strategy: Literal["range", "roundrobin"]
-    """how the group deals its partitions"""
+    """assignor by which the group assigns partitions to its members"""
 
     session_timeout_ms: int
-    """the group gives a silent member up after this"""
+    """the group removes a member that sends no heartbeat for this long"""
 
     heartbeat_interval_ms: int
     """pause between heartbeats"""
 
     rebalance_timeout_ms: int
-    """longest wait for all members to join a rebalance (ours; Kafka uses max.poll.interval.ms)"""
+    """longest time that a rebalance waits for all members to join (ours; Kafka uses max.poll.interval.ms)"""
 
     max_poll_interval_ms: int
-    """a member whose loop takes no message for this long, though one waits, leaves the group"""
+    """a member leaves the group if its loop asks for no message for this long while a message waits"""
 
     isolation_level: Literal["read_uncommitted", "read_committed"]
-    """read_committed hides aborted and open transactions"""
+    """read_committed leaves out records of aborted and open transactions"""
 
     fetch_min_bytes: int
-    """a fetch waits for this much"""
+    """the broker waits until a fetch response has this many bytes"""
 
     fetch_max_wait_ms: int
-    """and for this long at most"""
+    """longest time that the broker waits for fetch_min_bytes"""
 
     fetch_max_bytes: int
-    """bytes in one fetch response"""
+    """most bytes in one fetch response"""
 
     max_partition_fetch_bytes: int
-    """of which for one partition"""
+    """most bytes of one partition in a fetch response"""
 
     prefetch_max_bytes: int
-    """bytes fetched but not yet read, over all partitions; when reached, fetching pauses (ours)"""
+    """most bytes that are fetched and not yet read, over all partitions; fetching pauses at this limit
+    (ours)"""
 
     check_crcs: bool
-    """verify the checksum of what is read"""
+    """verify the checksum of each fetched batch"""
 
     consumer_timeout_ms: int
-    """iteration raises ConsumerTimeout after this long without a message; -1 waits for ever"""
+    """iteration raises ConsumerTimeout after this time without a message; -1 waits forever"""
 
 
 class ConsumerOptions(ReadOptions, total=False):
     """Options of ConsumerConnector."""
 
     group_id: str | None
-    """the group that shares the topics' partitions; none: all of them are read, nothing is committed"""
+    """group that shares the partitions of the topics; without it, all partitions are read and nothing is
+    committed"""
 
     group_instance_id: str | None
-    """a name that survives restarts, so that a quick one causes no rebalance (KIP-345)"""
+    """name that stays the same across restarts, so that a quick restart causes no rebalance (KIP-345)"""
 
     auto_offset_reset: Literal["earliest", "latest", "none"]
-    """where to start without a committed offset"""
+    """start of a partition without a committed offset: the oldest message, new messages only, or an error
+    (none)"""
 
     enable_auto_commit: bool
-    """commit what was handed out, every auto_commit_interval_ms and on close"""
+    """commit the messages that the loop has finished, every auto_commit_interval_ms and on close"""
 
     auto_commit_interval_ms: int
     """pause between automatic commits"""

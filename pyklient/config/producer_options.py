@@ -27,64 +27,70 @@ class ProducerConfig(ClientConfig):
 
     acks: int | str = option(
         "all",
-        "who has stored a record before it counts: all in-sync replicas, the leader (1), nobody asked (0)",
+        "brokers that must store a record before it counts as delivered: all in-sync replicas, the leader"
+        " (1), none (0)",
         choices=("all", -1, "-1", 0, "0", 1, "1"),
     )
     enable_idempotence: bool | None = option(
         None,
-        "retries neither double nor reorder; default: on, where acks is all and the broker can. Left to "
-        "the default, retries=0 or max_in_flight_requests_per_connection above 5 turn it off, with a warning",
+        "prevent retries from duplicating or reordering records; by default on if acks is all and the "
+        "broker supports it. If this option is not set, retries=0 or "
+        "max_in_flight_requests_per_connection above 5 turns idempotence off, with a warning",
     )
-    linger_ms: int = option(5, "a batch waits this long for more records", at_least=0, at_most=INT32_MAX)
+    linger_ms: int = option(5, "time that a batch waits for more records", at_least=0, at_most=INT32_MAX)
     batch_size: int = option(
         1_000_000,
-        "bytes in one batch at most; grown as needed, never set aside",
+        "largest size of a batch in bytes; its memory grows as records are added",
         at_least=0,
         at_most=INT32_MAX,
     )
     buffer_memory: int = option(
         32 * MIB,
-        "memory for records not yet confirmed, and for their batches; when full, send() blocks",
+        "memory for unconfirmed records and their batches; send() blocks while it is used up",
         at_least=1,
         at_most=2**62,
     )
     max_block_ms: int = option(
-        60_000, "longest block of send(), for memory or metadata", at_least=0, at_most=2**62
+        60_000, "longest time that send() blocks, for memory or metadata", at_least=0, at_most=2**62
     )
     metadata_max_idle_ms: int = option(
-        300_000, "a topic that nothing was sent to for this long is forgotten", at_least=1, at_most=INT32_MAX
+        300_000, "forget a topic to which nothing was sent for this long", at_least=1, at_most=INT32_MAX
     )
-    max_request_size: int = option(1_048_576, "largest record or batch", at_least=1, at_most=INT32_MAX)
+    max_request_size: int = option(
+        1_048_576, "largest size of a record or batch", at_least=1, at_most=INT32_MAX
+    )
     produce_max_bytes: int = option(
         4 * MIB,
-        "largest request; it takes batches of as many partitions as fit, one at least (ours)",
+        "largest size of a produce request; it contains the batches of as many partitions as fit, and at "
+        "least one batch (ours)",
         at_least=1,
         at_most=INT32_MAX,
     )
     compression_type: str | None = option(
-        "none", "codec of the batches", choices=("none", None, "gzip", "snappy", "lz4", "zstd")
+        "none", "compression of the batches", choices=("none", None, "gzip", "snappy", "lz4", "zstd")
     )
     delivery_timeout_ms: int = option(
-        120_000, "a record not confirmed after this has failed", at_least=0, at_most=INT32_MAX
+        120_000, "a record fails if it is not confirmed within this time", at_least=0, at_most=INT32_MAX
     )
     retries: int = option(
         INT32_MAX,
-        "tries again after a failure that may pass, within delivery_timeout_ms",
+        "most retries after a retriable failure, within delivery_timeout_ms",
         at_least=0,
         at_most=INT32_MAX,
     )
     max_in_flight_requests_per_connection: int = option(
         5,
-        "produce requests of a broker, and batches of a partition, that may be unanswered",
+        "most produce requests in flight to one broker, and most batches in flight of one partition",
         at_least=1,
         at_most=INT32_MAX,
     )
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
         None,
-        "(topic, key, partition_count) -> int; default: Java's murmur2 of the key, sticky without one (ours)",
+        "function (topic, key, partition_count) -> int; by default Java's murmur2 of the key, and sticky "
+        "without a key (ours)",
     )
-    key_encoder: Encoder | None = option(None, "turns keys into bytes (ours)")
-    value_encoder: Encoder | None = option(None, "turns values into bytes (ours)")
+    key_encoder: Encoder | None = option(None, "function that turns keys into bytes (ours)")
+    value_encoder: Encoder | None = option(None, "function that turns values into bytes (ours)")
 
     def validate(self) -> None:
         """Idempotence rules of KIP-98 and KIP-679: an explicit contradiction is an error."""

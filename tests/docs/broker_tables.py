@@ -39,7 +39,7 @@ def _options() -> str:
         ]
         for item in fields(BrokerSettings)
     ]
-    return _table(["option", "default", "takes", "meaning", "Kafka's default, where it is another"], rows)
+    return _table(["option", "default", "takes", "meaning", "Kafka's default, if different"], rows)
 
 
 def _limit(value: int) -> str:
@@ -50,8 +50,12 @@ def _topic_settings() -> str:
     kinds = topic_config_kinds(BrokerSettings())
     acted_upon = [[f"`{kind.name}`", kind.sentence.rstrip(".")] for kind in kinds if kind.sentence]
     names = ", ".join(f"`{kind.name}`" for kind in kinds if not kind.sentence)
-    kept = textwrap.fill(f"Kept and reported, and changing nothing: {names}.", 120, break_on_hyphens=False)
-    return _table(["acted upon", "meaning"], acted_upon) + f"\n{kept}\n"
+    kept = textwrap.fill(
+        f"The broker keeps and reports these settings, but they have no effect: {names}.",
+        120,
+        break_on_hyphens=False,
+    )
+    return _table(["setting", "meaning"], acted_upon) + f"\n{kept}\n"
 
 
 def _requests() -> str:

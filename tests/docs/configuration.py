@@ -17,24 +17,29 @@ TARGET = ROOT / "docs" / "configuration.md"
 _HEAD = """\
 # Configuration
 
-Options are keyword arguments of the clients, by Kafka's own names with underscores. Kafka's names with dots
-are taken as well, with values as text or not: `Producer(**{"bootstrap.servers": "one:9092", "acks": "1"})`.
-An unknown one, one out of range, and two that contradict each other are a ConfigurationError that says what
-to write instead. Of the names with dots, options of other clients are passed over, with a line in the log.
-Options that only pyklient has are marked (ours). On the command line they are `-X name=value` or lines of
-a `--config` file.
+Options are keyword arguments of the clients. They have Kafka's names, with underscores instead of dots.
+Names with dots are accepted too, with values as text or not:
+`Producer(**{"bootstrap.servers": "one:9092", "acks": "1"})`.
+On the command line, give options as `-X name=value` or as lines of a `--config` file.
 
-Type checkers know them: `pyklient.ProducerOptions`, `ConsumerOptions`, `AdminOptions` and `ReadOptions` are
-the keyword arguments as TypedDicts.
+A ConfigurationError is raised for an unknown option, a value out of range, and two options that contradict
+each other. It says what to write instead. A name with dots that only another Kafka client knows is ignored,
+and a line in the log says so. Options that only pyklient has are marked with (ours).
+
+For type checkers, the TypedDicts `pyklient.ProducerOptions`, `ConsumerOptions`, `AdminOptions` and
+`ReadOptions` describe the keyword arguments.
 
 This page is written from the options in `pyklient/config/` by `python -m tests.docs.configuration`; a test
 compares the two.
 """
 
 _INTRODUCTIONS = {
-    ClientConfig: ("Every client", "`Producer`, `ConsumerConnector`, `SimpleConsumer`, `Admin`, `read`."),
-    ProducerConfig: ("Producer", "All of the above, and:"),
-    ConsumerConfig: ("ConsumerConnector", "All of the first table, and:"),
+    ClientConfig: (
+        "Every client",
+        "`Producer`, `ConsumerConnector`, `SimpleConsumer`, `Admin` and `read` have these options:",
+    ),
+    ProducerConfig: ("Producer", "`Producer` has all options above, and:"),
+    ConsumerConfig: ("ConsumerConnector", "`ConsumerConnector` has all options of the first table, and:"),
 }
 
 

@@ -56,7 +56,7 @@ def _of_clients() -> str:
     of_all = _names(ClientConfig)
     parts = [
         _HEAD,
-        _typed_dict("ClientOptions", "TypedDict", "What every client takes.", ClientConfig, of_all),
+        _typed_dict("ClientOptions", "TypedDict", "Options of every client.", ClientConfig, of_all),
         _typed_dict(
             "AdminOptions", "ClientOptions", AdminConfig.__doc__, AdminConfig, _names(AdminConfig) - of_all
         ),
@@ -83,7 +83,7 @@ def _of_clients() -> str:
 
 def _of_the_broker() -> str:
     names = {item.name for item in fields(BrokerSettings)}
-    sentence = "What Broker takes. Sizes are bytes, times are milliseconds."
+    sentence = "Options of Broker. Sizes are bytes, times are milliseconds."
     return "\n\n".join(
         [_BROKER_HEAD, _typed_dict("BrokerOptions", "TypedDict", sentence, BrokerSettings, names)]
     )
