@@ -1,14 +1,13 @@
-"""Dialogues about groups: list, describe, offsets, delete. Generators, played by ``net.dialogue``."""
+"""Dialogues about groups: list, describe, offsets, delete."""
 
 import logging
-from collections.abc import Callable
 from typing import Any, Final
 
 from pyklient.admin.descriptions import GroupDescription, GroupListing, MemberDescription
+from pyklient.admin.requests import AdminRequest, ask, coordinator, node, only
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import KafkaError, ProtocolError, broker_error
-from pyklient.net.dialogue import Ask, Dialogue, Pause, Refresh, insist
-from pyklient.net.lookups.find_coordinator import find_coordinator
+from pyklient.errors import ProtocolError, broker_error
+from pyklient.net.dialogue import Dialogue, Refresh
 from pyklient.protocol.messages import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -17,7 +16,6 @@ from pyklient.protocol.messages import (
     ListGroupsRequest,
     OffsetFetchRequest,
 )
-from pyklient.protocol.schema import ApiMessage
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
@@ -25,38 +23,33 @@ __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
 _log = logging.getLogger("pyklient.admin")
 
 _ONE_GROUP: Final = 7
-"""OffsetFetch 8 asks for many groups in another shape; every broker since 0.10.2 knows 7 or less."""
+"""The last version of OffsetFetch with one group. Every broker since 0.10.2 supports it or an older one."""
 
 
 def list_groups() -> Dialogue[list[GroupListing]]:
-    """The groups of every broker: each knows those it coordinates."""
+    """Ask each broker for the groups that it coordinates. Return the groups of all brokers."""
     metadata = yield Refresh(())
     found: dict[str, GroupListing] = {}
-    for node in sorted(metadata.nodes):
-        for group in (yield from _groups_of(node)):
+    for node_id in sorted(metadata.nodes):
+        what = f"list the groups of broker {node_id}"
+        order = AdminRequest(what, ListGroupsRequest(), lambda response: response)
+        _, listed = yield from ask(order, node(node_id))
+        for group in listed.groups:
             found[group.group_id] = GroupListing(group.group_id, group.protocol_type, group.group_state)
     return [found[group_id] for group_id in sorted(found)]
 
 
-def _groups_of(node: int) -> Dialogue[Any]:
-    while True:
-        response = yield from insist(Ask(node, ListGroupsRequest()))
-        if not response.error_code:
-            return response.groups
-        refused = broker_error(response.error_code, f"list the groups of broker {node}")
-        if not refused.retriable:
-            raise refused
-        yield Pause(because=refused)
-
-
 def describe_group(group_id: str) -> Dialogue[GroupDescription]:
-    """State and members. Raises BrokerError GROUP_ID_NOT_FOUND for a group that is not there."""
-    node, group = yield from _ask_coordinator(
-        group_id,
-        DescribeGroupsRequest(groups=[group_id]),
+    """Return the state and the members of a group.
+
+    Raises BrokerError GROUP_ID_NOT_FOUND if there is no such group.
+    """
+    order = AdminRequest(
         f"describe group {group_id}",
-        lambda response: response.groups[0],
+        DescribeGroupsRequest(groups=[group_id]),
+        lambda response: only(response.groups),
     )
+    node_id, group = yield from ask(order, coordinator(group_id))
     if group.group_state == "Dead":
         raise broker_error(ErrorCode.GROUP_ID_NOT_FOUND, f"describe group {group_id}")
     return GroupDescription(
@@ -64,7 +57,7 @@ def describe_group(group_id: str) -> Dialogue[GroupDescription]:
         state=group.group_state,
         protocol_type=group.protocol_type,
         protocol=group.protocol_data,
-        coordinator=node,
+        coordinator=node_id,
         members=tuple(
             MemberDescription(
                 member.member_id,
@@ -80,14 +73,14 @@ def describe_group(group_id: str) -> Dialogue[GroupDescription]:
 
 
 def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetadata]]:
-    """Every offset the group has committed; empty for a group that has none, or is not there."""
-    _, response = yield from _ask_coordinator(
-        group_id,
-        OffsetFetchRequest(group_id=group_id, topics=None),
+    """Return the offsets that a group has committed. Empty if there is no such group."""
+    order = AdminRequest(
         f"offsets of group {group_id}",
+        OffsetFetchRequest(group_id=group_id, topics=None),
         lambda response: response,
         max_version=_ONE_GROUP,
     )
+    _, response = yield from ask(order, coordinator(group_id))
     offsets = {}
     for topic in response.topics:
         for part in topic.partitions:
@@ -102,56 +95,26 @@ def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetad
 
 
 def delete_group(group_id: str) -> Dialogue[None]:
-    """Delete the group with its offsets. A group with members is refused (NON_EMPTY_GROUP)."""
-    yield from _ask_coordinator(
-        group_id,
-        DeleteGroupsRequest(groups_names=[group_id]),
+    """Delete a group and its offsets. The coordinator refuses if the group has members (NON_EMPTY_GROUP)."""
+    order = AdminRequest(
         f"delete group {group_id}",
-        lambda response: response.results[0],
-        done_by_a_lost_request=ErrorCode.GROUP_ID_NOT_FOUND,
+        DeleteGroupsRequest(groups_names=[group_id]),
+        lambda response: only(response.results),
+        done_before=ErrorCode.GROUP_ID_NOT_FOUND,
     )
-
-
-def _ask_coordinator(
-    group_id: str,
-    request: ApiMessage,
-    what: str,
-    result_of: Callable[[Any], Any],
-    *,
-    max_version: int | None = None,
-    done_by_a_lost_request: int | None = None,
-) -> Dialogue[tuple[int, Any]]:
-    """Ask the group's coordinator, wherever it moves, until it answers or refuses: (its id, the result)."""
-    lost = False
-    while True:
-        node = yield from find_coordinator(group_id)
-        try:
-            response = yield Ask(node, request, max_version=max_version)
-        except KafkaError as error:
-            if not error.retriable:
-                raise
-            _log.info("%s: %s; trying again", what, error)
-            lost = True
-            yield Pause(because=error)
-            continue
-        result = result_of(response)
-        if not result.error_code or (lost and result.error_code == done_by_a_lost_request):
-            return node, result
-        said = getattr(result, "error_message", None)
-        refused = broker_error(result.error_code, f"{what} (broker: {said})" if said else what)
-        if not refused.retriable:
-            raise refused
-        yield Pause(because=refused)
+    yield from ask(order, coordinator(group_id))
 
 
 def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
-    """What the group's leader gave the member. A blob that does not parse is the leader's fault, not ours."""
+    """Return the partitions that the group's leader assigned to a member; none if they cannot be parsed."""
     if not member.member_assignment:
         return ()
     try:
         blob = ConsumerProtocolAssignment.decode_blob(bytes(member.member_assignment))
     except ProtocolError as error:
-        _log.warning("group %s: assignment of %s does not parse: %s", group_id, member.member_id, error)
+        _log.warning(
+            "group %s: cannot parse the assignment of member %s: %s", group_id, member.member_id, error
+        )
         return ()
     return tuple(
         sorted(
@@ -163,12 +126,14 @@ def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
 
 
 def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
-    """The topics that the member has named. A blob that does not parse is the member's fault, not ours."""
+    """Return the topics that a member subscribes to; none if they cannot be parsed."""
     if not member.member_metadata:
         return ()
     try:
         blob = ConsumerProtocolSubscription.decode_blob(bytes(member.member_metadata))
     except ProtocolError as error:
-        _log.warning("group %s: subscription of %s does not parse: %s", group_id, member.member_id, error)
+        _log.warning(
+            "group %s: cannot parse the subscription of member %s: %s", group_id, member.member_id, error
+        )
         return ()
     return tuple(sorted(blob.topics))

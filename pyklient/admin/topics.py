@@ -1,14 +1,14 @@
-"""Dialogues about topics: create, grow, delete, describe. Generators, played by ``net.dialogue``."""
+"""Dialogues about topics: create, add partitions, delete, describe."""
 
-import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Final
 from uuid import UUID
 
 from pyklient.admin.descriptions import PartitionDescription, TopicDescription
+from pyklient.admin.requests import AdminRequest, ask, controller, node, only
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import BrokerError, KafkaError, KafkaTimeoutError, ProtocolError, broker_error
-from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh, insist
+from pyklient.errors import KafkaTimeoutError, broker_error
+from pyklient.net.dialogue import ANY, Dialogue, Pause, Refresh
 from pyklient.net.metadata import TopicInfo
 from pyklient.protocol.messages import (
     CreatePartitionsRequest,
@@ -16,23 +16,23 @@ from pyklient.protocol.messages import (
     DeleteTopicsRequest,
     DescribeConfigsRequest,
 )
-from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["create_partitions", "create_topic", "delete_topic", "describe_topic", "list_topics"]
 
-_log = logging.getLogger("pyklient.admin")
-
 _LAST_WITH_NAMES: Final = 5
-"""DeleteTopics 6 takes topics by id or name in another shape; every broker since 0.10.1 knows 5 or less."""
+"""The last version of DeleteTopics with names alone. Every broker since 0.10.1 supports it or an older
+one."""
 _TOPIC_RESOURCE: Final = 2
 _SET_ON_THE_TOPIC: Final = 1
 _PAUSE: Final = 0.1
+_NO_SUCH_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,)
+"""A controller knows all topics, so that waiting does not help."""
 
 
 def create_topic(
     name: str, partitions: int, replication_factor: int, config: Mapping[str, str], timeout_ms: int
 ) -> Dialogue[None]:
-    """Create the topic and wait until each of its partitions has a leader."""
+    """Create a topic and wait until each of its partitions has a leader."""
     topic = CreateTopicsRequest.CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -42,51 +42,61 @@ def create_topic(
         ],
     )
     request = CreateTopicsRequest(topics=[topic], timeout_ms=timeout_ms)
-    yield from _controller_does(
-        request,
+    order = AdminRequest(
         f"create topic {name}",
-        lambda response: _first(response.topics),
-        done_by_a_lost_request=ErrorCode.TOPIC_ALREADY_EXISTS,
+        request,
+        lambda response: only(response.topics),
+        done_before=ErrorCode.TOPIC_ALREADY_EXISTS,
+        final=_NO_SUCH_TOPIC,
     )
-    yield from _until(name, lambda topic: _all_led(topic, max(partitions, 1)), "its leaders")
+    yield from ask(order, controller())
+    yield from _until(
+        name, lambda topic: _all_led(topic, max(partitions, 1)), "the leaders of its partitions"
+    )
 
 
 def create_partitions(name: str, total: int, timeout_ms: int) -> Dialogue[None]:
-    """Grow the topic to *total* partitions and wait until each has a leader."""
+    """Add partitions to a topic until it has *total*, and wait until each has a leader."""
     topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=total, assignments=None)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=timeout_ms, validate_only=False)
-    yield from _controller_does(
-        request,
+    order = AdminRequest(
         f"grow topic {name} to {total} partitions",
-        lambda response: _first(response.results),
-        done_by_a_lost_request=ErrorCode.INVALID_PARTITIONS,
+        request,
+        lambda response: only(response.results),
+        done_before=ErrorCode.INVALID_PARTITIONS,
+        final=_NO_SUCH_TOPIC,
     )
-    yield from _until(name, lambda topic: _all_led(topic, total), "its leaders")
+    yield from ask(order, controller())
+    yield from _until(name, lambda topic: _all_led(topic, total), "the leaders of its partitions")
 
 
 def delete_topic(name: str, timeout_ms: int) -> Dialogue[None]:
-    """Delete the topic and wait until the brokers no longer show it."""
+    """Delete a topic and wait until the metadata no longer contains it."""
     request = DeleteTopicsRequest(topic_names=[name], timeout_ms=timeout_ms)
-    yield from _controller_does(
-        request,
+    order = AdminRequest(
         f"delete topic {name}",
-        lambda response: _first(response.responses),
+        request,
+        lambda response: only(response.responses),
         max_version=_LAST_WITH_NAMES,
-        done_by_a_lost_request=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        done_before=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        final=_NO_SUCH_TOPIC,
     )
+    yield from ask(order, controller())
     yield from _until(
-        name, lambda topic: topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "its end"
+        name,
+        lambda topic: topic is None or topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        "its deletion",
     )
 
 
 def list_topics(internal: bool) -> Dialogue[list[str]]:
-    """Names of all topics that may be seen, sorted."""
+    """Return the names of all topics that this client may see, sorted."""
     metadata = yield Refresh(None)
     return sorted(name for name, topic in metadata.topics.items() if internal or not topic.internal)
 
 
 def describe_topic(name: str) -> Dialogue[TopicDescription]:
-    """Partitions from the metadata, settings from DescribeConfigs."""
+    """Return the partitions of a topic and the settings that were made on it."""
     metadata = yield Refresh([name])
     topic = metadata.topics.get(name)
     if topic is None or topic.error:
@@ -112,15 +122,12 @@ def _config_of(name: str) -> Dialogue[dict[str, str | None]]:
     resource = DescribeConfigsRequest.DescribeConfigsResource(
         resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=None
     )
-    while True:
-        response = yield from insist(Ask(ANY, DescribeConfigsRequest(resources=[resource])))
-        result = _first(response.results)
-        if not result.error_code:
-            break
-        refused = _refused(result, f"describe the settings of topic {name}")
-        if not refused.retriable:
-            raise refused
-        yield Pause(because=refused)
+    order = AdminRequest(
+        f"describe the settings of topic {name}",
+        DescribeConfigsRequest(resources=[resource]),
+        lambda response: only(response.results),
+    )
+    _, result = yield from ask(order, node(ANY))
     return {
         entry.name: entry.value
         for entry in sorted(result.configs, key=lambda entry: entry.name)
@@ -128,44 +135,9 @@ def _config_of(name: str) -> Dialogue[dict[str, str | None]]:
     }
 
 
-def _controller_does(
-    request: ApiMessage,
-    what: str,
-    result_of: Callable[[Any], Any],
-    *,
-    done_by_a_lost_request: int,
-    max_version: int | None = None,
-) -> Dialogue[None]:
-    """Ask the controller, wherever it moves, until it has done *what* or refuses.
-
-    Where the answer to an earlier attempt was lost, the error code *done_by_a_lost_request* means that
-    attempt succeeded.
-    """
-    lost = moved = False
-    while True:
-        try:
-            if moved:
-                yield Refresh(())
-            response = yield Ask(CONTROLLER, request, max_version=max_version)
-        except KafkaError as error:
-            if not error.retriable:
-                raise
-            _log.info("%s: %s; trying again", what, error)
-            lost = moved = True
-            yield Pause(because=error)
-            continue
-        result = result_of(response)
-        if not result.error_code or (lost and result.error_code == done_by_a_lost_request):
-            return
-        refused = _refused(result, what)
-        if not refused.retriable or refused.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            raise refused
-        moved = True
-        yield Pause(because=refused)
-
-
 def _until(name: str, ready: Callable[[TopicInfo | None], bool], waiting_for: str) -> Dialogue[None]:
-    not_yet = KafkaTimeoutError(f"topic {name}: still waiting for {waiting_for}")
+    """Ask for the metadata of a topic until it is *ready*."""
+    not_yet = KafkaTimeoutError(f"topic {name}: waiting for {waiting_for}")
     while True:
         metadata = yield Refresh([name])
         if ready(metadata.topics.get(name)):
@@ -180,16 +152,3 @@ def _all_led(topic: TopicInfo | None, count: int) -> bool:
         and len(topic.partitions) >= count
         and all(part.leader >= 0 for part in topic.partitions.values())
     )
-
-
-def _first(results: Sequence[Any]) -> Any:
-    """The one answer to a request about one thing."""
-    if len(results) != 1:
-        raise ProtocolError(f"asked about one thing, the broker answered about {len(results)}")
-    return results[0]
-
-
-def _refused(result: Any, what: str) -> BrokerError:
-    """The error for *result*, with the broker's own words where it gives any (they name the culprit)."""
-    said = getattr(result, "error_message", None)
-    return broker_error(result.error_code, f"{what} (broker: {said})" if said else what)

@@ -1,9 +1,9 @@
-"""Dialogues with brokers, without the waiting.
+"""A dialogue with brokers: a generator that yields what it asks of which broker, and is resumed with the
+answer.
 
-"Find the coordinator, join, sync" is written as a generator: it yields what it needs (an Ask, a Pause, a
-Refresh) and is resumed with the answer. ``play`` is the driver with threads and sockets; a test plays the
-same generator with a list of answers. Network failures are thrown into the generator where it waits, so it
-may catch those that are ``retriable`` and yield again; error codes inside a response are its own business.
+It yields an Ask, a Pause or a Refresh. ``play`` runs a dialogue over sockets, in the calling thread; a test
+runs the same dialogue over a list of answers. A network failure is raised inside the dialogue where it waits,
+so that the dialogue may catch it and ask again. Error codes inside a response are for the dialogue to check.
 
 ::
 
@@ -32,24 +32,26 @@ __all__ = [
     "Pause",
     "Refresh",
     "Step",
-    "insist",
     "play",
+    "retried",
     "while_worthwhile",
 ]
 
 T = TypeVar("T")
 
 ANY: Final = -1
-"""Ask whichever broker is at hand."""
+"""Ask any broker."""
 
 CONTROLLER: Final = -2
-"""Ask the cluster's controller."""
+"""Ask the controller of the cluster."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Answered with the response to *request* from the node *to*: an id, ANY or CONTROLLER. *timeout* is in
-    seconds, ``request_timeout_ms`` if None, and never longer than the conversation's own."""
+    """Send *request* to the node *to* (an id, ANY or CONTROLLER); the answer is the response.
+
+    *timeout* is in seconds. None means ``request_timeout_ms``. The time left for the dialogue limits both.
+    """
 
     to: int
     request: ApiMessage
@@ -60,8 +62,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Answered with None after *seconds*; None means the client's back-off, longer with each in a row.
-    *because* is the failure that made it necessary, for the error if time runs out."""
+    """Wait for *seconds*; the answer is None.
+
+    Without *seconds*, wait for the client's back-off, which grows with each pause of the dialogue.
+    *because* is the failure that made the pause necessary: it is named in the error if the time runs out.
+    """
 
     seconds: float | None = None
     because: KafkaError | None = None
@@ -69,8 +74,10 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """Answered with a fresh Metadata of *topics* (None: all). With *known_ok*, the one at hand will do if
-    it knows all of *topics* without an error."""
+    """Ask for the metadata of *topics* (None: all topics); the answer is the new Metadata.
+
+    With *known_ok*, the answer is the present Metadata if it has all of *topics* without an error.
+    """
 
     topics: Collection[str] | None
     known_ok: bool = False
@@ -81,40 +88,40 @@ Dialogue: TypeAlias = Generator[Step, Any, T]
 
 
 class Network(Protocol):
-    """What the driver needs: each call waits *timeout* seconds at most and raises a KafkaError."""
+    """Carries out the steps of a dialogue, each within *timeout* seconds. Raises KafkaError."""
 
     def ask(self, step: Ask, timeout: float) -> Any:
-        """The response to an Ask."""
+        """Return the response to an Ask."""
 
     def refresh(self, step: Refresh, timeout: float) -> Metadata:
-        """The snapshot for a Refresh."""
+        """Return the Metadata for a Refresh."""
 
     def pause(self, seconds: float) -> None:
-        """Wait; raises when the client is closed meanwhile."""
+        """Wait for *seconds*. Raise ClosedError as soon as the client is closed."""
 
 
-def play(conversation: Dialogue[T], network: Network, timeout: float, backoff: Backoff) -> T:
-    """Play *conversation* to its end in this thread and return its result.
+def play(dialogue: Dialogue[T], network: Network, timeout: float, backoff: Backoff) -> T:
+    """Run *dialogue* in this thread and return its result.
 
-    Raises what it raises. After *timeout* seconds it is closed, and a KafkaTimeoutError names the last
-    failure that it met.
+    Raises what the dialogue raises. After *timeout* seconds, closes the dialogue and raises a
+    KafkaTimeoutError that names the last failure.
     """
     deadline = time.monotonic() + timeout
     last: KafkaError | None = None
     pauses = 0
     try:
-        step = next(conversation)
+        step = next(dialogue)
         while True:
             remaining = deadline - time.monotonic()
             if remaining <= 0:
-                conversation.close()
+                dialogue.close()
                 raise _out_of_time(timeout, last) from last
             if isinstance(step, Pause):
                 last = step.because or last
                 pauses += 1
                 seconds = backoff.pause(pauses) if step.seconds is None else step.seconds
                 network.pause(min(seconds, remaining))
-                step = conversation.send(None)
+                step = dialogue.send(None)
                 continue
             try:
                 answer = (
@@ -124,45 +131,50 @@ def play(conversation: Dialogue[T], network: Network, timeout: float, backoff: B
                 )
             except KafkaError as error:
                 last = error
-                step = conversation.throw(error)
+                step = dialogue.throw(error)
             else:
-                step = conversation.send(answer)
+                step = dialogue.send(answer)
     except StopIteration as end:
         result: T = end.value
         return result
 
 
 def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
-    reason = "no failure, only no answer" if last is None else f"the last failure: {last}"
-    return KafkaTimeoutError(f"not done within {timeout:.3g} s; {reason}")
+    reason = "the brokers did not answer in time" if last is None else f"the last failure was: {last}"
+    return KafkaTimeoutError(f"Not done within {timeout:.3g} s; {reason}")
 
 
-def while_worthwhile(conversation: Dialogue[T], in_vain: Callable[[], KafkaError | None]) -> Dialogue[T]:
-    """*conversation*, given up after a failure if *in_vain* then tells why trying again is of no use."""
+def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> Dialogue[T]:
+    """Run the dialogue that *attempt* returns until it succeeds, with the back-off of the client in between.
+
+    Raises the error of an attempt if it is not ``retriable``, or if it was the last of *tries* attempts.
+    """
+    failures = 0
+    while True:
+        try:
+            return (yield from attempt())
+        except KafkaError as error:
+            failures += 1
+            if not error.retriable or failures == tries:
+                raise
+            problem = error
+        yield Pause(because=problem)
+
+
+def while_worthwhile(dialogue: Dialogue[T], in_vain: Callable[[], KafkaError | None]) -> Dialogue[T]:
+    """Run *dialogue*; after a failure, stop it with the error that *in_vain* returns, if it returns one."""
     try:
-        step = next(conversation)
+        step = next(dialogue)
         while True:
             try:
                 answer = yield step
             except KafkaError as error:
                 if (reason := in_vain()) is not None:
-                    conversation.close()
+                    dialogue.close()
                     raise reason from error
-                step = conversation.throw(error)
+                step = dialogue.throw(error)
             else:
-                step = conversation.send(answer)
+                step = dialogue.send(answer)
     except StopIteration as end:
         result: T = end.value
         return result
-
-
-def insist(ask: Ask) -> Dialogue[Any]:
-    """The response to *ask*, asked again after network failures that may pass. For requests that do no
-    harm when they are carried out twice."""
-    while True:
-        try:
-            return (yield ask)
-        except KafkaError as error:
-            if not error.retriable:
-                raise
-            yield Pause(because=error)

@@ -1,0 +1,107 @@
+"""Send one request to the broker that is responsible for it, until that broker carries it out or refuses."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import Any, TypeAlias
+
+from pyklient.errors import BrokerError, KafkaError, ProtocolError, broker_error
+from pyklient.net.dialogue import CONTROLLER, Ask, Dialogue, Refresh, retried
+from pyklient.net.lookups.find_coordinator import find_coordinator
+from pyklient.protocol.schema import ApiMessage
+
+__all__ = ["AdminRequest", "ask", "controller", "coordinator", "node", "only"]
+
+_log = logging.getLogger("pyklient.admin")
+
+Locate: TypeAlias = Callable[[], Dialogue[int]]
+"""A dialogue that returns the node to ask. It runs before each attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdminRequest:
+    """A request, and how to read its response.
+
+    *what* describes the request in errors. *result_of* takes the part with the error code out of a response.
+    If the answer to an earlier attempt was lost, the error code *done_before* means that the earlier attempt
+    succeeded. The error codes in *final* are not tried again, even if they are retriable.
+    """
+
+    what: str
+    request: ApiMessage
+    result_of: Callable[[Any], Any]
+    max_version: int | None = None
+    done_before: int | None = None
+    final: tuple[int, ...] = ()
+
+
+def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
+    """Send *order* to the node that *locate* finds, until it is carried out.
+
+    Returns the id of the node and the result. Raises the BrokerError of a refusal.
+    """
+    lost = False
+
+    def attempt() -> Dialogue[tuple[int, Any, BrokerError | None]]:
+        nonlocal lost
+        node_id = yield from locate()
+        try:
+            response = yield Ask(node_id, order.request, max_version=order.max_version)
+        except KafkaError as error:
+            if error.retriable:
+                _log.info("%s: %s; trying again", order.what, error)
+                lost = True
+            raise
+        result = order.result_of(response)
+        if not result.error_code or (lost and result.error_code == order.done_before):
+            return node_id, result, None
+        refused = _refusal(result, order.what)
+        if refused.retriable and refused.code not in order.final:
+            raise refused
+        return node_id, result, refused
+
+    node_id, result, refused = yield from retried(attempt)
+    if refused is not None:
+        raise refused
+    return node_id, result
+
+
+def node(node_id: int) -> Locate:
+    """Locate one node by its id, or ANY."""
+    return partial(_at, node_id)
+
+
+def controller() -> Locate:
+    """Locate the controller. After a failure, ask for the metadata first: the controller may have moved."""
+    return partial(_controller, count())
+
+
+def coordinator(group_id: str) -> Locate:
+    """Locate the coordinator of a group."""
+    return partial(find_coordinator, group_id)
+
+
+def only(results: Sequence[Any]) -> Any:
+    """Return the one result of a request about one thing."""
+    if len(results) != 1:
+        raise ProtocolError(f"The broker was asked about one thing and answered about {len(results)}")
+    return results[0]
+
+
+def _at(node_id: int) -> Dialogue[int]:
+    yield from ()
+    return node_id
+
+
+def _controller(attempts: "count[int]") -> Dialogue[int]:
+    if next(attempts):
+        yield Refresh(())
+    return CONTROLLER
+
+
+def _refusal(result: Any, what: str) -> BrokerError:
+    """Return the error for *result*, with the broker's own message if it has one."""
+    said = getattr(result, "error_message", None)
+    return broker_error(result.error_code, f"{what} (broker: {said})" if said else what)

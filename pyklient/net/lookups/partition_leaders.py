@@ -1,0 +1,34 @@
+"""Find the leader of each partition in the metadata, to ask each broker once for all partitions that it
+leads."""
+
+from collections.abc import Iterable
+
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import BrokerError, broker_error
+from pyklient.net.metadata import Metadata
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["by_leader"]
+
+
+def by_leader(
+    metadata: Metadata, partitions: Iterable[TopicPartition]
+) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, BrokerError]]:
+    """Group *partitions* by the node id of their leader; also return an error for each that has no leader."""
+    leaders: dict[int, list[TopicPartition]] = {}
+    errors: dict[TopicPartition, BrokerError] = {}
+    for partition in partitions:
+        node = metadata.leader(partition)
+        if node is not None:
+            leaders.setdefault(node.id, []).append(partition)
+        else:
+            errors[partition] = _no_leader(metadata, partition)
+    return leaders, errors
+
+
+def _no_leader(metadata: Metadata, partition: TopicPartition) -> BrokerError:
+    topic = metadata.topics.get(partition.topic)
+    info = topic.partitions.get(partition.partition) if topic is not None else None
+    code = (topic.error if topic is not None else 0) or (info.error if info is not None else 0)
+    absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if info is None else ErrorCode.LEADER_NOT_AVAILABLE
+    return broker_error(code or absent, f"finding the leader of {partition}")
