@@ -8,11 +8,9 @@ import functools
 import logging
 import os
 import random
-import threading
 import time
 import weakref
 from collections.abc import Collection
-from concurrent.futures import CancelledError, Future
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
@@ -34,6 +32,7 @@ from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Refresh, play
 from pyklient.net.metadata import Metadata, MetadataHolder
 from pyklient.net.pool import Pool, Purpose
 from pyklient.net.security import tls_context
+from pyklient.net.single_flight import SingleFlight
 from pyklient.net.transport import Endpoint, UnreachableError
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse
 from pyklient.protocol.records import kernel
@@ -73,7 +72,7 @@ class NetworkClient:
             config.socket_connection_setup_timeout_ms / 1000,
         )
         self._holder = MetadataHolder()
-        self._refreshing: dict[object, Future[Metadata]] = {}
+        self._refreshing: SingleFlight[object, Metadata] = SingleFlight()
         self._reached: set[tuple[str, int]] = set()
         self._nobody_since: float | None = None
         _clients.add(self)
@@ -99,28 +98,20 @@ class NetworkClient:
         AuthenticationError and other failures that do not pass, at once.
         """
         wanted = None if topics is None else frozenset(topics)
-        key = (wanted, allow_auto_create)
         deadline = time.monotonic() + timeout
-        mine: Future[Metadata] = Future()
-        while (theirs := self._refreshing.setdefault(key, mine)) is not mine:
-            try:
-                return theirs.result(min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX))
-            except (TimeoutError, CancelledError) as error:
-                # Theirs may have run out of time, or have been interrupted, while ours has not.
-                if time.monotonic() >= deadline:
-                    raise KafkaTimeoutError(f"no metadata within {timeout:.3g} s; {error}") from error
         try:
-            metadata = self._fetch_metadata(wanted, allow_auto_create, deadline, timeout)
-        except BaseException as error:
-            del self._refreshing[key]
+            return self._refreshing.run(
+                (wanted, allow_auto_create),
+                lambda: self._fetch_metadata(wanted, allow_auto_create, deadline, timeout),
+                deadline,
+                _is_no_timeout,
+            )
+        except TimeoutError as error:
             if isinstance(error, KafkaError):
-                mine.set_exception(error)
-            else:
-                mine.cancel()
-            raise
-        del self._refreshing[key]
-        mine.set_result(metadata)
-        return metadata
+                raise
+            raise KafkaTimeoutError(
+                f"No metadata within {timeout:.3g} s: another thread's request for it has not been answered"
+            ) from None
 
     def forget_topics(self, topics: Collection[str]) -> None:
         """Drop *topics* from the snapshot, until they are asked for again."""
@@ -341,6 +332,11 @@ def _ask_metadata(
     if response.error_code:
         raise broker_error(response.error_code, f"asking {connection.endpoint} for metadata")
     return response
+
+
+def _is_no_timeout(error: KafkaError) -> bool:
+    """Return True unless *error* may only mean that the thread that met it had less time."""
+    return not isinstance(error, KafkaTimeoutError)
 
 
 def _none_reached(failures: list[KafkaError]) -> KafkaError:

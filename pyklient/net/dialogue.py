@@ -140,8 +140,8 @@ def play(dialogue: Dialogue[T], network: Network, timeout: float, backoff: Backo
 
 
 def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
-    reason = "the brokers did not answer in time" if last is None else f"the last failure was: {last}"
-    return KafkaTimeoutError(f"Not done within {timeout:.3g} s; {reason}")
+    reason = "no broker answered in time" if last is None else f"the last failure: {last}"
+    return KafkaTimeoutError(f"The call did not finish within {timeout:.3g} s; {reason}")
 
 
 def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> Dialogue[T]:

@@ -1,7 +1,6 @@
 """What is known of the cluster: one immutable snapshot, replaced whole by every refresh."""
 
-import threading
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -16,6 +15,7 @@ __all__ = ["Metadata", "MetadataHolder", "Node", "PartitionInfo", "TopicInfo"]
 
 
 _PASSING = (ErrorCode.NONE, ErrorCode.UNKNOWN_SERVER_ERROR)
+_NEXT = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +105,11 @@ class Metadata:
             cluster_id=response.cluster_id,
         )
 
+    def without(self, topics: Collection[str]) -> "Metadata":
+        """Return this snapshot without *topics*."""
+        left = {name: topic for name, topic in self.topics.items() if name not in topics}
+        return replace(self, topics=MappingProxyType(left))
+
 
 def _topic(entry: "MetadataResponse.MetadataResponseTopic", before: TopicInfo | None) -> TopicInfo:
     same = before is not None and before.id == bytes(entry.topic_id) != ZERO_UUID
@@ -134,21 +139,40 @@ def _topic(entry: "MetadataResponse.MetadataResponseTopic", before: TopicInfo | 
 
 
 class MetadataHolder:
-    """The current snapshot. The lock is for writers: each builds on the snapshot that it found, so two
-    refreshes of different topics that end together would otherwise lose the topics of one."""
+    """The current snapshot. Safe to use from several threads.
+
+    Each writer derives its snapshot from the one it found. If another thread has replaced that one
+    meanwhile, the writer starts again, so that no topics are lost.
+    """
 
     def __init__(self) -> None:
         self.current = Metadata()
-        self._lock = threading.Lock()
+        self._version = _Version(self.current)
 
     def update(self, response: MetadataResponse, *, all_topics: bool) -> Metadata:
-        """Replace the snapshot by what it is after *response*."""
-        with self._lock:
-            self.current = self.current.updated(response, all_topics=all_topics)
-            return self.current
+        """Replace the snapshot by the one after *response*. Return the new one."""
+        return self._replace(lambda before: before.updated(response, all_topics=all_topics))
 
     def forget(self, topics: Collection[str]) -> None:
-        """Replace the snapshot by one without *topics*."""
-        with self._lock:
-            left = {name: topic for name, topic in self.current.topics.items() if name not in topics}
-            self.current = replace(self.current, topics=MappingProxyType(left))
+        """Remove *topics* from the snapshot."""
+        self._replace(lambda before: before.without(topics))
+
+    def _replace(self, change: Callable[[Metadata], Metadata]) -> Metadata:
+        while True:
+            before = self._version
+            after = _Version(change(before.metadata))
+            if before.successor.setdefault(_NEXT, after) is after:
+                self.current = after.metadata
+                self._version = after
+                return after.metadata
+
+
+class _Version:
+    """A snapshot and the one that replaces it. Of several threads, ``setdefault`` lets one set the
+    successor."""
+
+    __slots__ = ("metadata", "successor")
+
+    def __init__(self, metadata: Metadata) -> None:
+        self.metadata = metadata
+        self.successor: dict[int, _Version] = {}

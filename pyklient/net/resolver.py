@@ -1,19 +1,19 @@
-"""Looks up the addresses of host names, in threads of its own: the system's function has no time-out.
+"""Look up the addresses of host names in separate threads, because the system's function has no time-out.
 
-A lookup that does not come back is not begun again: whoever asks for the same name waits for the same one. So
-names that cannot be looked up occupy few threads, however often they are asked for. Addresses that were found
-before serve again while a new lookup takes its time. Where no thread can be started (a limit of the system,
-the end of the program), the thread that asks does the lookup, for as long as that takes.
+Callers that ask for the same name share one lookup. So names whose lookups hang occupy few threads, however
+often they are asked for. Addresses that were found before are used again if a new lookup takes too long. If
+no thread can be started (a limit of the system, or the end of the program), the calling thread does the
+lookup.
 
-There is one Resolver for the process. Its threads end when they have nothing left to look up.
+There is one Resolver in a process. Its threads end when nothing is left to look up.
 """
 
 import os
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
+from queue import Empty, SimpleQueue
 from typing import Final, TypeAlias
 
 from pyklient.errors import KafkaTimeoutError
@@ -21,7 +21,7 @@ from pyklient.errors import KafkaTimeoutError
 __all__ = ["Address", "Resolver", "SlowLookupError", "resolve"]
 
 Address: TypeAlias = tuple[int, int, int, tuple[object, ...]]
-"""Family, kind and protocol of a socket, and what it connects to."""
+"""The family, type and protocol of a socket, and the address to connect it to."""
 
 _MOST_THREADS: Final = 8
 _MOST_KNOWN: Final = 1_000
@@ -29,11 +29,11 @@ _FAIR_SHARE: Final = 0.5
 
 
 class SlowLookupError(Exception):
-    """The time was up before a lookup came back. Its text ends a sentence about the host."""
+    """A lookup took too long. The message continues a sentence about the host."""
 
 
 class _Lookup:
-    """One call of the system's function, and what came of it."""
+    """One call of the system's function, and its result."""
 
     __slots__ = ("came_back", "error", "found", "host")
 
@@ -49,19 +49,21 @@ class Resolver:
 
     def __init__(self, most_threads: int = _MOST_THREADS) -> None:
         self._most_threads = most_threads
-        self._lock = threading.Lock()
         self._lookups: dict[str, _Lookup] = {}
-        self._queue: deque[_Lookup] = deque()
+        self._queue: SimpleQueue[_Lookup] = SimpleQueue()
+        self._idle: SimpleQueue[None] = SimpleQueue()
+        """One item for each thread that may still be started."""
+        for _ in range(most_threads):
+            self._idle.put(None)
         self._running: set[str] = set()
-        self._threads = 0
         self._known: dict[str, list[Address]] = {}
 
     def resolve(self, host: str, port: int, patience: Callable[[], float], timeout: float) -> list[Address]:
-        """The addresses of *host* with *port* in them, in *timeout* seconds at most.
+        """Return the addresses of *host* with *port* in them, within *timeout* seconds.
 
-        *patience* says how long the next wait may be; a KafkaTimeoutError of it means that time is up.
-        Raises SlowLookupError then, what the system's function raises (OSError or UnicodeError), and what
-        else *patience* raises.
+        *patience* returns how long the next wait may be. Raises SlowLookupError when the time is up, or
+        when *patience* raises a KafkaTimeoutError; else the error of *patience* or of the system's
+        function (OSError or UnicodeError).
         """
         literal = _literal(host)
         found = [literal] if literal is not None else self._found(host, patience, timeout)
@@ -88,19 +90,25 @@ class Resolver:
         raise self._late(host, began)
 
     def _begin(self, host: str) -> tuple[_Lookup, list[Address], bool]:
-        """Return the lookup under way for *host*, begun if there is none; the addresses found before; True
-        if the caller has to ``_run`` because there is no thread that does."""
+        """Return the lookup for *host*, begun if there is none, and the addresses found before.
+
+        The last value is True if there is no thread for the lookup, so that the caller must ``_run`` it.
+        """
+        mine = _Lookup(host)
+        lookup = self._lookups.setdefault(host, mine)
         is_worker = False
-        with self._lock:
-            lookup = self._lookups.get(host)
-            if lookup is None:
-                lookup = _Lookup(host)
-                if self._threads < self._most_threads:
-                    is_worker = not self._start_thread() and not self._threads
-                    self._threads += is_worker
-                self._lookups[host] = lookup
-                self._queue.append(lookup)
-            return lookup, self._known.get(host, []), is_worker
+        if lookup is mine:
+            self._queue.put(mine)
+            is_worker = self._take_idle() and not self._start_thread() and self._is_alone()
+        return lookup, self._known.get(host, []), is_worker
+
+    def _take_idle(self) -> bool:
+        """Return True if another thread may be started, which ends with ``_idle.put``."""
+        try:
+            self._idle.get_nowait()
+        except Empty:
+            return False
+        return True
 
     def _start_thread(self) -> bool:
         """Return False if no thread can be started."""
@@ -108,17 +116,27 @@ class Resolver:
             threading.Thread(target=self._run, name="pyklient-resolver", daemon=True).start()
         except RuntimeError:
             return False
-        self._threads += 1
         return True
 
+    def _is_alone(self) -> bool:
+        """Return True if no thread runs lookups. Else let those threads do this one too."""
+        if self._idle.qsize() == self._most_threads - 1:
+            return True
+        self._idle.put(None)
+        return False
+
     def _run(self) -> None:
+        """Do lookups until none is left."""
         while True:
-            with self._lock:
-                if not self._queue:
-                    self._threads -= 1
+            try:
+                lookup = self._queue.get_nowait()
+            except Empty:
+                self._idle.put(None)
+                # A lookup that came in between has found no idle thread.
+                if self._queue.empty() or not self._take_idle():
                     return
-                lookup = self._queue.popleft()
-                self._running.add(lookup.host)
+                continue
+            self._running.add(lookup.host)
             try:
                 found = socket.getaddrinfo(lookup.host, None, type=socket.SOCK_STREAM)
                 lookup.found = [
@@ -126,33 +144,31 @@ class Resolver:
                 ]
             except Exception as error:
                 lookup.error = error
-            with self._lock:
-                self._running.discard(lookup.host)
-                self._finish(lookup)
+            self._running.discard(lookup.host)
+            self._remember(lookup)
+            del self._lookups[lookup.host]
             lookup.came_back.set()
 
-    def _finish(self, lookup: _Lookup) -> None:
-        del self._lookups[lookup.host]
+    def _remember(self, lookup: _Lookup) -> None:
         if lookup.found:
             self._known.pop(lookup.host, None)
             self._known[lookup.host] = lookup.found
-            if len(self._known) > _MOST_KNOWN:
-                del self._known[next(iter(self._known))]
+            for oldest in list(self._known)[:-_MOST_KNOWN]:
+                self._known.pop(oldest, None)
 
     def _late(self, host: str, began: float) -> SlowLookupError:
-        with self._lock:
-            running = sorted(self._running)
+        running = sorted(self._running)
         waited = f"within {time.monotonic() - began:.2g} s"
         if host in running:
             return SlowLookupError(f"its addresses were not found {waited}")
         return SlowLookupError(
-            f"its addresses were not looked up {waited}, because lookups of other names do not come back: "
+            f"its addresses were not looked up {waited}, because the lookups of other names hang: "
             + ", ".join(running)
         )
 
 
 def _literal(host: str) -> Address | None:
-    """*host* if it is an address itself, which needs no lookup."""
+    """Return *host* as an address if it is one already, and needs no lookup."""
     for family, at in ((socket.AF_INET, (host, 0)), (socket.AF_INET6, (host, 0, 0, 0))):
         try:
             socket.inet_pton(family, host)
@@ -166,12 +182,12 @@ _resolver = Resolver()
 
 
 def resolve(host: str, port: int, patience: Callable[[], float], timeout: float) -> list[Address]:
-    """``Resolver.resolve`` of the process's resolver."""
+    """Look up *host* with the Resolver of this process; see ``Resolver.resolve``."""
     return _resolver.resolve(host, port, patience, timeout)
 
 
 def _renew() -> None:
-    """In the child of a fork: the threads are the parent's, and one of them may have held the lock."""
+    """Replace the Resolver in the child of a fork: its threads exist in the parent only."""
     global _resolver
     _resolver = Resolver()
 

@@ -1,0 +1,62 @@
+"""One attempt at a time for the same thing: threads that want what another thread is already getting wait for
+its result."""
+
+import threading
+import time
+from collections.abc import Callable, Hashable
+from concurrent.futures import CancelledError, Future
+from typing import Generic, TypeVar
+
+from pyklient.errors import KafkaError, for_another
+
+__all__ = ["SingleFlight"]
+
+K = TypeVar("K", bound=Hashable)
+T = TypeVar("T")
+
+
+class SingleFlight(Generic[K, T]):
+    """The attempts under way, by key. Safe to use from several threads."""
+
+    def __init__(self) -> None:
+        self._attempts: dict[K, Future[T]] = {}
+
+    def run(
+        self, key: K, attempt: Callable[[], T], deadline: float, is_shared: Callable[[KafkaError], bool]
+    ) -> T:
+        """Return what *attempt* returns, or what an attempt returns that another thread has begun for *key*.
+
+        A failure of the other thread's attempt is raised here too if *is_shared* says so, or if *deadline*
+        (of ``time.monotonic``) has passed; else this thread makes an attempt of its own. Raises TimeoutError
+        if the other thread's attempt is still under way at *deadline*.
+        """
+        mine: Future[T] = Future()
+        while (theirs := self._attempts.setdefault(key, mine)) is not mine:
+            try:
+                return theirs.result(min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX))
+            except KafkaError as error:
+                if is_shared(error) or time.monotonic() >= deadline:
+                    raise for_another(error) from error.__cause__
+            except CancelledError:  # the other thread was interrupted
+                if time.monotonic() >= deadline:
+                    raise TimeoutError from None
+        try:
+            result = attempt()
+        except BaseException as error:
+            del self._attempts[key]
+            if isinstance(error, KafkaError):
+                mine.set_exception(error)
+            else:
+                mine.cancel()
+            raise
+        del self._attempts[key]
+        mine.set_result(result)
+        return result
+
+    def wait(self, timeout: float) -> None:
+        """Wait until the attempts that are under way now have ended, *timeout* seconds at most for each."""
+        for attempt in list(self._attempts.values()):
+            try:
+                attempt.exception(timeout)
+            except (TimeoutError, CancelledError):
+                continue
