@@ -1,4 +1,4 @@
-"""Looking after topics and groups: Admin, and what it describes."""
+"""Admin and the descriptions that it returns."""
 
 from pyklient.admin.admin import Admin
 from pyklient.admin.descriptions import (

@@ -1,4 +1,4 @@
-"""What Admin tells about a cluster, its topics and its groups: plain values, each a picture of one moment."""
+"""The results of Admin: descriptions of the cluster, its topics and its groups at one moment."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -19,7 +19,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """The brokers known. ``controller_id`` is -1 and ``cluster_id`` None where brokers do not tell."""
+    """The brokers of a cluster. Old brokers do not tell ``controller_id`` (-1) or ``cluster_id`` (None)."""
 
     cluster_id: str | None
     controller_id: int
@@ -28,7 +28,7 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """Who holds a partition, as broker ids. ``leader`` is -1 while there is none."""
+    """The broker ids of the leader and the replicas of a partition. ``leader`` is -1 while there is none."""
 
     partition: int
     leader: int
@@ -39,7 +39,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic. ``topic_id`` is None on brokers before 2.8; ``config`` holds what was set on the topic."""
+    """A topic. ``config`` holds the settings made on the topic. Brokers before 2.8 have no ``topic_id``."""
 
     name: str
     topic_id: UUID | None
@@ -50,7 +50,8 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group by name. ``state`` is empty on brokers before 2.6; readers have the type ``consumer``."""
+    """A group in a list. Consumer groups have the protocol type ``consumer``. ``state`` needs brokers of
+    2.6."""
 
     group_id: str
     protocol_type: str
@@ -59,8 +60,10 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """One member of a group, the partitions it holds and the topics it subscribes to (none of another
-    protocol than ``consumer``; while the group rebalances, brokers tell neither)."""
+    """A member of a group, with the partitions assigned to it and the topics it subscribes to.
+
+    Both are empty while the group rebalances, and for groups of a protocol other than ``consumer``.
+    """
 
     member_id: str
     group_instance_id: str | None
@@ -72,7 +75,8 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group. ``protocol`` is how it deals its partitions, e.g. ``range``; empty while it has no members."""
+    """A group. ``protocol`` names its assignor, such as ``range``; it is empty if the group has no
+    members."""
 
     group_id: str
     state: str
@@ -84,11 +88,10 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class PartitionLag:
-    """How far a group is in one partition: the next offset it reads, and the next one to be written.
+    """The committed offset of a group in one partition, and the end of the log.
 
-    ``committed`` is None where the group has committed no offset. Only then ``start`` is given, the first
-    offset of the log: everything from there on counts as unread, whatever ``auto_offset_reset`` its members
-    have.
+    ``committed`` is None if the group has committed no offset. Then the lag counts from ``start``, the first
+    offset of the log, whatever ``auto_offset_reset`` the members use. Else ``start`` is None.
     """
 
     committed: int | None
@@ -97,6 +100,6 @@ class PartitionLag:
 
     @property
     def lag(self) -> int:
-        """Offsets still to read; markers and compacted records count, since offsets cannot tell them."""
+        """The number of offsets still to read. It includes compacted records and transaction markers."""
         position = self.start if self.committed is None else self.committed
         return max(0, self.end - (position or 0))
