@@ -1,4 +1,4 @@
-"""Which version of each request a broker and this client have in common."""
+"""Choose the version of each request: the newest that the broker and this client both support."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,23 +10,24 @@ from pyklient.protocol.schema import ApiMessage
 __all__ = ["AgreedVersions", "request_name"]
 
 _API_VERSIONS_OF_2_4: Final = 3
-"""The version of ApiVersions that came with Kafka 2.4, as the first flexible versions did (KIP-482)."""
+"""The version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
 
 _NEW_IN_2_4: Final[Mapping[type[ApiMessage], int]] = {LeaveGroupRequest: 3}
-"""The first version of Kafka 2.4, of requests whose first flexible version is a later one (KIP-345)."""
+"""Requests that got a new version in Kafka 2.4, before their first flexible version (KIP-345)."""
 
 
 def request_name(request_class: type[ApiMessage]) -> str:
-    """What people call a request."""
+    """Return the name of a request, such as ``Produce``."""
     return request_class.__name__.removesuffix("Request")
 
 
 class AgreedVersions:
-    """*theirs* are the first and last version that *peer* knows, by API key. Finds each answer once.
+    """The versions to use with *peer*. *theirs* has the first and the last version that it supports, by API
+    key.
 
-    A peer that knows no ApiVersions of Kafka 2.4 is asked nothing in versions that came with that release,
-    whatever it says. No release of Kafka says so; librdkafka's mock cluster does, and reads the newer forms
-    of JoinGroup and LeaveGroup as if they were the older ones.
+    A peer without the ApiVersions of Kafka 2.4 gets no request in a version that came with that release, even
+    if it claims to support it. No release of Kafka claims that, but librdkafka's mock cluster does: it reads
+    the newer versions of JoinGroup and LeaveGroup as if they were the older ones.
     """
 
     def __init__(self, peer: object, theirs: Mapping[int, tuple[int, int]]) -> None:
@@ -38,12 +39,14 @@ class AgreedVersions:
 
     @property
     def known(self) -> bool:
-        """Whether the peer has said anything yet."""
+        """True once the peer has named its versions."""
         return bool(self._theirs)
 
     def of(self, request_class: type[ApiMessage], max_version: int | None) -> int:
-        """The newest version of a request that both sides know, and no newer than *max_version*.
-        Raises UnsupportedVersionError when there is none."""
+        """Return the newest version of a request that both sides support, and not above *max_version*.
+
+        Raises UnsupportedVersionError if there is none.
+        """
         agreed = self._agreed.get((request_class, max_version))
         if agreed is None:
             agreed = self._agreed[request_class, max_version] = self._agree(request_class, max_version)
@@ -62,9 +65,9 @@ class AgreedVersions:
                 version = min(version, newer - 1)
             if version >= oldest:
                 return version
-        takes = "does not know it" if theirs is None else f"takes versions {theirs[0]} to {theirs[1]}"
-        limit = "" if max_version is None else f", here at most {max_version}"
+        takes = "does not support it" if theirs is None else f"supports versions {theirs[0]} to {theirs[1]}"
+        limit = "" if max_version is None else f", and uses at most {max_version} here"
         raise UnsupportedVersionError(
             f"{request_name(request_class)}: {self._peer} {takes}; "
-            f"this client has versions {ours[0]} to {ours[1]}{limit}"
+            f"this client supports versions {ours[0]} to {ours[1]}{limit}"
         )

@@ -1,4 +1,4 @@
-"""How long to wait before something that failed is tried again."""
+"""The pause before a new attempt after a failure."""
 
 import random
 
@@ -8,14 +8,17 @@ _JITTER = 0.2
 
 
 class Backoff:
-    """Pauses that double from *first* to *longest* seconds, 20 % more or less at random, so that many
-    clients that failed together do not come back together (KIP-144, KIP-580)."""
+    """Pauses that double from *first* to *longest* seconds.
+
+    Each is up to 20 % longer or shorter at random, so that many clients that failed at the same time do not
+    return at the same time (KIP-144, KIP-580).
+    """
 
     def __init__(self, first: float, longest: float) -> None:
         self._first = first
         self._longest = max(first, longest)
 
     def pause(self, failures: int) -> float:
-        """Seconds to wait after *failures* failures in a row, 1 or more."""
+        """Return the seconds to wait after *failures* failures in a row (1 or more)."""
         doubled = self._first * 2.0 ** min(failures - 1, 30)
         return float(min(doubled, self._longest) * random.uniform(1 - _JITTER, 1 + _JITTER))

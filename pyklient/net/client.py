@@ -1,7 +1,7 @@
-"""The network as the clients see it: connections, metadata, and dialogues played to their end.
+"""The network side of a client: its connections, its metadata, and the dialogues that it runs.
 
-One NetworkClient belongs to one Producer, connector or Admin, which closes it. It opens nothing until it is
-used, and starts no thread but the readers of shared connections.
+Each Producer, connector or Admin owns one NetworkClient and closes it. It opens no connection before its
+first use, and starts no threads but the readers of shared connections.
 """
 
 import functools
@@ -31,8 +31,8 @@ from pyklient.net.connection_setup import open_connection
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Refresh, play
 from pyklient.net.metadata import Metadata, MetadataHolder
 from pyklient.net.pool import Pool, Purpose
-from pyklient.net.security import tls_context
 from pyklient.net.single_flight import SingleFlight
+from pyklient.net.tls import tls_context
 from pyklient.net.transport import Endpoint, UnreachableError
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse
 from pyklient.protocol.records import kernel
@@ -45,7 +45,7 @@ log = logging.getLogger("pyklient")
 
 _FIRST_BOOTSTRAP_ID = -2
 _TOO_SHORT = 1.0
-"""Seconds; with less, an attempt to connect and ask may time out though nothing is wrong."""
+"""Seconds. An attempt with less time may time out although the broker is fine."""
 
 
 class NobodyThereError(BrokerConnectionError):
@@ -55,7 +55,7 @@ class NobodyThereError(BrokerConnectionError):
 
 
 class NetworkClient:
-    """Safe to use from several threads. Every call is bounded by its *timeout*, in seconds."""
+    """Safe to use from several threads. *timeout* limits each call, in seconds."""
 
     def __init__(self, config: ClientConfig) -> None:
         if isinstance(config, ProducerConfig | ConsumerConfig):
@@ -79,23 +79,23 @@ class NetworkClient:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a client cannot be pickled: it holds connections. Make it where it is used, e.g. once in "
-            "each process, from the same options"
+            "a client cannot be pickled, because it holds connections: create it in the process that uses "
+            "it, from the same options"
         )
 
     @property
     def metadata(self) -> Metadata:
-        """The latest snapshot; empty before the first refresh."""
+        """The current snapshot. It is empty before the first refresh."""
         return self._holder.current
 
     def refresh_metadata(
         self, topics: Collection[str] | None, timeout: float, *, allow_auto_create: bool = False
     ) -> Metadata:
-        """Ask for *topics* (None: all) and for the brokers, and return the new snapshot.
+        """Ask for the metadata of *topics* (None: all) and of the brokers. Return the new snapshot.
 
-        Threads that ask for the same at once share one request. What a topic's own error code says stays in
-        the snapshot. Raises KafkaTimeoutError, naming the last failure, when no broker answers in time;
-        AuthenticationError and other failures that do not pass, at once.
+        Threads that ask for the same at the same time share one request. The error code of a topic is stored
+        in the snapshot. Raises KafkaTimeoutError with the last failure if no broker answers in time. Raises
+        an error that is not retriable, such as AuthenticationError, at once.
         """
         wanted = None if topics is None else frozenset(topics)
         deadline = time.monotonic() + timeout
@@ -114,14 +114,14 @@ class NetworkClient:
             ) from None
 
     def forget_topics(self, topics: Collection[str]) -> None:
-        """Drop *topics* from the snapshot, until they are asked for again."""
+        """Remove *topics* from the snapshot until somebody asks for them again."""
         self._holder.forget(topics)
 
     def connection(self, node_id: int, purpose: Purpose, timeout: float) -> Connection:
-        """The connection to a node for a purpose, opened if need be; -1 is whichever broker can be reached.
+        """Return the connection to a node for a purpose. Open it first if necessary. -1 means any broker.
 
-        Asks for the metadata first if it does not know the node. A node that has just failed is left alone
-        for a while, which is waited for if *timeout* allows it.
+        Asks for the metadata first if it does not contain the node. A node that has just failed is left alone
+        for a while: the call waits for that if *timeout* allows it.
         """
         self._pool.raise_refusal()
         if node_id == ANY:
@@ -133,21 +133,23 @@ class NetworkClient:
         if node is None:
             known = ", ".join(map(str, sorted(self.metadata.nodes))) or "none"
             raise BrokerConnectionError(
-                f"broker {node_id} is not in the cluster at the moment (known: {known}); it may be down"
+                f"broker {node_id} is not in the cluster at the moment (brokers: {known}); it may be down"
             )
         return self._open(node.endpoint, purpose, deadline - time.monotonic())
 
     def live_connection(self, node_id: int, purpose: Purpose) -> Connection | None:
-        """The connection to a node for a purpose, if it is there and can be used. Waits for nothing."""
+        """Return the open connection to a node for a purpose, or None. Does not wait."""
         return self._pool.live(node_id, purpose)
 
-    def play(self, conversation: Dialogue[T], timeout: float) -> T:
-        """Play *conversation* in this thread and return its result. Raises what it raises, and
-        KafkaTimeoutError, naming the last failure, after *timeout* seconds."""
-        return play(conversation, self, timeout, self._retry)
+    def play(self, dialogue: Dialogue[T], timeout: float) -> T:
+        """Run *dialogue* in this thread and return its result.
+
+        Raises what the dialogue raises, and KafkaTimeoutError with the last failure after *timeout* seconds.
+        """
+        return play(dialogue, self, timeout, self._retry)
 
     def ask(self, step: Ask, timeout: float) -> Any:
-        """The response to one Ask, in *timeout* seconds or in its own, whichever is shorter."""
+        """Return the response to an Ask. *timeout* and the time-out of the step limit the call."""
         limit = self._config.request_timeout_ms / 1000 if step.timeout is None else step.timeout
         deadline = time.monotonic() + min(limit, timeout)
         node_id = self._controller(timeout) if step.to == CONTROLLER else step.to
@@ -156,18 +158,18 @@ class NetworkClient:
         return connection.ask(step.request, remaining, max_version=step.max_version)
 
     def refresh(self, step: Refresh, timeout: float) -> Metadata:
-        """The snapshot for one Refresh."""
+        """Return the snapshot for a Refresh."""
         if step.known_ok and step.topics is not None and self._knows(step.topics):
             return self.metadata
         return self.refresh_metadata(step.topics, timeout)
 
     def pause(self, seconds: float) -> None:
-        """Wait; raises ClosedError as soon as the client is closed, ForkError in a forked child."""
+        """Wait for *seconds*. Raise ClosedError as soon as the client is closed, ForkError in a forked
+        child."""
         self._pool.pause(seconds)
 
     def unreachable(self) -> KafkaError | None:
-        """Why no broker can be reached: the failures, if connecting to each that is known failed last; else
-        None."""
+        """Return an error with all failures if the last attempt to connect to each known broker failed."""
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
         known = {endpoint.address for endpoint in nodes}
         others = [endpoint for endpoint in self._bootstrap if endpoint.address not in known]
@@ -176,12 +178,12 @@ class NetworkClient:
         return _none_reached(found) if len(found) == len(failures) else None
 
     def close(self) -> None:
-        """Close all connections; whoever waits on one gets a ClosedError. Bounded; may be called again."""
+        """Close all connections. Calls that wait for an answer raise ClosedError. May be called again."""
         self._pool.close()
         _clients.discard(self)
 
     def abandon(self) -> None:
-        """In the child of a fork: let go of the parent's sockets; every later use raises ForkError."""
+        """Close the parent's sockets in the child of a fork. Every later use raises ForkError."""
         self._pool.abandon()
 
     def _knows(self, topics: Collection[str]) -> bool:
@@ -208,14 +210,14 @@ class NetworkClient:
             remaining = deadline - time.monotonic()
             try:
                 connection = self._any_connection(Purpose.OTHER, remaining)
-                # A broker that is frozen must leave time to ask another one.
+                # If the broker does not answer, there must be time left to ask another one.
                 limit = min(deadline, time.monotonic() + self._config.request_timeout_ms / 1000)
                 response = _ask_metadata(connection, topics, allow_auto_create, limit)
                 return self._holder.update(response, all_topics=topics is None)
             except KafkaError as error:
                 if not error.retriable:
                     raise
-                # One that our own deadline has cut short says less than the one before it.
+                # A time-out because little time was left says less than the failure before it.
                 if said is None or remaining >= _TOO_SHORT or not isinstance(error, KafkaTimeoutError):
                     said = error
                 failures += 1
@@ -227,15 +229,15 @@ class NetworkClient:
                     cause = said.cause if isinstance(said, UnreachableError) else said
                     raise KafkaTimeoutError(
                         f"No broker answered within {timeout:.3g} s ({attempts}; last: {cause}); "
-                        f"{self._config.patience} sets how long to wait"
+                        f"{self._config.patience} sets the time to wait"
                     ) from said
             self._pool.pause(pause)
 
     def _any_connection(self, purpose: Purpose, timeout: float) -> Connection:
-        """A connection to any broker: one that is there, else to a node that is known, else to a bootstrap
-        server. All are tried before this fails; those left alone after a failure only if all are.
+        """Return a connection to any broker: an open one, else to a known node, else to a bootstrap server.
 
-        Raises NobodyThereError once this has gone on for ``bootstrap_refused_timeout_ms``.
+        Tries all of them before it fails. Tries those that have just failed only if all have. Raises
+        NobodyThereError once all have refused for ``bootstrap_refused_timeout_ms``.
         """
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
         random.shuffle(nodes)
@@ -256,7 +258,7 @@ class NetworkClient:
             raise
 
     def _give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
-        """Note that no server could be reached by an attempt that *began* then; raise if it is the last."""
+        """Note that an attempt that *began* then reached no server. Raise if the time for attempts is up."""
         if not error.nobody_there or self._reached:
             self._nobody_since = None
             return
@@ -266,12 +268,13 @@ class NetworkClient:
         limit = self._config.bootstrap_refused_timeout_ms / 1000
         if 0 <= limit <= waited:
             raise NobodyThereError(
-                f"No broker was found within {waited:.2g} s ({error.cause}); is a broker running, and is "
-                "this its address? bootstrap_refused_timeout_ms sets how long to wait"
+                f"No broker was found within {waited:.2g} s ({error.cause}); check that a broker runs at "
+                "this address. bootstrap_refused_timeout_ms sets the time to wait"
             ) from error
 
     def _first_to_open(self, endpoints: list[Endpoint], purpose: Purpose, timeout: float) -> Connection:
-        """A connection to the first of *endpoints* that can be reached, each given its share of the time."""
+        """Return a connection to the first of *endpoints* that can be reached. They share the time
+        equally."""
         deadline = time.monotonic() + timeout
         failures: dict[Endpoint, KafkaError] = {}
         for index, endpoint in enumerate(endpoints):
@@ -296,23 +299,22 @@ class NetworkClient:
         return connection
 
     def _with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:
-        """*error*, saying so if the address came from the cluster itself and has never worked."""
+        """Return *error*, with a hint if the address came from the cluster itself and has never worked."""
         address = (endpoint.host, endpoint.port)
         if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
             return error
         return BrokerConnectionError(
-            f"{error}. The bootstrap server answered, and says that broker {endpoint.node_id} is at "
-            f"{endpoint.address}: usually that broker's advertised.listeners names a host or port that "
-            "cannot be reached from here"
+            f"{error}. The bootstrap server answered, and named this address for broker {endpoint.node_id}: "
+            "usually, advertised.listeners of that broker has a host or port that cannot be reached from here"
         )
 
 
 @functools.cache
 def _tell_of_slow_kernel() -> None:
-    """Say once in a process that records go through Python code, unless ``PYKLIENT_KERNEL`` asks for that."""
+    """Warn once in a process if the compiled kernel is missing, unless ``PYKLIENT_KERNEL`` asks for that."""
     if kernel.not_compiled and not kernel.is_pinned:
         log.warning(
-            "records are encoded and decoded in Python, which takes about ten times as long as the compiled "
+            "Records are encoded and decoded in Python, about ten times slower than in the compiled "
             "kernel: %s",
             kernel.not_compiled,
         )
@@ -325,7 +327,7 @@ def _ask_metadata(
     listed = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
     request = MetadataRequest(
         topics=[] if listed is None and version == 0 else listed,
-        # Brokers before 0.11 always create, where they are configured to.
+        # Brokers before 0.11 always create the topics, if they are configured to.
         allow_auto_topic_creation=allow_auto_create or version < 4,
     )
     response: MetadataResponse = connection.ask(request, max(deadline - time.monotonic(), 0.001))

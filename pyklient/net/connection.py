@@ -1,29 +1,26 @@
-"""One connection to one broker: requests out, answers back in order, failures to whoever waits.
+"""A connection to one broker: send requests, and give each response to the caller that waits for it.
 
-There are two ways to use it. ``ask`` sends and receives in the calling thread: no other thread is
-involved, which is what a fetcher wants. ``send`` returns a Future at once, so that several requests can be
-under way; ``submit`` does the same with a function to call, which costs least. The first of them starts a
-reader thread, and from then on ``ask`` goes through it as well. Where no thread can be started (a limit, or
-the end of the program), ``submit`` waits for the answer itself.
+There are two ways to use it. ``ask`` sends and receives in the calling thread, without any other thread;
+fetchers use it. ``send`` returns a Future at once, so that several requests can be in flight. ``submit`` does
+the same with a function to call, which is the fastest. The first ``send`` or ``submit`` starts a reader
+thread, and from then on ``ask`` uses that too. If no thread can be started (a limit, or the end of the
+program), ``submit`` waits for the response itself.
 
-Answers come in the order of the requests. Once one is given up, nothing that arrives later can be
-trusted to belong where it seems to: a time-out therefore ends the connection, and fails everything that
-is still waiting on it.
+Responses come in the order of the requests. After a time-out it is not certain which request the next
+response belongs to. Therefore a time-out ends the connection, and all requests in flight fail.
 
-Locks: ``_turn`` is held by the one ``ask`` under way while there is no reader; ``_sending`` orders
-requests on the wire; ``_state`` guards the wire's bookkeeping and the table of waiting requests, and is
-never held while waiting for the network. They are taken in this order. What ``submit_at_once`` leaves to
-another thread takes ``_sending`` along, which that one releases.
+Locks: ``_turn`` is held by an ``ask`` while there is no reader. ``_sending`` keeps the requests in order.
+``_state`` guards the table of requests in flight. They are taken in this order. If ``submit_at_once`` leaves the
+rest of a request to another thread, that thread also takes over ``_sending``, and releases it.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
-from operator import attrgetter
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import Any, Final, NoReturn
 
 from pyklient.errors import (
     BrokerConnectionError,
@@ -32,59 +29,33 @@ from pyklient.errors import (
     KafkaError,
     KafkaTimeoutError,
     ProtocolError,
-    for_another,
 )
 from pyklient.net.api_versions import AgreedVersions, request_name
 from pyklient.net.frames import FrameReader
+from pyklient.net.request_writer import RequestWriter, Rest
+from pyklient.net.requests_in_flight import Answered, RequestsInFlight
 from pyklient.net.transport import (
-    TICK,
-    Deadline,
     Endpoint,
     Patience,
-    PeerClosedError,
     Transport,
 )
-from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
-from pyklient.protocol.wire import ClientWire, MissingAnswerError
 
 __all__ = ["Answered", "Connection", "Rest"]
 
 log = logging.getLogger("pyklient.net")
 
 _CLOSE_TIMEOUT = 5.0
-_LOOK_AFTER = 0.05  # seconds of silence after which a connection is looked at before it is used
+_LOOK_AFTER = 0.05  # a connection that was idle for so many seconds is checked before it is used
 _LONGEST_LOCK_WAIT = threading.TIMEOUT_MAX
 _DRAIN_TICK: Final = 0.005
 
-Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
-"""Takes the response, or why there is none. Called once: by the reader; by whoever ends the connection, who
-may hold its locks then; within ``submit`` where no reply is expected, or no reader can be started. Must not
-raise."""
-
-Rest: TypeAlias = Callable[[], None]
-"""What is left to do of a request, in a thread that may wait."""
-
-
-class _Waiting(NamedTuple):
-    """A request without its answer."""
-
-    request_class: type[ApiMessage]
-    answered: Answered
-    deadline: float
-    timeout: float
-
-    @property
-    def name(self) -> str:
-        """What people call it."""
-        return request_name(self.request_class)
-
 
 class Connection:
-    """Made by ``opening.open_connection``, kept by the pool. Safe to use from several threads.
+    """Created by ``connection_setup.open_connection``, kept by the pool. Safe to use from several threads.
 
-    Ask the client for its connection before each request instead of holding on to one: that is a look-up,
-    and it replaces a connection that died, or whose session is about to end, by a new one.
+    Get the connection from the client before each request, instead of keeping it: this is only a look-up, and
+    it replaces a connection that has ended, or whose session is about to end.
     """
 
     def __init__(
@@ -99,66 +70,66 @@ class Connection:
     ) -> None:
         self.endpoint = endpoint
         self._transport = transport
-        self._wire = ClientWire(client_id)
         self._request_timeout = request_timeout
         self._max_idle = max_idle
+        self._state = threading.Lock()
+        self._in_flight = RequestsInFlight(endpoint, transport, client_id, max_idle, self._state)
         self._frames = FrameReader(endpoint, transport, max_response)
         self._versions = AgreedVersions(endpoint, {})
         self._expires_at = float("inf")
-        self._hint = ""
-        self._failure: KafkaError | None = None
-        self._waiting: dict[int, _Waiting] = {}
         self._reader: threading.Thread | None = None
-        self._last_used = time.monotonic()
         self._turn = threading.Lock()
         self._sending = threading.Lock()
-        self._state = threading.Lock()
+        self._writer = RequestWriter(endpoint, transport, self._in_flight, self._sending)
 
     def __repr__(self) -> str:
         return f"<Connection to {self.endpoint}{'' if self.alive else ', closed'}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a Connection cannot be pickled; make the client where it is used")
+        raise TypeError("a Connection cannot be pickled: create the client in the process that uses it")
 
     @property
     def alive(self) -> bool:
-        """Whether nothing has ended this connection yet."""
-        return self._failure is None
+        """True until the connection has ended."""
+        return self._in_flight.failure is None
 
     @property
     def expired(self) -> bool:
-        """Whether it should be replaced: its session ends soon, it has been idle for too long, or the broker
-        has hung up meanwhile."""
+        """True if the connection should be replaced.
+
+        Its session ends soon, or it has been idle for too long, or the broker has closed it.
+        """
         now = time.monotonic()
         if now >= self._expires_at:
             return True
-        idle = 0.0 if self._waiting else now - self._last_used
+        idle = self._in_flight.idle_for(now)
         return idle >= self._max_idle or (idle >= _LOOK_AFTER and self._has_been_left())
 
     def settle(self, versions: dict[int, tuple[int, int]], lifetime: float | None, hint: str) -> None:
-        """What opening has found out: *versions* by API key, the session's *lifetime* in seconds, and a
-        *hint* for the error if the broker ends the connection before it has answered anything else."""
+        """Take over the results of the setup.
+
+        These are the broker's *versions* by API key, the *lifetime* of the session in seconds, and a *hint*
+        for the error if the broker closes the connection before it has answered anything else.
+        """
         self._versions = AgreedVersions(self.endpoint, versions)
         if lifetime is not None:
             self._expires_at = time.monotonic() + lifetime
-        self._hint = hint
+        self._in_flight.hint = hint
 
     def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
-        """The newest version of a request that both sides know, and no newer than *max_version*.
-        Raises UnsupportedVersionError when there is none."""
+        """Return the newest version of a request that both sides support, and not above *max_version*.
+
+        Raises UnsupportedVersionError if there is none.
+        """
         return self._versions.of(request_class, max_version)
 
     def send(
-        self,
-        request: ApiMessage,
-        *,
-        max_version: int | None = None,
-        timeout: float | None = None,
+        self, request: ApiMessage, *, max_version: int | None = None, timeout: float | None = None
     ) -> "Future[Any]":
-        """Send *request*; the Future gets its response, or a KafkaError.
+        """Send *request*. Return a Future of the response, or of a KafkaError.
 
-        *timeout* is in seconds, ``request_timeout_ms`` if None. Raises where nothing was sent: the connection
-        has ended, or the broker has no version that can carry the request.
+        *timeout* is in seconds, ``request_timeout_ms`` if None. Raises an error if nothing was sent: the
+        connection has ended, or the broker supports no version that can carry the request.
         """
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
@@ -176,50 +147,48 @@ class Connection:
         timeout: float,
         expects_reply: bool = True,
     ) -> None:
-        """Send *request* in *version*; *answered* gets its response, or why there is none, *timeout* seconds
-        later at most. With ``expects_reply=False`` it gets None as soon as the system has taken the bytes.
-        Raises where nothing was sent: the connection has ended, or the version cannot carry the request.
+        """Send *request* in *version*. Call *answered* with the response or an error.
+
+        With ``expects_reply=False``, call it with None as soon as the system has taken the bytes. Raises an
+        error if nothing was sent: the connection has ended, or the version cannot carry the request.
         """
-        self._raise_failure()
+        self._in_flight.raise_failure()
         if self._reader is None and not self._start_reader(timeout) and expects_reply:
             self._submit_and_wait(request, version, answered, timeout)
             return
-        self._send_in_turn(request, version, answered if expects_reply else None, timeout)
+        self._writer.write(request, version, answered if expects_reply else None, timeout)
         if not expects_reply:
-            answered(None, self._ended())
+            answered(None, self._in_flight.ended())
 
     def submit_at_once(
         self, request: ApiMessage, version: int, answered: Answered, *, timeout: float
     ) -> Rest | None:
-        """The same in a thread that must not wait. What cannot be done without is returned, as a function
-        for another thread to call; until it has, nothing else goes out on this connection. Raises as
-        ``submit`` does, and so does that function."""
+        """Do the same as ``submit`` in a thread that must not wait.
+
+        If something is left to do that needs a wait, returns it as a function. Another thread must call it,
+        and nothing else is sent on this connection before. The method and that function raise as ``submit``
+        does.
+        """
         if self._reader is None or not self._sending.acquire(blocking=False):
-            self._raise_failure()
+            self._in_flight.raise_failure()
             return partial(self.submit, request, version, answered, timeout=timeout)
-        left: Sequence[Buffer] = self._enter(request, version, timeout, answered)
-        try:
-            left = self._transport.send_at_once(left)
-        except Exception as error:
-            self._fail(self._unsendable(error, type(request)))
-            left = ()
-        if left:
-            return partial(self._finish, left, type(request), timeout)
-        self._sending.release()
-        return None
+        return self._writer.write_at_once(request, version, answered, timeout)
 
     def ask(
         self, request: ApiMessage, timeout: float | None = None, *, max_version: int | None = None
     ) -> Any:
-        """Send *request* and wait for its response. Raises KafkaTimeoutError after *timeout* seconds
-        (``request_timeout_ms`` if None), and what ended the connection if that comes first."""
+        """Send *request* and return its response.
+
+        Raises KafkaTimeoutError after *timeout* seconds (``request_timeout_ms`` if None). If the connection
+        ends before, raises the reason.
+        """
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
         name = request_name(type(request))
-        deadline = self._deadline(name, seconds)
-        self._raise_failure()
+        deadline = self._writer.deadline(type(request), seconds)
+        self._in_flight.raise_failure()
         if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
-            raise self._timed_out(name, seconds)
+            raise self._in_flight.timed_out(name, seconds)
         try:
             if self._reader is None:
                 return self._exchange(request, version, deadline)
@@ -232,46 +201,49 @@ class Connection:
         except TimeoutError as error:
             if isinstance(error, KafkaError):
                 raise
-            self._fail(self._timed_out(name, seconds))
-            raise self._timed_out(name, seconds) from None
+            self._in_flight.fail(self._in_flight.timed_out(name, seconds))
+            raise self._in_flight.timed_out(name, seconds) from None
 
     def exchange(self, request: ApiMessage, version: int, patience: Patience) -> Any:
-        """``ask`` before the versions are known: for opening, which nobody else can see yet."""
+        """Send *request* and return its response, during the setup, when the versions are not known yet."""
         with self._turn:
             return self._exchange(request, version, patience)
 
     def retire(self, timeout: float) -> None:
-        """End the connection because another takes its place. What is in flight has *timeout* seconds to be
-        answered; what is not fails with a BrokerConnectionError, which is retriable. Bounded."""
+        """End the connection because another takes its place.
+
+        Requests in flight have *timeout* seconds to be answered. Those that are not fail with a
+        BrokerConnectionError, which is retriable.
+        """
         give_up = time.monotonic() + timeout
-        with self._state:
-            under_way = set(self._waiting)
+        under_way = self._in_flight.still_waiting()
         while under_way and time.monotonic() < give_up:
             time.sleep(_DRAIN_TICK)
-            with self._state:
-                under_way &= self._waiting.keys()
+            under_way = self._in_flight.still_waiting(under_way)
         if self._turn.acquire(timeout=min(max(give_up - time.monotonic(), 0), _LONGEST_LOCK_WAIT)):
-            self._turn.release()  # no ``ask`` is under way without a reader
+            self._turn.release()  # no ``ask`` is in flight any more
         self._end(BrokerConnectionError(f"the connection to {self.endpoint} was replaced by a new one"))
 
     def close(self) -> None:
-        """End the connection. Whoever waits on it gets a ClosedError. Bounded."""
+        """End the connection. Requests in flight fail with a ClosedError. Bounded."""
         self._end(ClosedError(f"the connection to {self.endpoint} has been closed by this client"))
 
     def abandon(self) -> None:
-        """In the child of a fork: let go of the parent's socket without a byte or a shutdown. Takes no
-        lock, since a thread that exists only in the parent may hold any of them."""
-        self._failure = ForkError(
-            "this client was made before a fork, and its connections belong to the parent process; "
-            "make a new client in the child"
+        """Close the socket in the child of a fork, without a message to the broker.
+
+        Takes no lock, because a thread that exists only in the parent may hold any of them.
+        """
+        self._in_flight.failure = ForkError(
+            "This client was made before a fork, and its connections belong to the parent process; "
+            "make a new client in the child process"
         )
         self._transport.close()
 
     def _end(self, reason: KafkaError) -> None:
-        self._fail(reason)
+        self._in_flight.fail(reason)
         if self._reader is threading.current_thread():
             return
-        # Whoever starts the reader holds the turn until it runs.
+        # The thread that starts the reader holds the turn until the reader runs.
         taken = self._turn.acquire(timeout=_CLOSE_TIMEOUT)
         try:
             reader = self._reader
@@ -283,90 +255,45 @@ class Connection:
             if taken:
                 self._turn.release()
 
-    def _send_in_turn(
-        self, request: ApiMessage, version: int, answered: Answered | None, timeout: float
-    ) -> None:
-        """Send *request* when the requests before it have been sent."""
-        if not self._sending.acquire(timeout=min(timeout, _LONGEST_LOCK_WAIT)):
-            raise self._timed_out(request_name(type(request)), timeout)
-        parts = self._enter(request, version, timeout, answered)
-        self._finish(parts, type(request), timeout)
-
     def _submit_and_wait(self, request: ApiMessage, version: int, answered: Answered, timeout: float) -> None:
-        """``submit`` without a reader: send, and read the answer in this thread."""
+        """Send *request* and read the response in this thread, because there is no reader."""
         outcome: list[tuple[Any, KafkaError | None]] = []
         self._take_turn(timeout)
         try:
-            self._send_in_turn(request, version, lambda *answer: outcome.append(answer), timeout)
+            self._writer.write(request, version, lambda *answer: outcome.append(answer), timeout)
             self._read(outcome)
         finally:
             self._turn.release()
-        answered(*outcome[0])  # without the turn, which this may want for the next request
-
-    def _enter(
-        self, request: ApiMessage, version: int, seconds: float, answered: Answered | None
-    ) -> list[Buffer]:
-        """With ``_sending`` held: into the table, unless *answered* is None. What is to be sent is returned.
-        ``_sending`` is free again where this raises."""
-        try:
-            now = time.monotonic()
-            with self._state:
-                if self._failure is not None:
-                    self._raise_failure()
-                parts = self._wire.send(request, version, expects_reply=answered is not None)
-                if answered is not None:
-                    waiting = _Waiting(type(request), answered, now + seconds, seconds)
-                    self._waiting[self._wire.last_correlation_id] = waiting
-                self._last_used = now
-        except BaseException:
-            self._sending.release()
-            raise
-        return parts
-
-    def _finish(self, left: Sequence[Buffer], request_class: type[ApiMessage], seconds: float) -> None:
-        """What is *left* of a request, in whatever time that takes; ``_sending`` is free then."""
-        try:
-            self._transport.send(left, self._deadline(request_name(request_class), seconds))
-        except Exception as error:
-            self._fail(self._unsendable(error, request_class))
-        finally:
-            self._sending.release()
-
-    def _unsendable(self, error: Exception, request_class: type[ApiMessage]) -> KafkaError:
-        """Half of a request may be on the wire: whatever has happened, the connection cannot go on."""
-        if isinstance(error, KafkaError):
-            return error
-        name = request_name(request_class)
-        return BrokerConnectionError(f"{name} could not be sent to {self.endpoint}: {error!r}")
+        answered(*outcome[0])  # after releasing the turn, because this may send the next request
 
     def _exchange(self, request: ApiMessage, version: int, patience: Patience) -> Any:
-        """With ``_turn`` held and no reader: one request and its answer in this thread."""
-        with self._sending, self._state:
-            self._raise_failure()
-            parts = self._wire.send(request, version)
-            self._last_used = time.monotonic()
+        """Send a request and receive its response in this thread. ``_turn`` is held; there is no reader."""
+        with self._sending:
+            parts = self._in_flight.encode_alone(request, version)
         try:
             self._transport.send(parts, patience)
-            frame = self._frames.receive(patience)
-            with self._state:
-                _, response = self._wire.receive(frame)
+            response = self._in_flight.decode_alone(self._frames.receive(patience))
         except KafkaError as error:
-            self._fail(error)
+            self._in_flight.fail(error)
             self._dispose()
-            self._raise_failure()
+            self._in_flight.raise_failure()
         except BaseException:
-            # Interrupted in the middle (Ctrl-C): the answer would be taken for that of the next request.
-            self._fail(
+            # After an interrupt (Ctrl-C), the response would be taken for that of the next request.
+            self._in_flight.fail(
                 BrokerConnectionError(f"{request_name(type(request))} to {self.endpoint} was interrupted")
             )
             self._dispose()
             raise
-        self._hint = self._hint if not self._versions.known else ""
+        if self._versions.known:
+            self._in_flight.hint = ""
         return response
 
     def _has_been_left(self) -> bool:
-        """Whether there is something to read though nothing was asked, which is how a hang-up looks. A
-        reader would have noticed; without one, the next request would be lost on a closed connection."""
+        """Return True if the broker has closed the connection while it was idle.
+
+        Then there is something to read, although no request is in flight. A reader would have noticed.
+        Without one, the next request would be sent on a closed connection, and fail.
+        """
         if self._reader is not None or not self._turn.acquire(blocking=False):
             return False
         try:
@@ -376,10 +303,10 @@ class Connection:
 
     def _take_turn(self, seconds: float) -> None:
         if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
-            raise KafkaTimeoutError(f"{self.endpoint} is busy with another request of this client")
+            raise KafkaTimeoutError(f"{self.endpoint} has not answered another request of this client yet")
 
     def _start_reader(self, seconds: float) -> bool:
-        """Return True if there is a reader now, False if no thread can be started."""
+        """Start a reader if there is none. Return False if no thread can be started."""
         self._take_turn(seconds)
         try:
             if self._reader is None:
@@ -388,81 +315,32 @@ class Connection:
                 reader.start()
                 self._reader = reader
         except RuntimeError as error:
-            log.info(
-                "%s: whoever sends reads the answers, without a thread for that: %s", self.endpoint, error
-            )
+            log.info("%s: without a reader thread, senders read the responses: %s", self.endpoint, error)
             return False
         finally:
             self._turn.release()
         return True
 
     def _read(self, outcome: Sequence[object] = ()) -> None:
-        """The reader thread: each answer to the function that waits for it, until the connection ends. Where
-        there is no such thread: until there is an *outcome*."""
+        """Read responses and give each to the function that waits for it, until the connection ends.
+
+        Runs in the reader thread. Without one, it runs in a sender's thread, until there is an *outcome*.
+        """
         try:
             while not outcome:
                 self._read_one()
         except KafkaError as error:
-            self._fail(error)
+            self._in_flight.fail(error)
             self._dispose()
         except Exception as error:
-            log.exception("%s: an answer could not be read", self.endpoint)
-            self._fail(ProtocolError(f"an answer could not be read: {error}"))
+            log.exception("%s: a response could not be read", self.endpoint)
+            self._in_flight.fail(ProtocolError(f"a response could not be read: {error}"))
             self._dispose()
 
     def _read_one(self) -> None:
-        """Read the next answer, and give it to the function that waits for it."""
-        frame = self._frames.receive_small(self._reader_patience)
-        with self._state:
-            if self._failure is not None:
-                # An answer that comes while another thread ends the connection: nobody waits for it.
-                self._raise_failure()
-            correlation_id, response = self._wire.receive(frame)
-            waiting = self._waiting.pop(correlation_id)
-        del frame
-        self._hint = ""
-        waiting.answered(response, None)
-
-    def _reader_patience(self) -> float:
-        now = time.monotonic()
-        with self._state:
-            first = min(self._waiting.values(), key=_deadline_of, default=None)
-            if first is None and now - self._last_used >= self._max_idle and self._failure is None:
-                # Here and now, so that no request gets in between.
-                self._failure = BrokerConnectionError(
-                    f"the connection to {self.endpoint} was idle for {self._max_idle:.0f} s"
-                )
-        self._raise_failure()
-        if first is None:
-            return TICK
-        if first.deadline <= now:
-            raise self._timed_out(first.name, first.timeout)
-        return min(TICK, first.deadline - now)
-
-    def _fail(self, error: KafkaError) -> None:
-        """End the connection because of *error*; the first reason counts. Everyone waiting hears of it."""
-        with self._state:
-            if self._failure is None:
-                self._failure = self._explained(error)
-            failure = self._failure
-            waiting, self._waiting = self._waiting, {}
-        self._transport.abort()
-        now = time.monotonic()
-        for item in waiting.values():
-            if item.deadline <= now:
-                item.answered(None, self._timed_out(item.name, item.timeout))
-            elif isinstance(failure, KafkaTimeoutError):
-                lost = f"{item.name} to {self.endpoint} lost its connection: {failure}"
-                item.answered(None, BrokerConnectionError(lost))
-            else:
-                item.answered(None, for_another(failure))
-
-    def _explained(self, error: KafkaError) -> KafkaError:
-        if isinstance(error, PeerClosedError) and self._hint:
-            return BrokerConnectionError(f"{error}{self._hint}")
-        if type(error) in (ProtocolError, MissingAnswerError):
-            return type(error)(f"{self.endpoint}: {error}")
-        return error
+        """Read the next response and give it to the function that waits for it."""
+        answered, response = self._in_flight.take(self._frames.receive_small(self._in_flight.patience))
+        answered(response, None)
 
     def _dispose(self) -> None:
         if self._sending.acquire(timeout=_CLOSE_TIMEOUT):
@@ -471,28 +349,9 @@ class Connection:
             finally:
                 self._sending.release()
 
-    def _ended(self) -> KafkaError | None:
-        return None if self._failure is None else for_another(self._failure)
-
-    def _raise_failure(self) -> None:
-        if self._failure is not None:
-            raise for_another(self._failure)
-
-    def _deadline(self, name: str, seconds: float) -> Deadline:
-        return Deadline(seconds, lambda: self._timed_out(name, seconds), self._ended)
-
-    def _timed_out(self, name: str, seconds: float) -> KafkaTimeoutError:
-        return KafkaTimeoutError(
-            f"{self.endpoint} did not answer {name} within {seconds:.3g} s; "
-            "is it overloaded, or cut off from the network?"
-        )
-
 
 def _resolve(future: "Future[Any]", response: Any, error: KafkaError | None) -> None:
     if error is None:
         future.set_result(response)
     else:
         future.set_exception(error)
-
-
-_deadline_of = attrgetter("deadline")

@@ -1,6 +1,6 @@
-"""From an endpoint to a connection that can be used: connect, TLS, versions, SASL.
+"""Set up a connection: connect, TLS handshake, API versions, SASL login.
 
-Most things that are wrong with a configuration show here first, so each step says what the failure means.
+Most mistakes in a configuration show here first, so that the error of each step says what to change.
 """
 
 import logging
@@ -19,7 +19,7 @@ from pyklient.errors import (
     broker_error,
 )
 from pyklient.net.connection import Connection
-from pyklient.net.security import authentication
+from pyklient.net.sasl import authentication
 from pyklient.net.tls import TlsTransport
 from pyklient.net.transport import Deadline, Endpoint, PeerClosedError, TcpTransport, Transport, connect
 from pyklient.protocol.messages import (
@@ -37,17 +37,19 @@ log = logging.getLogger("pyklient.net")
 _SOFTWARE_NAME = "pyklient"
 _SOFTWARE_VERSION = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
 _PROBE_TIME = 0.5
-_WANTS_TLS = "its listener wants TLS (set security_protocol to SSL or SASL_SSL)"
-_WANTS_CERTIFICATE = "it wants another certificate of this client (see ssl_keystore_location)"
-_WANTS_SASL = (
-    "; if its listener wants SASL, set security_protocol to {}, and sasl_mechanism, sasl_username and "
+_NEEDS_TLS = "its listener uses TLS (set security_protocol to SSL or SASL_SSL)"
+_NEEDS_CERTIFICATE = "it requires another certificate of this client (see ssl_keystore_location)"
+_NEEDS_SASL = (
+    "; if its listener uses SASL, set security_protocol to {}, and sasl_mechanism, sasl_username and "
     "sasl_password"
 )
 
 
 class NoVersionsError(BrokerConnectionError, UnsupportedVersionError):
-    """The broker hung up instead of naming its versions. It may pass, so it is retriable; if it does not,
-    the broker is too old."""
+    """The broker closed the connection instead of naming its versions.
+
+    Retriable, because the broker may be starting or stopping. If it stays, the broker is too old.
+    """
 
 
 def open_connection(
@@ -57,16 +59,16 @@ def open_connection(
     timeout: float,
     cancelled: Callable[[], KafkaError | None],
 ) -> Connection:
-    """A connection to *endpoint*, authenticated, its versions known. Takes *timeout* seconds at most.
+    """Return a connection to *endpoint* that is logged in and knows the broker's versions.
 
-    Raises BrokerConnectionError, AuthenticationError, ProtocolError or UnsupportedVersionError; and what
-    *cancelled* returns, soon after it does.
+    Takes at most *timeout* seconds. Raises BrokerConnectionError, AuthenticationError, ProtocolError or
+    UnsupportedVersionError; or the error that *cancelled* returns, soon after it returns one.
     """
 
     def expired() -> KafkaError:
         return KafkaTimeoutError(
-            f"{endpoint} took longer than {timeout:.3g} s to accept a connection; is the address right, "
-            "does a firewall let it through, is security_protocol that of the listener?"
+            f"{endpoint} did not accept a connection within {timeout:.3g} s; check the address, the "
+            "firewall, and that security_protocol is that of the listener"
         )
 
     deadline = Deadline(timeout, expired, cancelled)
@@ -83,15 +85,15 @@ def open_connection(
         left = deadline.remaining()
         try:
             patience = Deadline(left - min(left / 2, _PROBE_TIME), expired, cancelled)
-            versions = _negotiate(connection, patience, _WANTS_TLS if context is None else _WANTS_CERTIFICATE)
+            versions = _negotiate(connection, patience, _NEEDS_TLS if context is None else _NEEDS_CERTIFICATE)
         except KafkaTimeoutError:
             if context is None:
                 _raise_if_web_server(endpoint, deadline)
             raise
         uses_sasl = config.security_protocol.startswith("SASL")
         lifetime = _authenticate(connection, config, versions, deadline) if uses_sasl else None
-        wants = "SASL_PLAINTEXT" if context is None else "SASL_SSL"
-        connection.settle(versions, lifetime, "" if uses_sasl else _WANTS_SASL.format(wants))
+        protocol = "SASL_PLAINTEXT" if context is None else "SASL_SSL"
+        connection.settle(versions, lifetime, "" if uses_sasl else _NEEDS_SASL.format(protocol))
     except BaseException:
         connection.close()
         raise
@@ -121,8 +123,11 @@ def _connected(
 
 
 def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[int, tuple[int, int]]:
-    """The broker's versions by API key. A broker that does not know our version of the question says
-    which it knows (KIP-511), or answers in version 0. *hint* goes into the error if it hangs up."""
+    """Return the broker's first and last version of each request, by API key.
+
+    A broker that does not support our version of ApiVersions answers in version 0, and may name the versions
+    that it supports (KIP-511). *hint* is part of the error if the broker closes the connection.
+    """
     version = ApiVersionsRequest.versions[1]
     request = ApiVersionsRequest(
         client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION
@@ -135,17 +140,20 @@ def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[in
             response = connection.exchange(request, version, deadline)
     except BrokerConnectionError as error:
         raise NoVersionsError(
-            f"{error}, when asked for its versions: it is just starting or stopping, or it is not a Kafka "
+            f"{error} instead of naming its API versions: it is starting or stopping, or it is not a Kafka "
             f"broker, or {hint}, or it is older than 0.10, which this client does not support"
         ) from error
     if response.error_code:
-        raise broker_error(response.error_code, f"asking {connection.endpoint} for its versions")
+        raise broker_error(response.error_code, f"asking {connection.endpoint} for its API versions")
     return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
 
 def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
-    """A web server may wait in silence for the end of what it takes for a line. One short question in its
-    own language tells; a broker takes it for a length that is too large, and hangs up."""
+    """Raise ProtocolError if *endpoint* answers a request in HTTP.
+
+    A web server may wait for the end of a line, and not answer our request. A broker takes an HTTP request
+    for a length that is too large, and closes the connection.
+    """
     try:
         tcp = TcpTransport(connect(endpoint, deadline), str(endpoint))
     except KafkaError:
@@ -159,7 +167,7 @@ def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
         tcp.close()
     if bytes(answer) == b"HTTP":
         raise ProtocolError(
-            f"{endpoint} answers in HTTP: this is a web server's port, not a Kafka broker's; "
+            f"{endpoint} answers in HTTP: this is the port of a web server, not of a Kafka broker; "
             "check the port (brokers usually listen on 9092)"
         )
 
@@ -167,20 +175,22 @@ def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
 def _authenticate(
     connection: Connection, config: ClientConfig, versions: dict[int, tuple[int, int]], deadline: Deadline
 ) -> float | None:
-    """Plays the SASL dialogue. Returns the seconds after which the connection should be replaced: some way
-    before the broker would end the session (KIP-368), and not the same for all connections."""
+    """Log in by SASL. Return the seconds after which the connection should be replaced; None for no limit.
+
+    That is some time before the broker ends the session (KIP-368), and different for each connection.
+    """
     connection.settle(versions, None, "")
     connection.version_of(SaslAuthenticateRequest)
     dialogue = authentication(config, str(connection.endpoint))
     request = next(dialogue)
     try:
         while True:
-            # Version 1 of the handshake is what leads to SaslAuthenticate (KIP-152).
+            # SaslAuthenticate needs version 1 of the handshake (KIP-152).
             wanted = 1 if isinstance(request, SaslHandshakeRequest) else None
             version = connection.version_of(type(request), wanted)
             request = dialogue.send(connection.exchange(request, version, deadline))
     except StopIteration as end:
         lifetime_ms: int = end.value
     except PeerClosedError as error:
-        raise BrokerConnectionError(f"{error} in the middle of the SASL dialogue") from error
+        raise BrokerConnectionError(f"{error} during the SASL login") from error
     return lifetime_ms / 1000 * random.uniform(0.80, 0.90) if lifetime_ms > 0 else None

@@ -1,4 +1,4 @@
-"""Whole answers out of a stream of bytes: each is a length and so many bytes."""
+"""Split a stream of bytes into responses: each is a length, and that many bytes."""
 
 from typing import Final
 
@@ -11,27 +11,29 @@ __all__ = ["FrameReader"]
 
 _LENGTH_SIZE: Final = 4
 _SMALL_ANSWERS: Final = 4096
-"""Bytes that ``receive_small`` asks for at once: most answers whole, with their length."""
+"""The bytes that ``receive_small`` asks for at once. Most responses fit, with their length."""
 
 
 class FrameReader:
-    """Reads answers of *max_response* bytes at most. One thread at a time uses it."""
+    """Reads responses of at most *max_response* bytes. For one thread at a time."""
 
     def __init__(self, endpoint: Endpoint, transport: Transport, max_response: int) -> None:
         self._endpoint = endpoint
         self._transport = transport
         self._max_response = max_response
         self._ahead = b""
-        """What has been read of answers that are not whole yet."""
+        """Bytes that were received, but belong to the next responses."""
 
     def receive(self, patience: Patience) -> memoryview:
-        """Return the next answer in memory of its own, as answers that carry records should be. Call it only
-        when ``receive_small`` has left nothing."""
+        """Return the next response in new memory, as responses with records need it.
+
+        Must not be used after ``receive_small``, which may have read the beginning of this response.
+        """
         size = self._size(self._transport.receive(_LENGTH_SIZE, patience))
         return self._transport.receive(size, patience)
 
     def receive_small(self, patience: Patience) -> memoryview:
-        """Return the next answer; small ones take one trip to the system, or share it."""
+        """Return the next response. Several small ones take one system call together."""
         try:
             while True:
                 ahead = self._ahead
@@ -46,13 +48,13 @@ class FrameReader:
         except PeerClosedError as error:
             if not self._ahead:
                 raise
-            message = f"{self._endpoint} closed the connection in the middle of an answer"
+            message = f"{self._endpoint} closed the connection in the middle of a response"
             raise PeerClosedError(message) from error
 
     def _size(self, head: Buffer) -> int:
         try:
             return frame_length(head, self._max_response)
         except ProtocolError as error:
-            if head[0] < 0x10:  # a length, not the first letters of another protocol
-                raise ProtocolError(f"{error}; that limit is receive_message_max_bytes") from None
+            if head[0] < 0x10:  # a length, and not the first letters of another protocol
+                raise ProtocolError(f"{error}; receive_message_max_bytes is the limit") from None
             raise

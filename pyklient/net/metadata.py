@@ -1,4 +1,4 @@
-"""What is known of the cluster: one immutable snapshot, replaced whole by every refresh."""
+"""The metadata of the cluster: an immutable snapshot, which every refresh replaces."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -20,7 +20,7 @@ _NEXT = 0
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker, and the address that it advertises."""
+    """A broker and the address that it advertises."""
 
     id: int
     host: str
@@ -29,13 +29,13 @@ class Node:
 
     @property
     def endpoint(self) -> Endpoint:
-        """Where to connect to."""
+        """The address to connect to."""
         return Endpoint(self.id, self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition: ``leader`` is a node's id, -1 for none; ``error`` is a broker's error code."""
+    """One partition. ``leader`` is a node id, -1 for none. ``error`` is an error code."""
 
     leader: int
     leader_epoch: int = -1
@@ -46,7 +46,7 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """One topic: ``id`` is its UUID's 16 bytes, zeros where the broker has none; ``error`` an error code."""
+    """One topic. ``id`` has the 16 bytes of its UUID, zeros on old brokers. ``error`` is an error code."""
 
     name: str
     id: bytes = ZERO_UUID
@@ -57,8 +57,7 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The cluster as some broker saw it. Topics that nobody has
-    asked for are not in it, unless the last refresh was of all."""
+    """The cluster as one broker saw it. It contains the topics that were asked for."""
 
     nodes: Mapping[int, Node] = field(default_factory=lambda: MappingProxyType({}))
     topics: Mapping[str, TopicInfo] = field(default_factory=lambda: MappingProxyType({}))
@@ -66,20 +65,21 @@ class Metadata:
     cluster_id: str | None = None
 
     def leader(self, partition: TopicPartition) -> Node | None:
-        """The leader's node; None where the partition has none, or is not known."""
+        """Return the leader of a partition; None if it has no leader, or is not known."""
         topic = self.topics.get(partition.topic)
         info = topic.partitions.get(partition.partition) if topic is not None else None
         return self.nodes.get(info.leader) if info is not None else None
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions *topic* has; 0 where it is not known."""
+        """Return the number of partitions of *topic*; 0 if it is not known."""
         info = self.topics.get(topic)
         return 0 if info is None else len(info.partitions)
 
     def refused(self, topics: Iterable[str]) -> dict[str, BrokerError]:
-        """The errors of those of *topics* that the brokers refuse, for instance for lack of authorization.
+        """Return an error for each of *topics* that the brokers refuse, for instance for lack of
+        authorization.
 
-        A failure of the broker itself (UNKNOWN_SERVER_ERROR) is none: it may have passed by the next refresh.
+        A failure of the broker itself (UNKNOWN_SERVER_ERROR) does not count, because it may be over soon.
         """
         codes = {topic: info.error for topic in topics if (info := self.topics.get(topic)) is not None}
         return {
@@ -89,8 +89,10 @@ class Metadata:
         }
 
     def updated(self, response: MetadataResponse, *, all_topics: bool) -> "Metadata":
-        """The snapshot after *response*: its nodes and topics, and the topics it does not speak of as they
-        were, unless it was asked for all."""
+        """Return the snapshot after *response*, with the nodes and topics in it.
+
+        Keeps the other topics, unless the response was to contain *all_topics*.
+        """
         topics = {} if all_topics else dict(self.topics)
         for entry in response.topics:
             if entry.name:
@@ -124,8 +126,8 @@ def _topic(entry: "MetadataResponse.MetadataResponseTopic", before: TopicInfo | 
             error=item.error_code,
         )
         older = known.get(item.partition_index)
-        # A broker that lags behind still names the former leader, while an epoch never goes back (KIP-320).
-        # Without ids that cannot be told from a topic deleted and made again, whose epochs start anew.
+        # An epoch never decreases (KIP-320): a broker that lags behind still names the former leader. Without
+        # topic ids, this case looks like a topic that was deleted and created again, whose epochs start at 0.
         if older is not None and 0 <= info.leader_epoch < older.leader_epoch:
             info = older
         partitions[item.partition_index] = info

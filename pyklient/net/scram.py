@@ -1,7 +1,7 @@
-"""SCRAM: proving that one knows a password, and that the other side does, without sending it (RFC 5802).
+"""SCRAM: prove knowledge of a password without sending it, and check that the server knows it (RFC 5802).
 
-Bytes in, bytes out. Kafka's servers take user names and passwords as they are, without SASLprep, and
-know no channel binding, so this does the same.
+This module does no I/O. Like Kafka's servers, it uses user names and passwords without SASLprep, and has no
+channel binding.
 """
 
 import base64
@@ -16,13 +16,15 @@ __all__ = ["ScramClient"]
 
 _GS2_HEADER = "n,,"  # no channel binding, no other identity
 _HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
-_MIN_ITERATIONS = 4096  # RFC 7677, 4; fewer would make an intercepted exchange cheap to search
-_MAX_ITERATIONS = 1_000_000  # about a second of work; a server's number must not buy more
+_MIN_ITERATIONS = 4096  # RFC 7677, 4: with fewer, passwords are found fast in a recorded exchange
+_MAX_ITERATIONS = 1_000_000  # about a second of work; a server must not be able to cause more
 
 
 class ScramClient:
-    """One exchange: ``first()``, ``final(answer)``, ``verify(answer)``. Every failure of the server's is
-    an AuthenticationError. *nonce* is for tests against published exchanges."""
+    """One exchange: ``first()``, ``final(answer)``, ``verify(answer)``.
+
+    Raises AuthenticationError for each failure of the server. *nonce* is for tests with published exchanges.
+    """
 
     def __init__(self, mechanism: str, username: str, password: str, *, nonce: str | None = None) -> None:
         self._hash = _HASHES[mechanism]
@@ -32,15 +34,15 @@ class ScramClient:
         self._server_signature = b""
 
     def first(self) -> bytes:
-        """The client's first message."""
+        """Return the first message of the client."""
         return (_GS2_HEADER + self._first_bare).encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """The proof, made from the server's nonce, salt and iteration count."""
+        """Return the message with the proof, which uses the server's nonce, salt and iteration count."""
         attributes = _attributes(server_first)
         nonce = attributes.get("r", "")
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise AuthenticationError("the SCRAM server does not answer this exchange: its nonce is wrong")
+            raise AuthenticationError("the SCRAM server answers another exchange: its nonce is wrong")
         salted = hashlib.pbkdf2_hmac(
             self._hash, self._password, _base64(attributes.get("s", "")), _iterations(attributes.get("i", ""))
         )
@@ -53,15 +55,15 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Check that the server knows the password too. Raises AuthenticationError where it does not."""
+        """Check that the server knows the password too. Raises AuthenticationError if it does not."""
         attributes = _attributes(server_final)
         if "e" in attributes:
             raise AuthenticationError(f"the server refuses the user or the password ({attributes['e']})")
         signature = _base64(attributes.get("v", ""))
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
             raise AuthenticationError(
-                "the SCRAM server's signature is wrong: it does not know this password; "
-                "is it the server that you mean?"
+                "the signature of the SCRAM server is wrong: it does not know this password; "
+                "check that this is the right server"
             )
 
     def _hmac(self, key: bytes, data: bytes) -> bytes:
@@ -73,14 +75,14 @@ def _escaped(username: str) -> str:
 
 
 def _attributes(message: bytes) -> dict[str, str]:
-    """``r=…,s=…`` as a dict. Mandatory extensions (``m=``) are refused, as RFC 5802, 5.1 asks."""
+    """Return ``r=…,s=…`` as a dict. Refuses mandatory extensions (``m=``), as RFC 5802, 5.1 requires."""
     try:
         pairs = [part.partition("=") for part in message.decode().split(",")]
     except UnicodeDecodeError as error:
         raise AuthenticationError("the SCRAM server's message is not text") from error
     attributes = {name: value for name, _, value in pairs}
     if "m" in attributes:
-        raise AuthenticationError("the SCRAM server demands an extension that this client does not know")
+        raise AuthenticationError("the SCRAM server requires an extension that this client does not support")
     return attributes
 
 
@@ -99,6 +101,6 @@ def _iterations(text: str) -> int:
     if not _MIN_ITERATIONS <= count <= _MAX_ITERATIONS:
         raise AuthenticationError(
             f"the SCRAM server asks for {text[:20]!r} iterations; "
-            f"this client takes {_MIN_ITERATIONS} to {_MAX_ITERATIONS}"
+            f"this client accepts {_MIN_ITERATIONS} to {_MAX_ITERATIONS}"
         )
     return count

@@ -1,33 +1,77 @@
-"""TLS between a connection and its socket: plain bytes on one side, records of TLS on the other.
+"""TLS: encrypt and decrypt the bytes of a connection.
 
-An SSLSocket has neither ``sendmsg`` nor MSG_WAITALL, so the encryption stands alone (``ssl.MemoryBIO``)
-and the bytes still go through the TcpTransport.
+An SSLSocket has neither ``sendmsg`` nor MSG_WAITALL. So OpenSSL works on buffers in memory
+(``ssl.MemoryBIO``), and a TcpTransport sends and receives the encrypted bytes.
 
-OpenSSL's object may be used by one thread at a time, while a connection reads and writes at once: the
-lock is held for the arithmetic only, never while waiting for the network. The reader never sends. What
-OpenSSL wants sent because of something read (a key update) stays in the outgoing buffer, in order, for
-the next writer; TLS 1.3 asks for no more than that (RFC 8446, 4.6.3).
+One thread at a time may use an object of OpenSSL, but a connection reads and writes at the same time. A lock
+is held while OpenSSL encrypts or decrypts, and never while waiting for the network. The reader never sends:
+if OpenSSL answers something that was read (a key update), the answer stays in the outgoing buffer for the
+next writer. TLS 1.3 permits this (RFC 8446, 4.6.3).
 """
 
 import contextlib
 import ssl
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
-from pyklient.errors import AuthenticationError, BrokerConnectionError, KafkaError, ProtocolError
+from pyklient.config import ClientConfig
+from pyklient.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    ConfigurationError,
+    KafkaError,
+    ProtocolError,
+)
 from pyklient.net.transport import Patience, PeerClosedError, TcpTransport
 from pyklient.protocol.primitives import Buffer
 
-__all__ = ["TlsTransport", "explain"]
+__all__ = ["TlsTransport", "explain", "tls_context"]
 
 _CHUNK = 256 * 1024
 _NOTHING = (b"",)
-"""What is left to send where all of it waits encrypted in here."""
+"""The rest of a request whose bytes have all been encrypted, but not all been sent."""
+
+
+def tls_context(config: ClientConfig) -> ssl.SSLContext | None:
+    """Return the TLS context for the options in *config*; None without TLS.
+
+    Raises ConfigurationError if a file is missing or cannot be used.
+    """
+    if config.security_protocol not in ("SSL", "SASL_SSL"):
+        return None
+    if config.ssl_context is not None:
+        return config.ssl_context
+    trusted = config.ssl_truststore_location
+    context = ssl.create_default_context() if trusted is None else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.options |= ssl.OP_NO_RENEGOTIATION  # the reader of a TlsTransport must not send
+    if trusted is not None:
+        _load("ssl_truststore_location", trusted, lambda: context.load_verify_locations(trusted))
+    if config.ssl_keystore_location is not None:
+        own = config.ssl_keystore_location
+        # With None, OpenSSL would ask for the password on the terminal. Empty, it is an error.
+        password = config.ssl_key_password or ""
+        _load("ssl_keystore_location", own, lambda: context.load_cert_chain(own, password=password))
+    context.check_hostname = config.ssl_endpoint_identification_algorithm == "https"
+    return context
+
+
+def _load(option: str, path: str, load: Callable[[], None]) -> None:
+    try:
+        load()
+    except ssl.SSLError as error:
+        raise ConfigurationError(
+            f"{option}={path!r} cannot be used ({error.reason or error}): it must be a PEM file "
+            "(convert Java's key stores with keytool and openssl pkcs12), "
+            "and an encrypted key needs ssl_key_password"
+        ) from error
+    except OSError as error:
+        raise ConfigurationError(f"{option}={path!r} cannot be read: {error.strerror}") from error
 
 
 class TlsTransport:
-    """A Transport that encrypts, over *below* to *peer*, whose certificate is for *server_hostname*."""
+    """A Transport that encrypts, and sends through *below*. *peer* must have a certificate for
+    *server_hostname*."""
 
     def __init__(self, below: TcpTransport, peer: str, context: ssl.SSLContext, server_hostname: str) -> None:
         self._below = below
@@ -37,10 +81,10 @@ class TlsTransport:
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
         self._left: Sequence[Buffer] = ()
-        """Encrypted already, and not taken by the system at once."""
+        """Encrypted bytes that the socket has not taken yet."""
 
     def handshake(self, patience: Patience) -> None:
-        """Agree on keys and check the certificate. Raises an error of ours that says what to do."""
+        """Negotiate keys and check the certificate. Raises a KafkaError that says what to do."""
         while True:
             try:
                 self._tls.do_handshake()
@@ -61,8 +105,8 @@ class TlsTransport:
             try:
                 self._flush(patience)
             except BrokerConnectionError:
-                # A peer that refuses a certificate says so and hangs up at once; the alert lies in the
-                # receive buffer while the bytes sent meanwhile already find a closed door.
+                # A peer that refuses the certificate sends an alert and closes the connection. Sending fails
+                # then, and the alert, which names the reason, is still in the receive buffer.
                 with contextlib.suppress(BrokerConnectionError):
                     self._decrypt(memoryview(bytearray(1)), patience)
                 raise
@@ -102,7 +146,7 @@ class TlsTransport:
         while True:
             with self._lock:
                 try:
-                    # Into a buffer, read() returns a count; its annotation knows the other form only.
+                    # With a buffer, read() returns a count. Its annotation has the other form only.
                     count = cast(int, self._tls.read(len(room), room))
                 except ssl.SSLWantReadError:
                     count = -1
@@ -123,8 +167,8 @@ class TlsTransport:
             if not when:
                 raise
             raise BrokerConnectionError(
-                f"{self._peer} closed the connection {when}; does that port really speak TLS "
-                "(security_protocol SSL or SASL_SSL)?"
+                f"{self._peer} closed the connection {when}; check that this port uses TLS "
+                "(security_protocol SSL or SASL_SSL)"
             ) from error
         with self._lock:
             self._incoming.write(data)
@@ -148,7 +192,7 @@ class TlsTransport:
 
 
 def _chunks(parts: Sequence[Buffer]) -> Iterator[Buffer]:
-    """*parts* with the small ones put together, as each becomes a record of TLS, and the large ones cut."""
+    """Join small *parts* and cut large ones, because each becomes at least one TLS record."""
     small = bytearray()
     for part in parts:
         if len(part) < _CHUNK // 8:
@@ -199,39 +243,41 @@ _WRONG_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MI
 
 
 def explain(error: ssl.SSLError, peer: str) -> KafkaError:
-    """What *error* of OpenSSL's means for whoever configures the client."""
+    """Return *error* of OpenSSL as a KafkaError that says which option to change."""
     if isinstance(error, ssl.SSLCertVerificationError):
         why = error.verify_message.rstrip(".")
-        return AuthenticationError(f"{peer} is not who it should be: {why}; {_advice(error.verify_code)}")
+        return AuthenticationError(
+            f"the certificate of {peer} is not accepted: {why}; {_advice(error.verify_code)}"
+        )
     reason = error.reason or str(error)
     said = reason.replace("_", " ").lower()
     if reason in _NOT_TLS:
         return ProtocolError(
-            f"{peer} does not answer in TLS ({said}); use the port of its TLS listener, "
-            "or security_protocol PLAINTEXT or SASL_PLAINTEXT if this is the one you mean"
+            f"{peer} does not use TLS on this port ({said}); use the port of its TLS listener, "
+            "or set security_protocol to PLAINTEXT or SASL_PLAINTEXT"
         )
     if reason in _CERTIFICATE_REFUSED:
         return AuthenticationError(
-            f"{peer} refuses this client's certificate, or that there is none ({said}); "
-            "ssl_keystore_location must hold a certificate, with its key, that the broker's authorities "
-            "have signed"
+            f"{peer} refuses the certificate of this client, or requires one ({said}); set "
+            "ssl_keystore_location to a PEM file with a key and a certificate that an authority of the "
+            "broker has signed"
         )
     if reason in _NO_COMMON_GROUND:
         return AuthenticationError(
             f"{peer} and this client have no TLS version or cipher in common, "
-            f"or it wants a client certificate ({said}); see ssl_context and ssl_keystore_location"
+            f"or the broker requires a client certificate ({said}); see ssl_context and ssl_keystore_location"
         )
     return BrokerConnectionError(f"TLS with {peer} broke: {said}")
 
 
 def _advice(verify_code: int) -> str:
     if verify_code == _EXPIRED:
-        return "the broker needs a new certificate (or this machine's clock is wrong)"
+        return "the broker needs a new certificate, or the clock of this machine is wrong"
     if verify_code == _NOT_YET_VALID:
-        return "is this machine's clock right?"
+        return "check the clock of this machine"
     if verify_code in _WRONG_NAME:
         return (
-            "connect by a name that the certificate holds, or, if you trust the network, "
+            "connect by a name that is in the certificate, or, if you trust the network, "
             "set ssl_endpoint_identification_algorithm=''"
         )
     return "set ssl_truststore_location to a PEM file with the authority that signed the broker's certificate"

@@ -1,11 +1,11 @@
-"""Bytes to and from one peer: a blocking TCP socket behind functions that send and receive.
+"""Send bytes to one peer and receive bytes from it, over a blocking TCP socket.
 
-Time-outs are the kernel's (SO_RCVTIMEO, SO_SNDTIMEO). ``settimeout`` would make the socket non-blocking
-underneath, and then every megabyte costs several trips through the GIL instead of one: a whole response
-is one ``recv`` with MSG_WAITALL, a whole request one ``sendmsg`` over its parts as they stand.
+Time-outs are set on the socket (SO_RCVTIMEO, SO_SNDTIMEO). ``settimeout`` would make the socket non-blocking,
+and each megabyte would then release and take the GIL several times. Here a whole response is one ``recv``
+with MSG_WAITALL, and a whole request is one ``sendmsg`` over its parts, without copying them.
 
-A call never waits longer than its *patience* allows: a function that is asked before each wait how long
-the next may be, and that raises what the caller should see once there is no time left.
+Each call has a *patience*: a function that returns how long the next wait may be, and that raises an error
+when no time is left.
 """
 
 import contextlib
@@ -36,10 +36,10 @@ __all__ = [
 ]
 
 Patience = Callable[[], float]
-"""Seconds that the next wait may last; raises a KafkaError when waiting is over."""
+"""Return the seconds that the next wait may last. Raises a KafkaError when no time is left."""
 
 TICK = 0.5
-"""Longest single wait, in seconds: how late a cancelled or timed-out call may notice."""
+"""The longest single wait, in seconds. A call notices that it was cancelled after this time at most."""
 
 _WAITALL: int = getattr(socket, "MSG_WAITALL", 0)
 _DONTWAIT: int = getattr(socket, "MSG_DONTWAIT", 0)
@@ -48,13 +48,15 @@ _IOV_MAX = 1024  # Linux and macOS: sendmsg refuses more buffers than this
 
 
 class PeerClosedError(BrokerConnectionError):
-    """The peer ended the connection between two messages, or within one."""
+    """The peer closed the connection."""
 
 
 class UnreachableError(BrokerConnectionError):
-    """No connection to an address, or to any of several. ``cause`` says in a few words what happened.
-    ``nobody_there`` is true where waiting is likely to be in vain: every address refused the connection, or
-    belongs to a host name that does not exist."""
+    """No connection could be made to an address, or to any of several.
+
+    ``cause`` is a short description. ``nobody_there`` is true if waiting will hardly help: every address
+    refused the connection, or belongs to a host name that does not exist.
+    """
 
     def __init__(self, message: str, cause: str = "", *, nobody_there: bool = False) -> None:
         super().__init__(message)
@@ -63,7 +65,7 @@ class UnreachableError(BrokerConnectionError):
 
 
 class Endpoint(NamedTuple):
-    """Where a broker is said to listen. Bootstrap servers have no id yet: theirs count down from -2."""
+    """The address of a broker. Bootstrap servers have no node id yet: their ids count down from -2."""
 
     node_id: int
     host: str
@@ -81,8 +83,11 @@ class Endpoint(NamedTuple):
 
 
 class Deadline:
-    """Patience until a moment. *expired* makes the error for when it has passed; *cancelled* looks for a
-    reason to stop sooner (a client being closed) and gives its error, or None."""
+    """A Patience that ends after a number of seconds.
+
+    *expired* returns the error to raise then. *cancelled* returns an error as soon as the call should stop
+    earlier, for instance because the client is being closed; else None.
+    """
 
     def __init__(
         self,
@@ -95,7 +100,7 @@ class Deadline:
         self._cancelled = cancelled
 
     def remaining(self) -> float:
-        """Seconds left in all, above 0; raises when there are none."""
+        """Return the seconds left until the deadline. Raises an error if none are left."""
         if (error := self._cancelled()) is not None:
             raise error
         left = self._at - time.monotonic()
@@ -108,34 +113,36 @@ class Deadline:
 
 
 class Transport(Protocol):
-    """What a connection needs of its bytes. One thread at a time sends, and one receives; the two may
-    overlap."""
+    """Sends and receives the bytes of a connection.
+
+    One thread at a time may send, and one thread at a time may receive; both may run at the same time.
+    """
 
     def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
-        """Send all *parts* in order. Raises BrokerConnectionError, or what *patience* raises."""
+        """Send all *parts* in order. Raises BrokerConnectionError, or the error of *patience*."""
 
     def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
-        """Send what can go without a wait, which may be nothing; the rest is returned. Raises
-        BrokerConnectionError."""
+        """Send as much as possible without a wait, and return the rest. Raises BrokerConnectionError."""
 
     def receive(self, size: int, patience: Patience) -> memoryview:
-        """Exactly *size* bytes, in memory of their own. Raises PeerClosedError at the end of the stream."""
+        """Return exactly *size* bytes, in new memory. Raises PeerClosedError at the end of the stream."""
 
     def receive_some(self, limit: int, patience: Patience) -> bytes:
-        """What has arrived, at least one byte and at most *limit*. Raises as ``receive`` does."""
+        """Return the bytes that have arrived, at least one and at most *limit*. Raises as ``receive``
+        does."""
 
     def is_quiet(self) -> bool:
-        """Whether nothing waits to be read: neither bytes nor the end of the stream."""
+        """Return True if there is nothing to read: no bytes, and not the end of the stream."""
 
     def abort(self) -> None:
-        """Wake every thread that waits here: they see a broken connection."""
+        """Wake every thread that waits in a call. Its call raises BrokerConnectionError."""
 
     def close(self) -> None:
-        """Give the socket back, without a word to the peer. Nobody may be inside a call."""
+        """Close the socket without a message to the peer. No thread may be in a call."""
 
 
 class TcpTransport:
-    """A connected socket. Where the system lacks ``sendmsg`` or MSG_WAITALL, more and smaller calls do."""
+    """A connected socket. Without ``sendmsg`` or MSG_WAITALL, it makes more and smaller system calls."""
 
     def __init__(
         self, sock: socket.socket, peer: str, *, gather: bool = _HAS_SENDMSG, receive_flags: int = _WAITALL
@@ -174,7 +181,7 @@ class TcpTransport:
         return _unsent(parts, sent)
 
     def receive(self, size: int, patience: Patience) -> memoryview:
-        # What is not written to costs nothing, so a length alone does not either.
+        # The system provides a page when it is first written to: a large length alone takes no memory.
         whole = memory(size)
         have = 0
         while have < size:
@@ -186,7 +193,7 @@ class TcpTransport:
             except OSError as error:
                 raise self._broken(error) from error
             if not count:
-                where = " in the middle of an answer" if have else ""
+                where = " in the middle of a response" if have else ""
                 raise PeerClosedError(f"{self._peer} closed the connection{where}")
             have += count
         return whole
@@ -233,7 +240,7 @@ class TcpTransport:
 
 
 def _unsent(parts: Sequence[Buffer], sent: int) -> Sequence[Buffer]:
-    """What is left of *parts* after *sent* bytes of them, without copying any."""
+    """Return the rest of *parts* after *sent* bytes, without a copy."""
     if sent == sum(map(len, parts)):
         return ()
     for index, part in enumerate(parts):
@@ -246,8 +253,11 @@ def _unsent(parts: Sequence[Buffer], sent: int) -> Sequence[Buffer]:
 def connect(
     endpoint: Endpoint, deadline: Deadline, *, send_buffer: int = -1, receive_buffer: int = -1
 ) -> socket.socket:
-    """A connected socket to *endpoint*. All addresses of the name are tried in turn, each with its share
-    of the time. Raises UnreachableError that says what failed for which address."""
+    """Return a socket that is connected to *endpoint*.
+
+    Tries all addresses of the host name in turn; each gets an equal share of the time. Raises
+    UnreachableError, which names the failure of each address.
+    """
     failures: list[_Failure] = []
     addresses = _resolve(endpoint, deadline)
     for index, (family, kind, protocol, address) in enumerate(addresses):
@@ -281,7 +291,7 @@ def _resolve(endpoint: Endpoint, deadline: Deadline) -> list[Address]:
         return resolve(endpoint.host, endpoint.port, deadline, deadline.remaining())
     except SlowLookupError as error:
         cause = f"no address for the host name {endpoint.host!r}: {error}"
-        advice = "can this machine reach its name server?"
+        advice = "check that this machine can reach its name server"
         raise UnreachableError(f"cannot connect to {endpoint}: {cause}; {advice}", cause) from error
     except KafkaError:
         raise
@@ -300,7 +310,7 @@ def _set_buffers(sock: socket.socket, send_buffer: int, receive_buffer: int) -> 
     if send_buffer >= 0:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
     if receive_buffer >= 0:
-        # Before connecting: the window scale is agreed on in the first packet.
+        # Set before connecting, because the first packet negotiates the window scale.
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -309,7 +319,7 @@ def _set_buffers(sock: socket.socket, send_buffer: int, receive_buffer: int) -> 
 def _connect_within(
     sock: socket.socket, address: tuple[object, ...], deadline: Deadline, share: float
 ) -> None:
-    """Connect within *share* seconds, looking at *deadline* every tick. Raises OSError."""
+    """Connect within *share* seconds, and within *deadline*. Raises OSError."""
     sock.setblocking(False)
     code = sock.connect_ex(address)
     if code in (errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR):
@@ -325,7 +335,8 @@ def _connect_within(
 
 
 class _Failure(NamedTuple):
-    """Why one address could not be connected to: beside the endpoint's name, and alone."""
+    """The failure to connect to one address: *text* stands beside the endpoint's name, *cause* stands
+    alone."""
 
     text: str
     cause: str
@@ -336,12 +347,10 @@ def _failure(endpoint: Endpoint, address: tuple[object, ...], error: OSError) ->
     at = Endpoint(endpoint.node_id, str(address[0]), endpoint.port).address
     where = "" if address[0] == endpoint.host else f"{address[0]}: "
     if error.errno == errno.ECONNREFUSED:
-        text = f"{where}connection refused; is the broker running, and is {endpoint.port} its port?"
+        text = (
+            f"{where}connection refused; check that the broker is running and listens on port {endpoint.port}"
+        )
         return _Failure(text, f"connection refused by {at}", True)
     said = error.strerror or str(error)
-    hint = (
-        "; is the address right, and does a firewall let it through?"
-        if isinstance(error, TimeoutError)
-        else ""
-    )
+    hint = "; check the address, and that no firewall blocks it" if isinstance(error, TimeoutError) else ""
     return _Failure(f"{where}{said}{hint}", f"{at}: {said}", False)

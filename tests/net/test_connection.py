@@ -138,7 +138,7 @@ def test_an_unanswered_request_fails_all_that_wait_behind_it(
     assert isinstance(failure_of(first), KafkaTimeoutError)
     lost = failure_of(second)
     assert isinstance(lost, BrokerConnectionError)
-    assert "lost its connection" in str(lost)
+    assert "failed with its connection" in str(lost)
     assert not connection.alive
 
 
@@ -372,11 +372,11 @@ def test_the_newest_common_version_is_chosen_within_the_callers_limit() -> None:
         connection = opened(broker)
         assert connection.version_of(FetchRequest) == FetchRequest.versions[1]
         assert connection.version_of(FetchRequest, 12) == 12
-        with pytest.raises(UnsupportedVersionError, match=r"Fetch: .* takes versions 4 to 99.*at most 3"):
+        with pytest.raises(UnsupportedVersionError, match=r"Fetch: .* supports versions 4 to 99.*at most 3"):
             connection.version_of(FetchRequest, 3)
-        with pytest.raises(UnsupportedVersionError, match=r"Heartbeat: .* takes versions 9 to 9"):
+        with pytest.raises(UnsupportedVersionError, match=r"Heartbeat: .* supports versions 9 to 9"):
             connection.ask(HeartbeatRequest())
-        with pytest.raises(UnsupportedVersionError, match=r"Metadata: .* does not know it"):
+        with pytest.raises(UnsupportedVersionError, match=r"Metadata: .* does not support it"):
             connection.send(MetadataRequest())
         assert connection.alive
         connection.close()
@@ -393,7 +393,7 @@ def test_a_hang_up_within_an_answer_says_so(broker: ScriptedBroker, cut_after: i
     broker.on(HeartbeatRequest, answer_partly)
     connection = opened(broker)
     error = failure_of(connection.send(HeartbeatRequest()))
-    assert "closed the connection in the middle of an answer" in str(error)
+    assert "closed the connection in the middle of a response" in str(error)
     connection.close()
 
 

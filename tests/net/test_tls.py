@@ -82,7 +82,7 @@ def test_a_certified_client_is_let_in_where_others_are_not(certificates: Certifi
 
 @pytest.mark.parametrize(
     ("shown", "advice"),
-    [("expired", "has expired"), ("elsewhere", "connect by a name that the certificate holds")],
+    [("expired", "has expired"), ("elsewhere", "connect by a name that is in the certificate")],
 )
 def test_a_certificate_that_does_not_fit_is_refused(
     certificates: Certificates, shown: str, advice: str
@@ -133,11 +133,11 @@ def test_tls_to_a_plaintext_port_says_so(certificates: Certificates) -> None:
     with RawServer(refuse) as server:
         error = refusal(server, **trusting)
         assert isinstance(error, BrokerConnectionError)
-        assert "does that port really speak TLS" in str(error)
+        assert "check that this port uses TLS" in str(error)
     with RawServer(lambda sock: sock.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as server:
         error = refusal(server, **trusting)
         assert isinstance(error, ProtocolError)
-        assert "does not answer in TLS" in str(error)
+        assert "does not use TLS on this port" in str(error)
 
 
 @pytest.mark.parametrize("option", ["ssl_truststore_location", "ssl_keystore_location"])

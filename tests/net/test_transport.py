@@ -131,7 +131,7 @@ def test_the_end_of_the_stream_within_an_answer_is_said_to_be_that() -> None:
     with linked() as (transport, far):
         far.sendall(b"ab")
         far.shutdown(socket.SHUT_WR)
-        with pytest.raises(PeerClosedError, match="in the middle of an answer"):
+        with pytest.raises(PeerClosedError, match="in the middle of a response"):
             transport.receive(4, patience())
 
 
@@ -164,7 +164,7 @@ def test_a_refused_connection_names_the_address_and_what_to_look_at() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(
-        BrokerConnectionError, match=f"127.0.0.1:{port}: connection refused; is the broker run"
+        BrokerConnectionError, match=f"127.0.0.1:{port}: connection refused; check that the broker is run"
     ):
         connect(Endpoint(1, "127.0.0.1", port), patience())
 

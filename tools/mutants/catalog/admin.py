@@ -9,25 +9,25 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "admin: a topic that was there counts as created",
-        "pyklient/admin/topics.py",
-        "if not result.error_code or (lost and result.error_code == done_by_a_lost_request):",
-        "if not result.error_code or result.error_code == done_by_a_lost_request:",
+        "pyklient/admin/requests.py",
+        "if not result.error_code or (lost and result.error_code == order.done_before):",
+        "if not result.error_code or result.error_code == order.done_before:",
         ("tests/admin/test_admin.py::test_a_topic_that_exists_is_refused_by_name",),
     ),
     Mutant(
         "admin: a lost answer makes a created topic an error",
-        "pyklient/admin/topics.py",
-        "            lost = moved = True\n",
-        "            moved = True\n",
+        "pyklient/admin/requests.py",
+        "                lost = True\n",
+        "",
         (
             "tests/admin/test_dialogues.py::test_a_topic_made_by_a_request_whose_answer_was_lost_counts_as_created",
         ),
     ),
     Mutant(
         "admin: a controller that moved is asked again",
-        "pyklient/admin/topics.py",
-        "            if moved:\n                yield Refresh(())\n",
-        "",
+        "pyklient/admin/requests.py",
+        "    if next(attempts):\n        yield Refresh(())\n",
+        "    yield from ()\n",
         ("tests/admin/test_dialogues.py::test_a_creation_follows_the_controller_and_waits_for_every_leader",),
     ),
     Mutant(
@@ -47,8 +47,8 @@ MUTANTS: Final = (
     Mutant(
         "admin: a deleted topic is not waited for",
         "pyklient/admin/topics.py",
-        "    yield from _until(\n        name, lambda topic: topic is None or",
-        "    yield from _until(\n        name, lambda topic: True or topic is None or",
+        "lambda topic: topic is None or",
+        "lambda topic: True or topic is None or",
         (
             "tests/admin/test_dialogues.py::test_a_deletion_whose_answer_was_lost_counts_when_the_topic_is_gone",
         ),
@@ -79,14 +79,14 @@ MUTANTS: Final = (
     Mutant(
         "admin: groups of one broker are listed",
         "pyklient/admin/groups.py",
-        "for node in sorted(metadata.nodes):",
-        "for node in sorted(metadata.nodes)[:1]:",
+        "for node_id in sorted(metadata.nodes):",
+        "for node_id in sorted(metadata.nodes)[:1]:",
         ("tests/admin/test_dialogues.py::test_every_broker_is_asked_for_the_groups_that_it_coordinates",),
     ),
     Mutant(
         "admin: a deleted group is an error after a lost answer",
-        "pyklient/admin/groups.py",
-        "            lost = True\n",
+        "pyklient/admin/requests.py",
+        "                lost = True\n",
         "",
         (
             "tests/admin/test_dialogues.py::test_a_group_deleted_by_a_request_whose_answer_was_lost_counts_as_deleted",

@@ -9,14 +9,14 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "net: the last deadline on a connection counts, not the first",
-        "pyklient/net/connection.py",
+        "pyklient/net/requests_in_flight.py",
         "first = min(self._waiting.values(), key=_deadline_of",
         "first = max(self._waiting.values(), key=_deadline_of",
         ("tests/net/test_connection.py::test_an_unanswered_request_fails_all_that_wait_behind_it",),
     ),
     Mutant(
         "net: those who wait on a lost connection hear nothing",
-        "pyklient/net/connection.py",
+        "pyklient/net/requests_in_flight.py",
         "            waiting, self._waiting = self._waiting, {}\n        self._transport.abort()",
         "            waiting: dict[int, _Waiting] = {}\n        self._transport.abort()",
         ("tests/net/test_connection.py::test_an_unanswered_request_fails_all_that_wait_behind_it",),
@@ -25,7 +25,7 @@ MUTANTS: Final = (
         "net: a connection goes on after an interrupted request",
         "pyklient/net/connection.py",
         (
-            "            self._fail(\n"
+            "            self._in_flight.fail(\n"
             '                BrokerConnectionError(f"{request_name(type(request))} to {self.endpoint} '
             'was interrupted")\n'
             "            )\n"
@@ -59,8 +59,8 @@ MUTANTS: Final = (
     Mutant(
         "net: a node that was reached again stays suspect",
         "pyklient/net/pool.py",
-        "            self._trouble.pop(endpoint.node_id, None)\n",
-        "            pass\n",
+        "        self._trouble.pop(endpoint.node_id, None)\n",
+        "",
         ("tests/net/test_pool.py::test_failures_in_a_row_are_counted_until_the_node_is_reached",),
     ),
     Mutant(
@@ -145,7 +145,9 @@ MUTANTS: Final = (
         "pyklient/net/lookups/list_offsets.py",
         "known_ok=attempt == 1)",
         "known_ok=True)",
-        ("tests/net/lookups/test_list_offsets.py::test_offsets_are_asked_of_the_new_leader_where_leadership_moved",),
+        (
+            "tests/net/lookups/test_list_offsets.py::test_offsets_are_asked_of_the_new_leader_where_leadership_moved",
+        ),
     ),
     Mutant(
         "net: the rest of a request is sent from its beginning",
