@@ -10,8 +10,8 @@ Responses come in the order of the requests. After a time-out it is not certain 
 response belongs to. Therefore a time-out ends the connection, and all requests in flight fail.
 
 Locks: ``_turn`` is held by an ``ask`` while there is no reader. ``_sending`` keeps the requests in order.
-``_state`` guards the table of requests in flight. They are taken in this order. If ``submit_at_once`` leaves the
-rest of a request to another thread, that thread also takes over ``_sending``, and releases it.
+``_state`` guards the table of requests in flight. They are taken in this order. If ``submit_at_once`` leaves
+the rest of a request to another thread, that thread also takes over ``_sending``, and releases it.
 """
 
 import logging
