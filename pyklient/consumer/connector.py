@@ -16,15 +16,15 @@ from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, ConsumerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ConsumerOptions
-from pyklient.consumer.commits import Commits
-from pyklient.consumer.decoding import Decoding
-from pyklient.consumer.engine import Engine
-from pyklient.consumer.group import ConsumerRebalanceListener, Membership
-from pyklient.consumer.group.kafka import KafkaMembership
+from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.classic.membership import KafkaMembership
+from pyklient.consumer.group.membership import ConsumerRebalanceListener, Membership
 from pyklient.consumer.group.standalone import Standalone
 from pyklient.consumer.kafka_stream import KafkaStream
-from pyklient.consumer.share import Share
-from pyklient.consumer.stream import StreamCore
+from pyklient.consumer.offsets.commits import Commits
+from pyklient.consumer.stream.decoding import Decoding
+from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
 from pyklient.net.client import NetworkClient
 from pyklient.serialization import Decoder, as_decoder
@@ -64,15 +64,15 @@ class ConsumerConnector:
     ) -> None:
         self._config = ConsumerConfig.from_options(by_option_name(ConsumerConfig, bootstrap_servers, options))
         self._client = NetworkClient(self._config)
-        self._engine = Engine(self._client, self._config)
+        self._fetchers = FetcherManager(self._client, self._config)
         self._membership: Membership = (
-            Standalone(self._client, self._config.default_api_timeout_ms / 1000, self._engine.watch)
+            Standalone(self._client, self._config.default_api_timeout_ms / 1000, self._fetchers.watch)
             if self._config.group_id is None
-            else KafkaMembership(self._client, self._config, self._engine.watch)
+            else KafkaMembership(self._client, self._config, self._fetchers.watch)
         )
         self._listener: ConsumerRebalanceListener | None = None
         self._streams: list[StreamCore] = []
-        self._share: Share | None = None
+        self._handler: AssignmentHandler | None = None
         client = self._client
         self._commits = Commits(
             self._membership,
@@ -101,10 +101,10 @@ class ConsumerConnector:
         )
 
     def __del__(self) -> None:
-        if getattr(self, "_closed", True) or self._forked or self._share is None:
+        if getattr(self, "_closed", True) or self._forked or self._handler is None:
             return
         # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
-        let_go = partial(self._engine.abandon, self._client.close)
+        let_go = partial(self._fetchers.abandon, self._client.close)
         if not self._membership.abandon(let_go):
             let_go()
         warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
@@ -226,15 +226,15 @@ class ConsumerConnector:
     def _new_stream(self, topics: Sequence[str], decoding: Decoding) -> StreamCore:
         timeout_ms = self._config.consumer_timeout_ms
         timeout = None if timeout_ms < 0 else timeout_ms / 1000
-        stream = StreamCore(topics, decoding, timeout, self._engine.restart)
+        stream = StreamCore(topics, decoding, timeout, self._fetchers.restart)
         self._streams.append(stream)
         return stream
 
     def _begin(self, streams: Mapping[str, Sequence[StreamCore]]) -> None:
         """Read *streams*; return once the partitions are dealt. A failure closes the connector."""
-        share = Share(self._config, streams, self._engine, self._commits, self._listener)
-        self._share = share
-        self._engine.start()
+        share = AssignmentHandler(self._config, streams, self._fetchers, self._commits, self._listener)
+        self._handler = share
+        self._fetchers.start()
         try:
             self._membership.start(frozenset(streams), share)
         except BaseException:
@@ -281,13 +281,13 @@ class ConsumerConnector:
 
     def _end(self, count_in_hand: bool, deadline: float) -> None:
         try:
-            if self._share is not None:
+            if self._handler is not None:
                 left = max(0.0, deadline - time.monotonic())
-                self._share.close(count_in_hand=count_in_hand, timeout=left)
+                self._handler.close(count_in_hand=count_in_hand, timeout=left)
                 self._membership.leave(max(0.1, deadline - time.monotonic()))
         finally:
             self._client.close()
-            self._engine.close(max(0.1, deadline - time.monotonic()))
+            self._fetchers.close(max(0.1, deadline - time.monotonic()))
             self._membership.join(max(0.1, deadline - time.monotonic()))
 
     def _end_later(self, count_in_hand: bool, timeout: float) -> None:
@@ -298,8 +298,8 @@ class ConsumerConnector:
             client.close()
             gone.set()
 
-        if self._share is not None:
-            self._share.close(count_in_hand=count_in_hand, timeout=timeout)
+        if self._handler is not None:
+            self._handler.close(count_in_hand=count_in_hand, timeout=timeout)
         if not self._membership.abandon(let_go):
             let_go()
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from pyklient.consumer.loop import Loop
-from pyklient.consumer.stream import StreamCore
+from pyklient.consumer.stream.loop import Loop
+from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError
 from pyklient.protocol.records.kernel import Message
 

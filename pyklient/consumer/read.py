@@ -9,11 +9,11 @@ from pyklient import argument_checks
 from pyklient.config import DEFAULT_SERVERS, NOT_READ, ConsumerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ReadOptions
-from pyklient.consumer.claim import Claim
-from pyklient.consumer.decoding import Decoding
-from pyklient.consumer.engine import Engine
-from pyklient.consumer.group import Assignment
-from pyklient.consumer.stream import StreamCore
+from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.group.membership import Assignment
+from pyklient.consumer.stream.decoding import Decoding
+from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ClosedError, ConfigurationError, broker_error
 from pyklient.net.client import NetworkClient
@@ -106,13 +106,13 @@ class BoundedRead:
         """The first offset of each partition, and the one after its last."""
         self._client = client
         self._keeps_client = keeps_client
-        self._engine = Engine(client, config)
+        self._fetchers = FetcherManager(client, config)
         timeout_ms = config.consumer_timeout_ms
         timeout = (config.default_api_timeout_ms if timeout_ms < 0 else timeout_ms) / 1000
-        self._stream = StreamCore(topics, decoding, timeout, self._engine.restart)
+        self._stream = StreamCore(topics, decoding, timeout, self._fetchers.restart)
         assignment = Assignment({})
-        self._claims = [
-            Claim(
+        self._cursors = [
+            Cursor(
                 each,
                 assignment,
                 self._stream,
@@ -123,7 +123,7 @@ class BoundedRead:
             for each, (first, last) in bounds.items()
             if first < last
         ]
-        self._stream.end_with(self._claims)
+        self._stream.end_with(self._cursors)
         self._started = False
         self._ended = False
         self._closed = False
@@ -148,7 +148,7 @@ class BoundedRead:
     def to_arrow(self, headers: bool = False) -> "Table":
         """All that is still to be read, as one ``pyarrow.Table`` in memory."""
         batches = self.arrow_batches(headers=headers)
-        from pyklient.consumer import arrow
+        from pyklient.consumer.stream import arrow
 
         return arrow.table(batches, headers=headers)
 
@@ -181,8 +181,8 @@ class BoundedRead:
         """*parts*, keeping this object alive as long as somebody iterates, and closing it at the end."""
         if not self._started:
             self._started = True
-            self._engine.start()
-            self._engine.read(self._claims)
+            self._fetchers.start()
+            self._fetchers.read(self._cursors)
         yield from parts
         self._ended = not self._closed
         self.close()
@@ -193,10 +193,10 @@ class BoundedRead:
             if self._stream.forked:
                 return  # the threads are the parent's, and the locks as they happened to be
             self._stream.end()
-            self._engine.close(0)
+            self._fetchers.close(0)
             if not self._keeps_client:
                 self._client.close()
-            self._engine.close(timeout)
+            self._fetchers.close(timeout)
 
 
 class _Times:

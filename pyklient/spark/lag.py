@@ -14,9 +14,9 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyklient import argument_checks
 from pyklient.config import AdminConfig
 from pyklient.config.keyword_types import ClientOptions
-from pyklient.consumer.group import Assignment
-from pyklient.consumer.group.dialogues import Member
-from pyklient.consumer.offsets import commit_offsets
+from pyklient.consumer.group.classic.dialogues import Member
+from pyklient.consumer.group.membership import Assignment
+from pyklient.consumer.offsets.kafka import commit_offsets
 from pyklient.errors import ConfigurationError, broker_error
 from pyklient.net.client import NetworkClient
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.decoding import Decoding
 from pyklient.consumer.read import BoundedRead
+from pyklient.consumer.stream.decoding import Decoding
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConsumerTimeout, OffsetOutOfRangeError
 from pyklient.net.client import NetworkClient

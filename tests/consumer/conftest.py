@@ -24,7 +24,8 @@ def feed(_broker: Broker) -> Iterator[Feed]:
 @pytest.fixture(autouse=True)
 def _no_thread_left() -> Iterator[None]:
     yield
-    names = ("pyklient-fetcher", "pyklient-finder", "pyklient-group", "pyklient-rebalance", "pyklient-topics")
+    kinds = ("fetcher", "leader-lookup", "group", "rebalance", "topics")
+    names = tuple(f"pyklient-{kind}" for kind in kinds)
     wait_for(
         lambda: not [each.name for each in threading.enumerate() if each.name.startswith(names)],
         f"the end of {[each.name for each in threading.enumerate()]}",

@@ -8,8 +8,8 @@ from typing import Any, Self
 
 from pyklient.broker import Broker
 from pyklient.config import ClientConfig
-from pyklient.consumer.group.dialogues import Member
-from pyklient.consumer.offsets import fetch_offsets
+from pyklient.consumer.group.classic.dialogues import Member
+from pyklient.consumer.offsets.kafka import fetch_offsets
 from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import CONTROLLER, Ask, Dialogue, Refresh
 from pyklient.net.lookups.find_coordinator import find_coordinator

@@ -14,8 +14,8 @@ from pyklient.consumer.connector import ConsumerConnector
 from pyklient.errors import KafkaError, KafkaTimeoutError
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
-from tests.consumer.test_groups import QUICK
-from tests.consumer.test_rebalances import Holder
+from tests.consumer.group.test_groups import QUICK
+from tests.consumer.group.test_rebalances import Holder
 
 REFUSED = "committing offsets: .* connection refused"
 

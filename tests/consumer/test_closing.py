@@ -175,4 +175,5 @@ def test_a_connector_stays_open_for_whatever_the_user_holds_of_it(feed: Feed, he
     assert "ended" not in repr(cores)
     with pytest.warns(ResourceWarning, match="was never closed"):
         user.clear()
-    _until(lambda: not [each for each in threading.enumerate() if each.name.startswith("pyklient-finder")])
+    name = "pyklient-leader-lookup"
+    _until(lambda: not [each for each in threading.enumerate() if each.name.startswith(name)])

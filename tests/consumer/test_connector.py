@@ -25,7 +25,7 @@ from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.serialization import decode_json, decode_text
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
-from tests.consumer.pieces import until_raised, values
+from tests.consumer.stream.bench import until_raised, values
 from tests.servers.proxy import RecordingProxy
 
 QUICK: dict[str, Any] = {
@@ -68,7 +68,7 @@ def _price_of_dealing(feed: Feed, topic: str, count: int) -> float:
     """CPU seconds for dealing a topic's partition to so many streams, without the garbage of other tests."""
     with connect(feed, feed.name()) as connector:
         streams = connector.create_message_streams({topic: count})[topic]
-        share: Any = connector._share
+        share: Any = connector._handler
         gc.disable()
         try:
             began = time.thread_time()

@@ -21,7 +21,7 @@ from pyklient.errors import (
 from pyklient.serialization import decode_text
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed
-from tests.consumer.pieces import values
+from tests.consumer.stream.bench import values
 
 pytestmark = pytest.mark.both_kernels
 
@@ -113,7 +113,7 @@ def test_a_topic_that_does_not_exist_says_so(feed: Feed) -> None:
 def test_a_start_that_the_log_has_lost_is_an_error_and_not_a_gap(feed: Feed) -> None:
     topic = feed.topic(1, "a", "b")
     reading = read(feed.bootstrap_servers, topic, start=0, end=2)
-    reading._claims[0].position = 500
+    reading._cursors[0].position = 500
     with reading, pytest.raises(OffsetOutOfRangeError):
         list(reading)
 
@@ -151,7 +151,7 @@ def test_a_large_topic_comes_whole_within_a_small_budget(feed: Feed) -> None:
 def test_a_broker_that_falls_silent_is_noticed(feed: Feed) -> None:
     topic = feed.topic(1, "a")
     reading = read(feed.bootstrap_servers, topic, consumer_timeout_ms=100)
-    reading._claims[0].end = 5  # as if more had been promised
+    reading._cursors[0].end = 5  # as if more had been promised
     with reading, pytest.raises(ConsumerTimeout):
         list(reading)
 

@@ -10,7 +10,7 @@ from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConsumerTimeout
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse
 from tests.consumer.feed import wait_for
-from tests.consumer.pieces import Bench, batch, until_raised, values
+from tests.consumer.stream.bench import Bench, batch, until_raised, values
 from tests.net.scripted import ScriptedBroker, metadata_of
 
 

@@ -15,7 +15,7 @@ from pyklient.errors import (
 )
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed
-from tests.consumer.pieces import values
+from tests.consumer.stream.bench import values
 
 
 def test_a_fetch_gives_messages_and_where_to_go_on(feed: Feed) -> None:

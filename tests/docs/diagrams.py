@@ -9,7 +9,7 @@ from enum import Enum
 from typing import TypeVar
 
 from pyklient.broker.groups import states as group_states
-from pyklient.consumer.group import states
+from pyklient.consumer.group.classic import states
 from tests.docs.markdown import ROOT
 
 __all__ = ["DIAGRAMS", "PAGE", "drawn"]

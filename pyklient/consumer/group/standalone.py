@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Set
 from concurrent.futures import Future
 
-from pyklient.consumer.group import Assignment, Owner
+from pyklient.consumer.group.membership import Assignment, Owner
 from pyklient.errors import ConfigurationError, KafkaError
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata

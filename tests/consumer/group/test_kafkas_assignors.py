@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from pyklient.consumer.group.assign import ASSIGNORS, Assignor, Subscriber
+from pyklient.consumer.group.assignors import ASSIGNORS, Assignor, Subscriber
 from tests.oracles.process import Oracle
 from tests.run.seed import dice
 

@@ -9,16 +9,16 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "consumer/group: the longer runs go to the last members",
-        "pyklient/consumer/group/assign.py",
+        "pyklient/consumer/group/assignors.py",
         "starts = [share * taker + min(taker, extra) for taker in range(takers + 1)]",
         "starts = [share * taker + max(0, taker + extra - takers) for taker in range(takers + 1)]",
         (
-            "tests/consumer/group/test_assign.py::test_the_range_rule_deals_runs_of_neighbours_with_the_longer_ones_first",
+            "tests/consumer/group/test_assignors.py::test_the_range_rule_deals_runs_of_neighbours_with_the_longer_ones_first",
         ),
     ),
     Mutant(
         "consumer/group: members are dealt to in the order in which they joined",
-        "pyklient/consumer/group/assign.py",
+        "pyklient/consumer/group/assignors.py",
         (
             "    ordered = sorted(members, key=_rank)\n"
             "    assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}\n"
@@ -30,69 +30,73 @@ MUTANTS: Final = (
             "    for topic in sorted(partition_counts):"
         ),
         (
-            "tests/consumer/group/test_assign.py::test_range_deals_each_topic_on_its_own_so_the_first_member_gets_the_longer_runs",
+            "tests/consumer/group/test_assignors.py::test_range_deals_each_topic_on_its_own_so_the_first_member_gets_the_longer_runs",
         ),
     ),
     Mutant(
         "consumer/group: static members have no place of their own",
-        "pyklient/consumer/group/assign.py",
+        "pyklient/consumer/group/assignors.py",
         "return member.instance_id is None, name.encode",
         "return member.instance_id is not None, name.encode",
-        ("tests/consumer/group/test_assign.py::test_static_members_come_first_by_their_instance_ids",),
+        ("tests/consumer/group/test_assignors.py::test_static_members_come_first_by_their_instance_ids",),
     ),
     Mutant(
         "consumer/group: a removed member believes in a rebalance",
-        "pyklient/consumer/group/dialogues.py",
+        "pyklient/consumer/group/classic/dialogues.py",
         "            member.forget(response.error_code)\n            return Event.LOST",
         "            member.forget(response.error_code)\n            return Event.REJOIN",
-        ("tests/consumer/group/test_dialogues.py::test_a_heartbeat_tells_of_having_been_removed",),
+        ("tests/consumer/group/classic/test_dialogues.py::test_a_heartbeat_tells_of_having_been_removed",),
     ),
     Mutant(
         "consumer/group: a member that the group forgot keeps its name",
-        "pyklient/consumer/group/dialogues.py",
+        "pyklient/consumer/group/classic/dialogues.py",
         "if code != ErrorCode.ILLEGAL_GENERATION:",
         "if code == ErrorCode.ILLEGAL_GENERATION:",
-        ("tests/consumer/group/test_dialogues.py::test_a_member_that_the_group_forgot_joins_as_a_newcomer",),
+        (
+            "tests/consumer/group/classic/test_dialogues.py::test_a_member_that_the_group_forgot_joins_as_a_newcomer",
+        ),
     ),
     Mutant(
         "consumer/group: every member deals the partitions",
-        "pyklient/consumer/group/dialogues.py",
+        "pyklient/consumer/group/classic/dialogues.py",
         "if joined.leader == joined.member_id:",
         "if joined.leader:",
-        ("tests/consumer/group/test_dialogues.py::test_a_follower_joins_and_takes_what_the_leader_dealt",),
+        (
+            "tests/consumer/group/classic/test_dialogues.py::test_a_follower_joins_and_takes_what_the_leader_dealt",
+        ),
     ),
     Mutant(
         "consumer/group: a coordinator that failed is asked again",
-        "pyklient/consumer/group/dialogues.py",
+        "pyklient/consumer/group/classic/dialogues.py",
         "        if error.retriable:\n            member.coordinator = None\n        raise",
         "        raise",
         (
-            "tests/consumer/group/test_dialogues.py::test_a_coordinator_that_has_moved_or_gone_is_looked_up_again",
+            "tests/consumer/group/classic/test_dialogues.py::test_a_coordinator_that_has_moved_or_gone_is_looked_up_again",
         ),
     ),
     Mutant(
         "consumer/group: a static member leaves its group",
-        "pyklient/consumer/group/dialogues.py",
+        "pyklient/consumer/group/classic/dialogues.py",
         "if not member.member_id or member.instance_id is not None:",
         "if not member.member_id:",
         (
-            "tests/consumer/group/test_dialogues.py::test_a_static_member_does_not_leave_so_that_it_may_come_back",
+            "tests/consumer/group/classic/test_dialogues.py::test_a_static_member_does_not_leave_so_that_it_may_come_back",
         ),
     ),
     Mutant(
         "consumer/group: a partition that moved counts as held all the time",
-        "pyklient/consumer/group/kafka.py",
+        "pyklient/consumer/group/classic/membership.py",
         "follows = before is not None and before.generation == generation - 1",
         "follows = before is not None",
         (
-            "tests/consumer/group/test_kafka.py::test_a_partition_is_held_since_the_first_of_the_generations_that_gave_it_without_a_gap",
+            "tests/consumer/group/classic/test_membership.py::test_a_partition_is_held_since_the_first_of_the_generations_that_gave_it_without_a_gap",
         ),
     ),
     Mutant(
         "consumer/group: what the leader dealt is not watched for new partitions",
-        "pyklient/consumer/group/kafka.py",
+        "pyklient/consumer/group/classic/membership.py",
         "if (count := metadata.partition_count(topic)) and count != dealt",
         "if (count := metadata.partition_count(topic)) and count < dealt",
-        ("tests/consumer/test_groups.py::test_new_partitions_are_noticed_and_dealt",),
+        ("tests/consumer/group/test_groups.py::test_new_partitions_are_noticed_and_dealt",),
     ),
 )

@@ -16,21 +16,21 @@ MUTANTS: Final = (
     ),
     Mutant(
         "tests: Ctrl-C never comes between two lines of a loop",
-        "tests/consumer/test_interrupts.py",
+        "tests/consumer/stream/test_interrupts.py",
         '        self.left -= event == "line"\n        if self.left == 0:\n',
         '        self.left -= event == "line"\n        if False:\n',
         (
-            "tests/consumer/test_interrupts.py"
+            "tests/consumer/stream/test_interrupts.py"
             "::test_a_loop_interrupted_at_any_step_can_be_gone_on_with_and_nothing_is_lost",
         ),
     ),
     Mutant(
         "tests: Ctrl-C never comes between two calls of a loop",
-        "tests/consumer/test_interrupts.py",
+        "tests/consumer/stream/test_interrupts.py",
         "            self.left -= 1\n            if self.left == 0:\n",
         "            self.left -= 1\n            if False:\n",
         (
-            "tests/consumer/test_interrupts.py"
+            "tests/consumer/stream/test_interrupts.py"
             "::test_a_wait_that_is_interrupted_anywhere_raises_that_and_can_be_gone_on_with",
         ),
     ),

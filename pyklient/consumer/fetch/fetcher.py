@@ -1,0 +1,338 @@
+"""Reading from one leader: a thread that asks for records, cuts the answers and queues them at the streams.
+
+It uses a connection of its own, in its own thread, so that an answer crosses no thread before it is queued.
+The leader keeps a session of what it is asked for, but for a bounded read: that is over soon, and would only
+leave its session behind.
+
+A partition without room is left out of the next request; how long that may wait then depends on whether its
+reader is making room.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.fetch.fetch_budget import FetchBudget, ResponseMemory
+from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
+from pyklient.consumer.fetch.fetch_session import FetchSession, Wanted, name_all
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import (
+    BrokerError,
+    ClosedError,
+    CorruptRecordError,
+    ForkError,
+    KafkaError,
+    MessageTooLargeError,
+    OffsetOutOfRangeError,
+    broker_error,
+)
+from pyklient.net.client import NetworkClient
+from pyklient.net.connection import Connection
+from pyklient.net.pool import Purpose
+from pyklient.protocol.messages import FetchRequest, FetchResponse
+from pyklient.protocol.primitives import ZERO_UUID
+from pyklient.protocol.records import AbortedTransactions, RecordBatch
+from pyklient.protocol.records.batch import batch_end
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["Fetcher", "may_pass", "whole_batches"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_BY_NAME = 12
+"""The newest Fetch that names topics; later ones have ids only."""
+_LIMITED = 3
+"""The first Fetch with a limit for the whole response, and the first whose answer holds one whole batch."""
+_TICK = 1.0
+_BRIEF_MS = 10
+_LONGEST_BRIEF_MS = 100  # so long may a reader that goes on after a while have to wait
+_ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
+
+
+class Fetcher:
+    """Reads the partitions that *node_id* leads. ``seek`` takes those that have to look for another leader.
+
+    Its thread owns the positions of its cursors; others hand cursors in with :meth:`take`.
+    """
+
+    def __init__(
+        self,
+        node_id: int,
+        client: NetworkClient,
+        config: ConsumerConfig,
+        budget: FetchBudget,
+        seek: Callable[[Cursor, KafkaError | None], None],
+    ) -> None:
+        self.node_id = node_id
+        self.in_flight = 0
+        self._client = client
+        self._config = config
+        self._budget = budget
+        self._seek = seek
+        self._inbox: queue.SimpleQueue[Cursor | None] = queue.SimpleQueue()
+        self._cursors: dict[TopicPartition, Cursor] = {}
+        self._memory = ResponseMemory()
+        self._connection: Connection | None = None
+        self._session = FetchSession()
+        self._least = config.max_partition_fetch_bytes
+        self._closing = False
+        self._brief_ms = _BRIEF_MS
+        self._progress = 0
+        self.thread = threading.Thread(target=self._run, name=f"pyklient-fetcher-{node_id}", daemon=True)
+
+    def take(self, cursor: Cursor) -> None:
+        """Read *cursor* from now on, from its position."""
+        self._inbox.put(cursor)
+
+    def close(self) -> None:
+        """End the thread, also in the middle of a fetch. Does not wait for it."""
+        self._closing = True
+        self._inbox.put(None)
+        connection = self._connection
+        if connection is not None:
+            connection.close()
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._admit()
+                if allowed := self._allowed():
+                    self._fetch(allowed)
+                else:
+                    self._wait_for_room()
+        except (ClosedError, ForkError):
+            pass
+        except Exception as error:
+            log.exception("reading from broker %d has stopped", self.node_id)
+            for cursor in self._cursors.values():
+                cursor.stream.fail(error)
+
+    def _allowed(self) -> dict[Cursor, int]:
+        limit = self._config.max_partition_fetch_bytes
+        return self._budget.allow(self._cursors.values(), limit, time.monotonic(), least=self._least)
+
+    def _admit(self) -> None:
+        """Take in what has been handed over, and let go of what has been taken away."""
+        while not self._inbox.empty():
+            self._adopt(self._inbox.get_nowait())
+        for cursor in [cursor for cursor in self._cursors.values() if not cursor.active]:
+            del self._cursors[cursor.partition]
+
+    def _adopt(self, cursor: Cursor | None) -> None:
+        if cursor is not None:
+            self._cursors[cursor.partition] = cursor
+
+    def _wait_for_room(self) -> None:
+        """Every partition has enough waiting, or there is none: wait for a reader, or for a cursor."""
+        for cursor in self._cursors.values():
+            cursor.on_room = self._wake
+        # A reader may have made room before it could see that someone waits for it.
+        if not self._allowed():
+            with suppress(queue.Empty):
+                self._adopt(self._inbox.get(timeout=_TICK))
+
+    def _wake(self) -> None:
+        self._inbox.put(None)
+
+    def _fetch(self, allowed: Mapping[Cursor, int]) -> None:
+        """One request and its answer."""
+        max_wait_ms = self._patience(allowed)
+        timeout = self._config.request_timeout_ms / 1000
+        self.in_flight = self._budget.response_limit(self, allowed, self._config.fetch_max_bytes)
+        try:
+            connection = self._connect(timeout)
+            version = connection.version_of(FetchRequest, _newest(allowed))
+            self._least = 1 if version >= _LIMITED else self._config.max_partition_fetch_bytes
+            request = self._request(allowed, version, max_wait_ms)
+            response: FetchResponse = connection.ask(
+                request, max_wait_ms / 1000 + timeout, max_version=version
+            )
+            if not response.error_code:
+                self._session.accept(response)
+                self._take(allowed, response, by_id=version > _BY_NAME)
+            elif not self._session.refused(response.error_code):
+                raise broker_error(response.error_code, f"fetching from broker {self.node_id}")
+        except (ClosedError, ForkError):
+            if self._closing:
+                raise
+            self._lose_all(None)
+        except KafkaError as error:
+            self._session.restart()
+            if may_pass(error):
+                self._lose_all(error)
+            else:
+                for cursor in list(self._cursors.values()):
+                    self._fail(cursor, error)
+        finally:
+            self.in_flight = 0
+
+    def _connect(self, timeout: float) -> Connection:
+        connection = self._client.connection(self.node_id, Purpose.FETCH, timeout)
+        if connection is not self._connection:
+            self._connection = connection
+            self._session.restart()
+        return connection
+
+    def _request(self, allowed: Mapping[Cursor, int], version: int, max_wait_ms: int) -> FetchRequest:
+        """Asks for each cursor from its position, for so many bytes at most."""
+        request = FetchRequest(
+            max_wait_ms=max_wait_ms,
+            min_bytes=self._config.fetch_min_bytes,
+            max_bytes=self.in_flight,
+            isolation_level=_ISOLATION[self._config.isolation_level],
+        )
+        wanted = {
+            cursor.partition: Wanted(cursor.position or 0, limit, cursor.leader_epoch, cursor.topic_id)
+            for cursor, limit in allowed.items()
+        }
+        if all(cursor.end is not None for cursor in allowed):
+            name_all(request, wanted)
+        else:
+            self._session.fill(request, wanted, by_id=version > _BY_NAME)
+        return request
+
+    def _patience(self, allowed: Mapping[Cursor, int]) -> int:
+        """Milliseconds for which the broker may wait for data: briefly where a partition that is left out
+        for lack of room may have it soon, longer and longer while its reader stands still."""
+        most = self._config.fetch_max_wait_ms
+        left_out = [cursor for cursor in self._cursors.values() if cursor not in allowed]
+        if not left_out:
+            return most
+        progress = sum(cursor.taken for cursor in left_out)
+        self._brief_ms = _BRIEF_MS if progress != self._progress else 2 * self._brief_ms
+        self._brief_ms = min(self._brief_ms, _LONGEST_BRIEF_MS)
+        self._progress = progress
+        return min(self._brief_ms, most)
+
+    def _lose_all(self, error: KafkaError | None) -> None:
+        if error is not None:
+            log.info("cannot fetch from broker %d, looking for its partitions: %s", self.node_id, error)
+        for cursor in list(self._cursors.values()):
+            self._lose(cursor, error)
+
+    def _lose(self, cursor: Cursor, error: KafkaError | None) -> None:
+        del self._cursors[cursor.partition]
+        self._seek(cursor, error)
+
+    def _take(self, allowed: Mapping[Cursor, int], response: FetchResponse, *, by_id: bool) -> None:
+        asked = {
+            (cursor.topic_id if by_id else cursor.partition.topic, cursor.partition.partition): cursor
+            for cursor in allowed
+        }
+        size = 0
+        parts: list[FetchedBatches] = []
+        for topic in response.responses:
+            for data in topic.partitions:
+                cursor = asked.get((topic.topic_id if by_id else topic.topic, data.partition_index))
+                if cursor is None or not cursor.active:
+                    continue
+                if data.error_code:
+                    self._refused(cursor, data.error_code)
+                elif data.records:
+                    size += len(data.records)
+                    parts += self._queue(cursor, data)
+                elif cursor.end is not None and size == 0 and len(allowed) == 1:
+                    self._pass_gap(cursor, data)
+        self._memory.add(size, parts)
+        self._memory.compact(self._budget.idle_allowed)
+
+    def _queue(
+        self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData"
+    ) -> list[FetchedBatches]:
+        """Hand what has come for *cursor* to its stream, up to the last whole batch."""
+        records: memoryview = memoryview(data.records or b"")
+        position = cursor.position or 0
+        try:
+            end, next_offset = whole_batches(records)
+        except CorruptRecordError as error:
+            self._fail(cursor, CorruptRecordError(f"{cursor.partition} behind offset {position}: {error}"))
+            return []
+        if not end:
+            self._fail(
+                cursor,
+                MessageTooLargeError(
+                    f"the message at offset {position} of {cursor.partition} is larger than "
+                    f"max_partition_fetch_bytes={self._config.max_partition_fetch_bytes}; raise that"
+                ),
+            )
+            return []
+        aborted = data.aborted_transactions
+        fetched = FetchedBatches(
+            cursor,
+            records[:end],
+            position,
+            next_offset,
+            AbortedTransactions((each.producer_id, each.first_offset) for each in aborted)
+            if aborted
+            else None,
+        )
+        cursor.position = max(position, next_offset)
+        cursor.failures = 0
+        cursor.stream.put([fetched])
+        del self._cursors[cursor.partition]
+        if not cursor.finished:
+            # It goes to the end of the next request, so that an answer that is full serves the others first.
+            self._cursors[cursor.partition] = cursor
+        return [fetched]
+
+    def _pass_gap(self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData") -> None:
+        """Asked for alone, a partition answers with nothing although there are later offsets: all that was
+        left of it up to its end has been compacted away."""
+        position = cursor.position or 0
+        readable = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
+        if cursor.end is not None and readable >= cursor.end > position:
+            cursor.position = cursor.end
+            cursor.stream.put([FetchedBatches(cursor, memoryview(b""), position, cursor.end)])
+            del self._cursors[cursor.partition]
+
+    def _refused(self, cursor: Cursor, code: int) -> None:
+        """A partition's own error code."""
+        error: KafkaError = broker_error(code, f"fetching {cursor.partition} at offset {cursor.position}")
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
+            if cursor.reset == "none":
+                self._fail(cursor, OffsetOutOfRangeError(str(error)))
+                return
+            log.warning("%s; going on from its %s offset (auto_offset_reset)", error, cursor.reset)
+            cursor.position = None
+            self._lose(cursor, None)
+        elif code != ErrorCode.CORRUPT_MESSAGE and may_pass(error):
+            expected = code != ErrorCode.UNKNOWN_SERVER_ERROR
+            log.log(logging.INFO if expected else logging.WARNING, "%s; trying again", error)
+            self._lose(cursor, error)
+        else:
+            self._fail(cursor, CorruptRecordError(str(error)) if code == ErrorCode.CORRUPT_MESSAGE else error)
+
+    def _fail(self, cursor: Cursor, error: KafkaError) -> None:
+        """Leave *cursor* alone until its reader has heard of *error* and wants to go on."""
+        del self._cursors[cursor.partition]
+        cursor.stream.put([FetchFailure(cursor, error, cursor.position)])
+
+
+def may_pass(error: KafkaError) -> bool:
+    """Whether reading may go on if the broker is asked again. That includes a failure that it has no code
+    for (UNKNOWN_SERVER_ERROR): nothing is lost by another try, as there would be in a producer."""
+    return error.retriable or (
+        isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
+    )
+
+
+def whole_batches(records: memoryview) -> tuple[int, int]:
+    """Where the last whole batch in *records* ends, and the offset after it; (0, -1) when there is none.
+
+    Raises CorruptRecordError where the bytes are no batch.
+    """
+    last = position = 0
+    while end := batch_end(records, position):
+        last, position = position, end
+    if not position:
+        return 0, -1
+    return position, RecordBatch(records[last:position]).next_offset
+
+
+def _newest(allowed: Iterable[Cursor]) -> int | None:
+    """The newest Fetch that can name the topics of *allowed*; None for any."""
+    return _BY_NAME if any(cursor.topic_id == ZERO_UUID for cursor in allowed) else None

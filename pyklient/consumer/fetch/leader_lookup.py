@@ -1,0 +1,258 @@
+"""Finding the leader of each partition, and the offset to begin at where none is known.
+
+One thread does this for all partitions that have no fetcher: new ones, and those that a fetcher has lost. It
+also looks at the topics from time to time, so that somebody notices when they grow.
+"""
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.fetch.fetch_budget import FetchBudget
+from pyklient.consumer.fetch.fetch_position import Cursor, FetchFailure
+from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
+from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
+from pyklient.net.backoff import Backoff
+from pyklient.net.client import NetworkClient
+from pyklient.net.lookups.list_offsets import list_offsets
+from pyklient.net.metadata import Metadata
+from pyklient.protocol.primitives import ZERO_UUID
+
+__all__ = ["LeaderLookup"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_LOOK_UP_TIMEOUT = 5.0
+_LONGEST_UNWATCHED = 10.0  # growth goes unread until it is noticed, and asking costs a leader little
+_MISSING_UNWATCHED = 1.0
+_ENDS = {"latest": -1, "earliest": -2}
+
+
+class LeaderLookup:
+    """Owns the cursors without a leader, the fetchers, and the list of all cursors (``budget.cursors``)."""
+
+    def __init__(self, client: NetworkClient, config: ConsumerConfig, budget: FetchBudget) -> None:
+        self._client = client
+        self._config = config
+        self._budget = budget
+        self._inbox: queue.SimpleQueue[Cursor | Sequence[Cursor] | None] = queue.SimpleQueue()
+        self._homeless: list[Cursor] = []
+        self._fetchers: dict[int, Fetcher] = {}
+        self._watched: frozenset[str] = frozenset()
+        self._looked_at = float("-inf")
+        self._stale = False
+        self._failures = 0
+        self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        self._closing = False
+        self._then: Callable[[], None] | None = None
+        self.thread = threading.Thread(target=self._run, name="pyklient-leader-lookup", daemon=True)
+
+    def read(self, cursors: Sequence[Cursor]) -> None:
+        """Read *cursors*, and nothing else from now on."""
+        self._inbox.put(list(cursors))
+
+    def seek(self, cursor: Cursor, error: KafkaError | None) -> None:
+        """Find the leader of *cursor*, or another one if *error* came from the last. Called by fetchers."""
+        if error is not None:
+            self._stale = True
+            cursor.failures += 1
+            cursor.retry_at = time.monotonic() + self._backoff.pause(cursor.failures)
+        self._inbox.put(cursor)
+
+    def watch(self, topics: Collection[str]) -> None:
+        """Look at *topics* from time to time; the client's metadata then tells how they have grown."""
+        self._watched = frozenset(topics)
+        self._inbox.put(None)
+
+    def close(self) -> None:
+        """End this thread and the fetchers. Does not wait for them."""
+        self._closing = True
+        self._inbox.put(None)
+        for fetcher in list(self._fetchers.values()):
+            fetcher.close()
+
+    def abandon(self, then: Callable[[], None]) -> None:
+        """End this thread and the fetchers, by a message alone; this thread calls *then* last."""
+        self._then = then
+        self._closing = True
+        self._inbox.put(None)
+
+    def join(self, deadline: float) -> None:
+        """Wait for the threads to end."""
+        for thread in [self.thread, *(fetcher.thread for fetcher in self._fetchers.values())]:
+            if thread.is_alive():
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _run(self) -> None:
+        try:
+            while not self._closing:
+                self._collect()
+                self._homeless = [cursor for cursor in self._homeless if cursor.active]
+                metadata = self._look()
+                if metadata is not None and self._homeless:
+                    self._place(metadata)
+                now = time.monotonic()
+                left_over = any(cursor.retry_at <= now for cursor in self._homeless)
+                self._failures = self._failures + 1 if left_over else 0
+        except (ClosedError, ForkError):
+            pass
+        except Exception as error:
+            log.exception("looking for leaders has stopped")
+            for cursor in self._budget.cursors:
+                cursor.stream.fail(error)
+        if self._then is not None:
+            self.close()
+            self._then()
+
+    def _collect(self) -> None:
+        """Wait for something to do: a cursor, the next look at the topics, the next try."""
+        wait = self._look_in()
+        if self._homeless:
+            first = min(cursor.retry_at for cursor in self._homeless) - time.monotonic()
+            wait = min(wait, max(first, self._backoff.pause(self._failures) if self._failures else 0.0))
+        try:
+            item = self._inbox.get(timeout=max(0.0, wait))
+            while True:
+                if isinstance(item, Cursor):
+                    self._adopt(item)
+                elif item is not None:
+                    self._homeless = list(item)
+                    self._budget.cursors = tuple(item)
+                item = self._inbox.get_nowait()
+        except queue.Empty:
+            pass
+
+    def _adopt(self, cursor: Cursor) -> None:
+        """Take *cursor* in; it may stand in for one that was dropped."""
+        if not cursor.active:
+            return  # lost by its fetcher just when it was taken away; it must not replace its successor
+        self._homeless.append(cursor)
+        if cursor not in self._budget.cursors:
+            others = (each for each in self._budget.cursors if each.partition != cursor.partition)
+            self._budget.cursors = (*others, cursor)
+
+    def _look_in(self) -> float:
+        """Seconds until the topics are to be looked at again."""
+        every = min(_LONGEST_UNWATCHED, self._config.metadata_max_age_ms / 1000)
+        if any(not self._client.metadata.partition_count(topic) for topic in self._watched):
+            every = min(every, _MISSING_UNWATCHED)
+        return self._looked_at + every - time.monotonic()
+
+    def _look(self) -> Metadata | None:
+        """A snapshot that is new enough; None when no broker answers."""
+        metadata = self._client.metadata
+        now = time.monotonic()
+        due = [cursor for cursor in self._homeless if cursor.retry_at <= now]
+        lost = any(metadata.leader(cursor.partition) is None for cursor in due)
+        if not ((self._stale and due) or lost or self._look_in() <= 0):
+            return metadata
+        topics = self._watched | {cursor.partition.topic for cursor in self._homeless}
+        self._looked_at = time.monotonic()
+        if not topics:
+            return metadata
+        self._stale = False
+        try:
+            return self._client.refresh_metadata(topics, self._config.request_timeout_ms / 1000)
+        except (ClosedError, ForkError):
+            raise
+        except KafkaError as error:
+            self._stale = True
+            log.warning("cannot look for leaders: %s", error)
+            if not error.retriable:
+                self._give_up(error)
+            return None
+
+    def _give_up(self, error: KafkaError) -> None:
+        """Waiting does not cure *error*: the readers hear of it, and may try again."""
+        for cursor in self._homeless:
+            cursor.stream.put([FetchFailure(cursor, error, cursor.position)])
+        self._homeless = []
+
+    def _place(self, metadata: Metadata) -> None:
+        """Give each cursor that has a leader, and a position, to that leader's fetcher."""
+        self._fail_refused(metadata)
+        by_leader: dict[int, list[Cursor]] = {}
+        now = time.monotonic()
+        for cursor in self._homeless:
+            leader = metadata.leader(cursor.partition)
+            if leader is not None and cursor.retry_at <= now:
+                topic = metadata.topics[cursor.partition.topic]
+                _identify(cursor, topic.id)
+                cursor.leader_epoch = topic.partitions[cursor.partition.partition].leader_epoch
+                by_leader.setdefault(leader.id, []).append(cursor)
+        for node_id, cursors in by_leader.items():
+            if self._find_starts([cursor for cursor in cursors if cursor.position is None]):
+                for cursor in cursors:
+                    self._homeless.remove(cursor)
+                    if cursor.position is not None:
+                        self._fetcher(node_id).take(cursor)
+
+    def _fail_refused(self, metadata: Metadata) -> None:
+        """Tell the readers of topics that the brokers refuse, who may try again."""
+        refused = metadata.refused({cursor.partition.topic for cursor in self._homeless})
+        for cursor in [cursor for cursor in self._homeless if cursor.partition.topic in refused]:
+            self._homeless.remove(cursor)
+            cursor.stream.put([FetchFailure(cursor, refused[cursor.partition.topic], cursor.position)])
+
+    def _find_starts(self, cursors: Sequence[Cursor]) -> bool:
+        """Look up where to begin. → whether each of *cursors* has a position now, or its reader an error."""
+        times: dict[Cursor, int] = {}
+        for cursor in cursors:
+            if cursor.reset == "none":
+                error = OffsetOutOfRangeError(
+                    f"{cursor.partition}: no committed offset to begin at, and auto_offset_reset is none; "
+                    "commit one, or set it to earliest or latest"
+                )
+                cursor.stream.put([FetchFailure(cursor, error, None)])
+            else:
+                times[cursor] = _ENDS[cursor.reset]
+        if not times:
+            return True
+        return self._list_offsets(times)
+
+    def _list_offsets(self, times: Mapping[Cursor, int]) -> bool:
+        level = int(self._config.isolation_level == "read_committed")
+        wanted = {cursor.partition: at for cursor, at in times.items()}
+        try:
+            found = self._client.play(list_offsets(wanted, level), _LOOK_UP_TIMEOUT)
+        except (ClosedError, ForkError):
+            raise
+        except KafkaError as error:
+            log.info("cannot look up where to begin in %s: %s", ", ".join(map(str, wanted)), error)
+            self._stale = True
+            if may_pass(error):
+                return False
+            for cursor in times:
+                cursor.stream.put([FetchFailure(cursor, error, None)])
+            return True
+        for cursor in times:
+            offset = found[cursor.partition].offset
+            cursor.position = cursor.assignment.looked_up[cursor.partition] = offset
+            cursor.stream.begin_at(cursor, offset)
+        return True
+
+    def _fetcher(self, node_id: int) -> Fetcher:
+        fetcher = self._fetchers.get(node_id)
+        if fetcher is None or not fetcher.thread.is_alive():
+            fetcher = Fetcher(node_id, self._client, self._config, self._budget, self.seek)
+            self._fetchers[node_id] = fetcher
+            self._budget.fetchers = tuple(self._fetchers.values())
+            if self._closing:
+                return fetcher
+            fetcher.thread.start()
+        return fetcher
+
+
+def _identify(cursor: Cursor, topic_id: bytes) -> None:
+    """The topic of *cursor* has *topic_id* now; offsets of one that was deleted mean nothing in it."""
+    if ZERO_UUID not in (cursor.topic_id, topic_id) and topic_id != cursor.topic_id:
+        log.warning(
+            "%s was deleted and created again; its offsets begin anew (auto_offset_reset=%s)",
+            cursor.partition,
+            cursor.reset,
+        )
+        cursor.position = None
+    cursor.topic_id = topic_id

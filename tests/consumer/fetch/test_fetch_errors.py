@@ -1,0 +1,108 @@
+"""Error codes in answers to Fetch and ListOffsets: which are tried again, and which a loop raises."""
+
+import logging
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from pyklient.consumer.connector import ConsumerConnector
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import BrokerError, CorruptRecordError, KafkaError
+from tests.consumer.fetch.leader import Leader
+
+
+@pytest.fixture
+def leader() -> Iterator[Leader]:
+    with Leader() as leader:
+        yield leader
+
+
+def connect(leader: Leader, **options: Any) -> ConsumerConnector:
+    quick = {"retry_backoff_ms": 10, "retry_backoff_max_ms": 20, "fetch_max_wait_ms": 50, **options}
+    return ConsumerConnector(
+        leader.address, auto_offset_reset="earliest", consumer_timeout_ms=10_000, **quick
+    )
+
+
+# What Kafka's own consumer asks for again (FetchCollector.handleInitializeErrors), and leaders' comings and
+# goings that its table of errors calls retriable.
+PASSING = [
+    ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.LEADER_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.REQUEST_TIMED_OUT,
+    ErrorCode.REPLICA_NOT_AVAILABLE,
+    ErrorCode.KAFKA_STORAGE_ERROR,
+    ErrorCode.FENCED_LEADER_EPOCH,
+    ErrorCode.UNKNOWN_LEADER_EPOCH,
+    ErrorCode.OFFSET_NOT_AVAILABLE,
+    ErrorCode.UNKNOWN_TOPIC_ID,
+    ErrorCode.INCONSISTENT_TOPIC_ID,
+]
+
+
+@pytest.mark.parametrize("code", PASSING, ids=lambda code: code.name)
+def test_a_partition_is_asked_for_again_after_an_error_that_may_pass(leader: Leader, code: ErrorCode) -> None:
+    leader.errors = [code, code]
+    with connect(leader) as connector:
+        assert next(iter(connector.stream("t"))).value == b"a"
+    assert leader.errors == []
+
+
+def test_a_failure_that_the_broker_has_no_code_for_is_logged_as_a_warning_each_time(
+    leader: Leader, caplog: pytest.LogCaptureFixture
+) -> None:
+    leader.errors = [ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.KAFKA_STORAGE_ERROR] * 2
+    with connect(leader) as connector, caplog.at_level(logging.INFO, "pyklient.consumer"):
+        next(iter(connector.stream("t")))
+    said = [(record.levelno, record.message) for record in caplog.records if "trying again" in record.message]
+    assert [level for level, _ in said] == [logging.WARNING, logging.INFO] * 2
+    assert all("fetching t-0 at offset 0" in message for _, message in said)
+
+
+def test_the_pause_before_a_partition_is_asked_for_again_grows(leader: Leader) -> None:
+    leader.errors = [ErrorCode.UNKNOWN_SERVER_ERROR] * 4
+    with connect(leader, retry_backoff_ms=30, retry_backoff_max_ms=1_000) as connector:
+        next(iter(connector.stream("t")))
+    # 30, 60, 120 and 240 ms, each shorter or longer by up to a fifth
+    assert leader.fetched_at[4] - leader.fetched_at[0] >= 0.8 * 0.45
+
+
+def test_a_whole_fetch_that_the_broker_has_no_code_for_is_tried_again(leader: Leader) -> None:
+    leader.refusals = [ErrorCode.UNKNOWN_SERVER_ERROR] * 2
+    with connect(leader) as connector:
+        assert next(iter(connector.stream("t"))).value == b"a"
+    assert leader.refusals == []
+
+
+@pytest.mark.parametrize("code", PASSING, ids=lambda code: code.name)
+def test_where_to_begin_is_looked_up_again_after_an_error_that_may_pass(
+    leader: Leader, code: ErrorCode
+) -> None:
+    leader.unlisted = [code, code]
+    with connect(leader) as connector:
+        assert next(iter(connector.stream("t"))).value == b"a"
+    assert leader.unlisted == []
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, BrokerError),
+        (ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, BrokerError),
+        (ErrorCode.CORRUPT_MESSAGE, CorruptRecordError),
+    ],
+    ids=["not authorized", "unknown codec", "corrupt"],
+)
+def test_an_error_that_waiting_does_not_cure_is_raised_once_for_each_loop(
+    leader: Leader, code: ErrorCode, kind: type[KafkaError]
+) -> None:
+    leader.errors = [code, code]
+    with connect(leader) as connector:
+        stream = connector.stream("t")
+        for _ in range(2):
+            with pytest.raises(kind, match="fetching t-0 at offset 0"):
+                next(iter(stream))
+        assert next(iter(stream)).value == b"a"

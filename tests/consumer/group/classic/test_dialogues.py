@@ -1,0 +1,233 @@
+from types import MappingProxyType
+from typing import Any
+
+import pytest
+
+from pyklient.consumer.group.classic.dialogues import Member, heartbeat, join, leave
+from pyklient.consumer.group.classic.states import Event, State
+from pyklient.errors import BrokerConnectionError, BrokerError, UnsupportedVersionError
+from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
+from pyklient.protocol.messages import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    FindCoordinatorResponse,
+    HeartbeatResponse,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
+from pyklient.topic_partition import TopicPartition
+from tests.consumer.scripted import names, play
+
+UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS = 25, 22, 27
+NOT_COORDINATOR, LOADING, MEMBER_ID_REQUIRED, FENCED = 16, 14, 79, 82
+INCONSISTENT_GROUP_PROTOCOL = 23
+
+
+def a_member(**facts: Any) -> Member:
+    member = Member(
+        group_id="g",
+        instance_id=None,
+        strategy="range",
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=20_000,
+        topics=frozenset({"t"}),
+        coordinator=7,
+        state=State.JOINING,
+    )
+    for name, value in facts.items():
+        setattr(member, name, value)
+    return member
+
+
+def stable(**facts: Any) -> Member:
+    return a_member(state=State.STABLE, member_id="m1", generation=5, **facts)
+
+
+def metadata(**counts: int) -> Metadata:
+    topics = {
+        topic: TopicInfo(topic, partitions=MappingProxyType({n: PartitionInfo(7) for n in range(count)}))
+        for topic, count in counts.items()
+    }
+    return Metadata(nodes={7: Node(7, "localhost", 1)}, topics=topics)
+
+
+def joined(leader: str = "other", **facts: Any) -> JoinGroupResponse:
+    defaults: dict[str, Any] = {"generation_id": 5, "member_id": "m1", "protocol_name": "range"}
+    return JoinGroupResponse(**{**defaults, "leader": leader, **facts})
+
+
+def subscriber(name: str, *topics: str, version: int = 1) -> Any:
+    return JoinGroupResponse.JoinGroupResponseMember(
+        member_id=name, metadata=ConsumerProtocolSubscription(topics=list(topics)).encode_blob(version)
+    )
+
+
+def blob(**topics: list[int]) -> bytes:
+    assigned = [
+        ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=partitions)
+        for topic, partitions in topics.items()
+    ]
+    return ConsumerProtocolAssignment(assigned_partitions=assigned).encode_blob(0)
+
+
+SYNCED = SyncGroupResponse(assignment=blob(t=[0, 2]))
+
+
+def test_a_follower_joins_and_takes_what_the_leader_dealt() -> None:
+    member = a_member()
+    partitions, asked = play(join(member, "why"), [joined(), SYNCED])
+    assert partitions == [TopicPartition("t", 0), TopicPartition("t", 2)]
+    assert names(asked) == ["JoinGroupRequest", "SyncGroupRequest"]
+    assert (member.member_id, member.generation, member.state) == ("m1", 5, State.STABLE)
+    assert member.watched is None, "only the leader watches the topics"
+    first, second = asked
+    assert isinstance(first, JoinGroupRequest)
+    assert isinstance(second, SyncGroupRequest)
+    assert (first.session_timeout_ms, first.rebalance_timeout_ms, first.reason) == (10_000, 20_000, "why")
+    assert [protocol.name for protocol in first.protocols] == ["range"]
+    assert (second.generation_id, second.member_id, second.assignments) == (5, "m1", [])
+
+
+def test_the_leader_deals_for_everybody_and_watches_the_topics() -> None:
+    member = a_member()
+    members = [subscriber("m1", "t"), subscriber("m0", "t", "u")]
+    answers = [joined("m1", members=members), metadata(t=3, u=1), SYNCED]
+    _, asked = play(join(member, "why"), answers)
+    sync = asked[1]
+    assert isinstance(sync, SyncGroupRequest)
+    plan = {each.member_id: each.assignment for each in sync.assignments}
+    assert plan["m0"] == blob_of_version_1(t=[0, 1], u=[0])
+    assert plan["m1"] == blob_of_version_1(t=[2])
+    assert member.watched == {"t": 3, "u": 1}
+
+
+def blob_of_version_1(**topics: list[int]) -> bytes:
+    return b"\0\1" + blob(**topics)[2:]
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_the_leader_reads_subscriptions_of_every_version(version: int) -> None:
+    answers = [joined("m1", members=[subscriber("m1", "t", version=version)]), metadata(t=1), SYNCED]
+    _, asked = play(join(a_member(), "why"), answers)
+    assert asked[1].assignments[0].assignment == blob_of_version_1(t=[0])
+
+
+def test_a_member_with_an_unreadable_subscription_gets_nothing_and_stops_nobody() -> None:
+    broken = JoinGroupResponse.JoinGroupResponseMember(member_id="m0", metadata=b"\0\1\xff\xff")
+    answers = [joined("m1", members=[subscriber("m1", "t"), broken]), metadata(t=1), SYNCED]
+    _, asked = play(join(a_member(), "why"), answers)
+    plan = {each.member_id: each.assignment for each in asked[1].assignments}
+    assert plan == {"m1": blob_of_version_1(t=[0]), "m0": blob_of_version_1()}
+
+
+def test_a_returning_static_leader_leaves_the_assignment_alone() -> None:
+    answers = [joined("m1", members=[subscriber("m1", "t")], skip_assignment=True), metadata(t=1), SYNCED]
+    member = a_member()
+    _, asked = play(join(member, "why"), answers)
+    assert asked[1].assignments == []
+    assert member.watched == {"t": 1}
+
+
+def test_a_newcomer_joins_again_under_the_name_that_it_is_given() -> None:
+    named = JoinGroupResponse(error_code=MEMBER_ID_REQUIRED, member_id="m9")
+    _, asked = play(join(a_member(), "why"), [named, joined(), SYNCED])
+    assert [each.member_id for each in asked[:2]] == ["", "m9"]
+
+
+def test_a_member_that_the_group_forgot_joins_as_a_newcomer() -> None:
+    member = a_member(member_id="old", generation=3)
+    refused = JoinGroupResponse(error_code=UNKNOWN_MEMBER_ID)
+    _, asked = play(join(member, "why"), [refused, joined(), SYNCED])
+    assert [each.member_id for each in asked[:2]] == ["old", ""]
+
+
+@pytest.mark.parametrize("code", [REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID])
+def test_a_rebalance_in_the_middle_of_another_begins_again(code: int) -> None:
+    overtaken = SyncGroupResponse(error_code=code)
+    partitions, asked = play(join(a_member(), "why"), [joined(), overtaken, joined(generation_id=6), SYNCED])
+    assert len(partitions) == 2
+    assert names(asked)[2:] == ["JoinGroupRequest", "SyncGroupRequest"]
+    kept = asked[2].member_id
+    assert kept == ("" if code == UNKNOWN_MEMBER_ID else "m1")
+
+
+def test_a_coordinator_that_is_loading_is_asked_again() -> None:
+    _, asked = play(join(a_member(), "why"), [JoinGroupResponse(error_code=LOADING), joined(), SYNCED])
+    assert names(asked) == ["JoinGroupRequest", "JoinGroupRequest", "SyncGroupRequest"]
+
+
+def coordinator(node_id: int = 7) -> Any:
+    return FindCoordinatorResponse(node_id=node_id, host="localhost", port=1)
+
+
+@pytest.mark.parametrize(
+    "trouble", [JoinGroupResponse(error_code=NOT_COORDINATOR), BrokerConnectionError("gone")]
+)
+def test_a_coordinator_that_has_moved_or_gone_is_looked_up_again(trouble: Any) -> None:
+    member = a_member()
+    _, asked = play(join(member, "why"), [trouble, coordinator(), metadata(), joined(), SYNCED])
+    assert names(asked)[1] == "FindCoordinatorRequest"
+    assert member.coordinator == 7
+
+
+@pytest.mark.parametrize(
+    ("code", "hint"),
+    [(FENCED, "group_instance_id"), (INCONSISTENT_GROUP_PROTOCOL, "partition_assignment_strategy")],
+)
+def test_what_waiting_does_not_cure_is_raised_with_a_way_out(code: int, hint: str) -> None:
+    with pytest.raises(BrokerError, match=hint):
+        play(join(a_member(instance_id="i"), "why"), [JoinGroupResponse(error_code=code)])
+
+
+def test_a_heartbeat_carries_the_generation_and_finds_nothing_changed() -> None:
+    event, asked = play(heartbeat(stable()), [HeartbeatResponse()])
+    assert event is None
+    request: Any = asked[0]
+    assert (request.member_id, request.generation_id) == ("m1", 5)
+
+
+def test_a_heartbeat_tells_of_a_rebalance() -> None:
+    event, _ = play(heartbeat(stable()), [HeartbeatResponse(error_code=REBALANCE_IN_PROGRESS)])
+    assert event is Event.REJOIN
+
+
+@pytest.mark.parametrize("code", [UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION])
+def test_a_heartbeat_tells_of_having_been_removed(code: int) -> None:
+    member = stable()
+    event, _ = play(heartbeat(member), [HeartbeatResponse(error_code=code)])
+    assert event is Event.LOST
+    assert (member.member_id, member.generation) == ("" if code == UNKNOWN_MEMBER_ID else "m1", -1)
+
+
+def test_a_heartbeat_to_the_wrong_broker_looks_for_the_right_one_next_time() -> None:
+    member = stable()
+    event, _ = play(heartbeat(member), [HeartbeatResponse(error_code=NOT_COORDINATOR)])
+    assert (event, member.coordinator) == (None, None)
+
+
+def test_a_fenced_heartbeat_is_an_error() -> None:
+    with pytest.raises(BrokerError, match="another process"):
+        play(heartbeat(stable(instance_id="i")), [HeartbeatResponse(error_code=FENCED)])
+
+
+def test_leaving_names_the_member_and_the_reason() -> None:
+    member = stable()
+    _, asked = play(leave(member, "done"), [LeaveGroupResponse()])
+    request = asked[0]
+    assert isinstance(request, LeaveGroupRequest)
+    assert [(each.member_id, each.reason) for each in request.members] == [("m1", "done")]
+    assert member.member_id == ""
+
+
+def test_leaving_an_old_broker_uses_the_old_form() -> None:
+    _, asked = play(leave(stable(), "done"), [UnsupportedVersionError("v2 only"), LeaveGroupResponse()])
+    assert asked[1].member_id == "m1"
+
+
+def test_a_static_member_does_not_leave_so_that_it_may_come_back() -> None:
+    _, asked = play(leave(stable(instance_id="i"), "done"), [])
+    assert asked == []

@@ -1,0 +1,108 @@
+"""Positions that auto_offset_reset led to: when they count as handed out, and who may commit them."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from pyklient.consumer.connector import ConsumerConnector
+from pyklient.topic_partition import TopicPartition
+from tests.consumer.feed import Feed, wait_for
+from tests.consumer.stream.bench import Bench, batch, until_raised, values
+
+LATEST: dict[str, Any] = {
+    "auto_offset_reset": "latest",
+    "enable_auto_commit": False,
+    "fetch_max_wait_ms": 50,
+    "heartbeat_interval_ms": 30,
+    "consumer_timeout_ms": 10_000,
+}
+
+
+def connect(feed: Feed, group: str, **options: Any) -> ConsumerConnector:
+    return ConsumerConnector(feed.bootstrap_servers, group_id=group, **{**LATEST, **options})
+
+
+def wait_started(connector: ConsumerConnector, *partitions: TopicPartition) -> None:
+    """Return once *connector* knows where to begin in *partitions*."""
+    (stream,) = connector._streams
+    wait_for(lambda: stream.handed(in_hand=True).keys() == set(partitions), "starts that were looked up")
+
+
+def test_a_start_counts_at_once_where_nothing_is_queued() -> None:
+    bench = Bench()
+    bench.stream.begin_at(bench.cursors[0], 7)
+    assert bench.committable(in_hand=False) == {0: 7}
+    bench.put(batch("a", base=7), start=7, then=8)
+    assert values(list(islice(bench.stream, 1))) == ["a"]
+    assert bench.committable(in_hand=False) == {0: 7}
+    assert bench.committable(in_hand=True) == {0: 8}
+
+
+@pytest.mark.parametrize("taken", [0, 1, 2])
+def test_a_position_looked_up_again_counts_once_what_was_queued_before_is_handed_out(taken: int) -> None:
+    bench = Bench(timeout=0.05)
+    bench.put(batch("a", "b"), then=2)
+    list(islice(bench.stream, taken))
+    bench.stream.begin_at(bench.cursors[0], 100)
+    assert bench.committable(in_hand=True) == ({0: taken} if taken else {})
+    assert values(until_raised(bench.stream)) == ["a", "b"][taken:]
+    assert bench.committable(in_hand=False) == {0: 100}
+
+
+def test_a_start_that_comes_after_the_partition_was_taken_away_does_not_count() -> None:
+    bench = Bench()
+    bench.assignment.active = False
+    bench.stream.begin_at(bench.cursors[0], 7)
+    assert bench.committable(in_hand=True) == {}
+
+
+def test_a_start_wakes_a_read_whose_end_it_passes() -> None:
+    bench = Bench(timeout=5)
+    cursor = bench.cursors[0]
+    cursor.end = 3
+    bench.stream.end_with([cursor])
+    bench.stream.begin_at(cursor, 4)
+    assert list(bench.stream) == []
+
+
+def test_no_commit_error_names_a_lost_partition_of_which_nothing_was_handed_out(feed: Feed) -> None:
+    topic, group = feed.topic(2), feed.name()
+    with connect(feed, group) as first:
+        first.stream(topic)
+        wait_started(first, TopicPartition(topic, 0), TopicPartition(topic, 1))
+        with connect(feed, group) as second:
+            second.stream(topic)
+            first.commit_offsets()
+            assert sorted(feed.committed(group, topic, 2), key=str) == [0, None]
+
+
+def test_a_member_that_keeps_a_partition_through_a_rebalance_begins_where_it_began(feed: Feed) -> None:
+    topic, other, group = feed.topic(1, "old"), feed.topic(1), feed.name()
+    with connect(feed, group) as first:
+        stream = first.stream(topic)
+        wait_started(first, TopicPartition(topic, 0))
+        feed.send(topic, ["a", "b"])
+        with connect(feed, group) as second:
+            second.stream(other)
+            assert values(list(islice(stream, 2))) == ["a", "b"]
+    assert feed.committed(group, topic) == [None]
+
+
+def test_an_offset_that_the_user_commits_stands_against_a_start_that_was_looked_up(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b", "c"), feed.name()
+    with connect(feed, group, enable_auto_commit=True) as connector:
+        connector.stream(topic)
+        wait_started(connector, TopicPartition(topic, 0))
+        connector.commit_offsets({TopicPartition(topic, 0): 1})
+    assert feed.committed(group, topic) == [1]
+
+
+def test_the_position_after_a_reset_is_committed_though_nothing_was_handed_out(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    with connect(feed, group) as connector:
+        connector.stream(topic)
+        connector.commit_offsets({TopicPartition(topic, 0): 100})
+    with connect(feed, group, enable_auto_commit=True, auto_commit_interval_ms=50) as connector:
+        connector.stream(topic)
+        wait_for(lambda: feed.committed(group, topic) == [2], "the end of the log committed")

@@ -1,0 +1,105 @@
+"""Streams without brokers: what a fetcher would queue, made by hand."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pytest
+
+from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
+from pyklient.consumer.group.membership import Assignment
+from pyklient.consumer.stream.decoding import Decoding
+from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.errors import ConsumerTimeout
+from pyklient.protocol.records import AbortedTransactions, NewRecord, encode_batch
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["Bench", "batch", "marker", "until_raised", "values"]
+
+
+def batch(*texts: str, base: int = 0, **facts: Any) -> bytes:
+    """One batch of format 2 with these values."""
+    return encode_batch([NewRecord(0, None, text.encode(), ()) for text in texts], base_offset=base, **facts)
+
+
+def marker(base: int, kind: int, producer_id: int = 5) -> bytes:
+    """The control batch that ends a transaction: *kind* 0 aborts, 1 commits."""
+    key = bytes(3) + bytes([kind])
+    return encode_batch(
+        [NewRecord(0, key, bytes(6), ())],
+        base_offset=base,
+        control=True,
+        transactional=True,
+        producer_id=producer_id,
+        producer_epoch=0,
+    )
+
+
+def until_raised(loop: Iterable[Any], error: type[Exception] = ConsumerTimeout) -> list[Any]:
+    """What *loop* hands out until it raises *error*."""
+    seen: list[Any] = []
+
+    def run() -> None:
+        seen.extend(message for message in loop)
+
+    with pytest.raises(error):
+        run()
+    return seen
+
+
+def values(messages: Sequence[Any]) -> list[Any]:
+    """The values, as text where they are bytes."""
+    return [each.value.decode() if isinstance(each.value, bytes) else each.value for each in messages]
+
+
+class Bench:
+    """One stream with an assignment of ``t-0`` and ``t-1``, and what the stream asks of its makers."""
+
+    def __init__(self, *, timeout: float | None = 0.2, **decoding: Any) -> None:
+        self.restarted: list[tuple[TopicPartition, int | None]] = []
+        self.stream = StreamCore(
+            ["t"],
+            Decoding(**decoding),
+            timeout,
+            self._restart,
+        )
+        self.reads_again = False
+        """Whether what is restarted is queued again, from all that has been."""
+        self._logs: dict[int, list[tuple[memoryview, int, int]]] = {}
+        self.assignment = self.assign(generation=1)
+
+    def assign(self, *, generation: int) -> Assignment:
+        """A new assignment, with a cursor for each partition."""
+        partitions = [TopicPartition("t", 0), TopicPartition("t", 1)]
+        self.assignment = Assignment(dict.fromkeys(partitions), generation=generation)
+        self.cursors = [
+            Cursor(each, self.assignment, self.stream, position=0, reset="earliest") for each in partitions
+        ]
+        return self.assignment
+
+    def put(
+        self, *batches: bytes, partition: int = 0, start: int = 0, then: int, aborted: Any = None
+    ) -> FetchedBatches:
+        """Queue *batches* as one response; *then* is the offset after them."""
+        transactions = None if aborted is None else AbortedTransactions(aborted)
+        records = memoryview(b"".join(batches))
+        fetched = FetchedBatches(self.cursors[partition], records, start, then, transactions)
+        self._logs.setdefault(partition, []).append((fetched.buffer, start, then))
+        self.stream.put([fetched])
+        return fetched
+
+    def _restart(self, cursor: Cursor, at: int | None) -> None:
+        self.restarted.append((cursor.partition, at))
+        if self.reads_again and at is not None:
+            self.stream.drop(cursor)
+            successor = cursor.successor(at)
+            self.stream.put(
+                [
+                    FetchedBatches(successor, buffer, max(at, start), then)
+                    for buffer, start, then in self._logs[cursor.partition.partition]
+                    if then > at
+                ]
+            )
+
+    def committable(self, *, in_hand: bool) -> dict[int, int]:
+        """Offsets to commit, by partition."""
+        return {each.partition: at.offset for each, at in self.stream.handed(in_hand=in_hand).items()}

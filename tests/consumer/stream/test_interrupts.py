@@ -1,0 +1,173 @@
+"""Ctrl-C between any two steps of a loop that is gone on with."""
+
+import sys
+import threading
+from collections.abc import Iterator
+from itertools import count
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from pyklient.consumer.fetch.fetch_position import FetchFailure
+from pyklient.consumer.stream import loop as loop_module
+from pyklient.consumer.stream import stream_core as stream_module
+from pyklient.errors import ConsumerTimeout, KafkaError
+from tests.consumer.stream.bench import Bench, batch, marker, until_raised, values
+
+pytestmark = pytest.mark.both_kernels
+
+
+def is_finalizer(frame: FrameType | None) -> bool:
+    """Whether *frame* is below a ``__del__``: what is raised in there, Python prints and drops."""
+    while frame is not None and frame.f_code.co_name != "__del__":
+        frame = frame.f_back
+    return frame is not None
+
+
+class Interruption:
+    """A trace function: Ctrl-C before the *step*-th line that runs in the stream or its loop."""
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> "Interruption | None":
+        if frame.f_code.co_filename not in (stream_module.__file__, loop_module.__file__):
+            return None
+        if is_finalizer(frame):
+            return None
+        self.left -= event == "line"
+        if self.left == 0:
+            raise KeyboardInterrupt
+        return self
+
+
+class InterruptedCall:
+    """A profile function: Ctrl-C at the *step*-th moment at which Python looks for one, which is when it
+    enters a function of its own or comes back from one in C. In the stream, its loop or its lock."""
+
+    def __init__(self, step: int) -> None:
+        self.left = step
+
+    def __call__(self, frame: FrameType, event: str, _: Any) -> None:
+        files = (stream_module.__file__, loop_module.__file__, threading.__file__)
+        if event in ("call", "c_return") and frame.f_code.co_filename in files and not is_finalizer(frame):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+
+
+def test_a_loop_interrupted_at_any_step_can_be_gone_on_with_and_nothing_is_lost() -> None:
+    for step in count(1):
+        bench = Bench(timeout=0)
+        bench.put(batch("a", "b"), marker(2, 1), then=3)
+        bench.put(marker(0, 1), partition=1, then=1)
+        bench.put(batch("c", base=3), start=3, then=4)
+        bench.put(batch("d", base=1), partition=1, start=1, then=2)
+        seen: list[Any] = []
+        interruption = Interruption(step)
+        before = sys.gettrace()
+        sys.settrace(interruption)
+        try:
+            seen.extend(bench.stream)
+        except ConsumerTimeout:
+            assert interruption.left > 0, f"the interruption at step {step} did not end the loop"
+            assert step > 100
+            return
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        seen += until_raised(bench.stream)
+        assert list(dict.fromkeys(values(seen))) == ["a", "b", "c", "d"], f"interrupted at step {step}"
+        assert bench.committable(in_hand=False) == {0: 4, 1: 2}, f"interrupted at step {step}"
+
+
+def places(handed_out: Any) -> list[tuple[int, int]]:
+    """Partition and offset of what a loop has handed out at once."""
+    if isinstance(handed_out, list):
+        return [(each.partition, each.offset) for each in handed_out]
+    return list(zip(handed_out["partition"].to_pylist(), handed_out["offset"].to_pylist(), strict=True))
+
+
+def read_on(loop: Iterator[Any], seen: list[tuple[int, int]]) -> None:
+    """Add what *loop* hands out to *seen*, until that is nothing."""
+    for handed_out in loop:
+        if not len(handed_out):
+            return
+        seen += places(handed_out)
+
+
+@pytest.mark.parametrize("kind", ["batches", "arrow_batches"])
+def test_a_batch_that_an_interruption_kept_from_its_loop_is_handed_out_again(kind: str) -> None:
+    for step in count(1):
+        bench = Bench()
+        bench.reads_again = True
+        bench.put(batch("a", "b"), batch("c", "d", base=2), then=4)
+        bench.put(batch("e", "f"), partition=1, then=2)
+        seen: list[tuple[int, int]] = []
+        loop = getattr(bench.stream, kind)(max_records=3, timeout=0)
+        interruption, interrupted = Interruption(step), False
+        before = sys.gettrace()
+        sys.settrace(interruption)
+        try:
+            read_on(loop, seen)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.settrace(before)
+        for partition, offset in bench.committable(in_hand=False).items():
+            assert not offset or (partition, offset - 1) in seen, f"interrupted at step {step}"
+        read_on(getattr(bench.stream, kind)(max_records=3, timeout=0), seen)
+        once = list(dict.fromkeys(seen))
+        assert [at for at in once if at[0] == 0] == [(0, 0), (0, 1), (0, 2), (0, 3)], f"step {step}"
+        assert [at for at in once if at[0] == 1] == [(1, 0), (1, 1)], f"interrupted at step {step}"
+        assert bench.committable(in_hand=False) == {0: 4, 1: 2}, f"interrupted at step {step}"
+        if not interrupted:
+            assert interruption.left > 0, f"the interruption at step {step} did not end the loop"
+            assert step > 50
+            return
+
+
+def test_a_wait_that_is_interrupted_anywhere_raises_that_and_can_be_gone_on_with() -> None:
+    for step in count(1):
+        bench = Bench(timeout=0.001)
+        interruption = InterruptedCall(step)
+        loop = bench.stream.chunks()  # itself: chain would let go of it in there, and it is not to end then
+        interrupted = False
+        sys.setprofile(interruption)
+        try:
+            next(loop)
+        except ConsumerTimeout:
+            pass
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            sys.setprofile(None)
+        assert interrupted == (interruption.left <= 0), f"interrupted at step {step}"
+        bench.put(batch("a"), then=1)
+        assert values([next(iter(bench.stream))]) == ["a"], f"interrupted at step {step}"
+        if not interrupted:
+            assert step > 10
+            return
+
+
+def test_a_failure_outlives_an_interruption_until_its_partition_is_read_again() -> None:
+    for step in count(1):
+        bench = Bench(timeout=0)
+        bench.stream.put([FetchFailure(bench.cursors[0], KafkaError("no"), 7)])
+        interruption = Interruption(step)
+        before = sys.gettrace()
+        sys.settrace(interruption)
+        try:
+            next(iter(bench.stream))
+        except KafkaError:
+            assert interruption.left > 0, f"the interruption at step {step} did not end the loop"
+            assert step > 30
+            return
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.settrace(before)
+        until_raised(bench.stream, KafkaError)
+        assert bench.restarted, f"interrupted at step {step}"
