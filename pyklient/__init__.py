@@ -59,8 +59,8 @@ if TYPE_CHECKING:
         UnsupportedCodecError,
         UnsupportedVersionError,
     )
+    from pyklient.producer.bulk_delivery import BulkDelivery
     from pyklient.producer.producer import Producer
-    from pyklient.producer.send_many import BulkDelivery
     from pyklient.protocol.records.kernel import Delivery, Message
     from pyklient.topic_partition import OffsetAndMetadata, RecordMetadata, TopicPartition
 
@@ -138,7 +138,7 @@ _HOMES: Final = {
     ),
     "pyklient.topic_partition": "OffsetAndMetadata RecordMetadata TopicPartition",
     "pyklient.config.keyword_types": "AdminOptions ClientOptions ConsumerOptions ProducerOptions ReadOptions",
-    "pyklient.producer.send_many": "BulkDelivery",
+    "pyklient.producer.bulk_delivery": "BulkDelivery",
     "pyklient.producer.producer": "Producer",
     "pyklient.protocol.records.kernel": "Delivery Message",
 }

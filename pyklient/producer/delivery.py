@@ -1,70 +1,78 @@
-"""Failures that nobody has looked at yet, and who waits for a batch."""
+"""Delivery reports: failures that the user has not seen yet, threads that wait for a batch, and callbacks."""
 
-import threading
-from collections.abc import Callable
+import logging
 from contextlib import AbstractContextManager
 from copy import copy
 from typing import Any
 
 from pyklient import argument_checks
 from pyklient.errors import DeliveryError, KafkaError
-from pyklient.protocol.records.kernel import Batch
+from pyklient.producer.locks import Wakeup, new_batch_lock
+from pyklient.producer.threads.sender_thread import SenderThread
+from pyklient.protocol.records.kernel import Batch, Delivery, call_back
 
-__all__ = ["DeliveryTracker"]
+__all__ = ["DeliveryTracker", "run_callbacks"]
+
+log = logging.getLogger("pyklient.producer")
 
 
 class DeliveryTracker:
-    """The desk that batches report to (``outcomes.Desk``). Its lock is the kernel's too, and orders the
-    reports with the batches' own bookkeeping. *is_own_thread*: whether the caller runs in the sender's turn.
+    """Counts failed records whose failure the user has not seen.
 
-    A failure is entered when its batch is done, and struck out once a callback, ``result`` or ``exception``
-    has shown it; what is left when the producer is flushed or closed is reported there, once. Entries are
-    counts per topic with the first error each, so the tracker stays small however much fails.
+    Batches report their failures when they are done. A failure is removed from the count once a callback,
+    ``result`` or ``exception`` has shown it. What is left is raised when the producer is flushed or closed.
+    The tracker keeps one count and the first error per topic, so it stays small however much fails.
+
+    ``lock`` is the batch lock (see ``locks``), which the kernel uses too.
     """
 
-    def __init__(self, is_own_thread: Callable[[], bool]) -> None:
-        self.lock: AbstractContextManager[Any] = threading.RLock()
-        self._is_own_thread = is_own_thread
-        self._gone: KafkaError | None = None
+    def __init__(self, thread: SenderThread) -> None:
+        self.lock: AbstractContextManager[Any] = new_batch_lock()
+        self._thread = thread
+        self._abandoned: KafkaError | None = None
         self._page = 1
+        """The number of reports made so far, plus one. A batch notes it with its failures."""
         self._failed: dict[str, int] = {}
         self._first: dict[str, KafkaError] = {}
 
     def wait(self, batch: Batch, timeout: float | None) -> bool:
-        """Wait for *batch*, *timeout* seconds at most; whether it is done. Raises KafkaError on the sender's
-        own thread, which would wait for itself."""
+        """Wait until *batch* is done, for at most *timeout* seconds. Return True if it is done.
+
+        Raises KafkaError inside an on_delivery callback: its thread would wait for itself.
+        """
         argument_checks.patience(timeout, "timeout")
-        if self._gone is not None:
-            raise copy(self._gone)
-        if self._is_own_thread():
+        if self._abandoned is not None:
+            raise copy(self._abandoned)
+        if self._thread.is_current():
             raise KafkaError(
-                f"{batch.topic}-{batch.partition}: waiting for a delivery inside on_delivery would never "
-                "end, because the thread that runs it is the one that delivers"
+                f"{batch.topic}-{batch.partition}: waiting for a delivery inside on_delivery would "
+                "never end, because the thread that runs the callback is the one that delivers"
             )
-        # Not an Event: that has a lock of its own, taken in Python code. Ctrl-C in the middle of that leaves
-        # it locked, and whoever sets the event, the sender, would wait for ever.
-        waiter = threading.Lock()
-        waiter.acquire()
+        wakeup = Wakeup()
         with self.lock:
             if batch.done:
                 return True
-            batch.waiters.append(waiter.release)
-        if waiter.acquire(timeout=-1 if timeout is None else min(max(timeout, 0.0), threading.TIMEOUT_MAX)):
+            batch.waiters.append(wakeup.set)
+        if wakeup.wait(timeout):
             return True
         with self.lock:
-            if waiter.release in batch.waiters:
-                batch.waiters.remove(waiter.release)
+            if wakeup.set in batch.waiters:
+                batch.waiters.remove(wakeup.set)
             return batch.done
 
     def abandon(self, error: KafkaError) -> None:
-        """In the child of a fork: nothing is delivered here, so waiting raises *error*; a lock that a thread
-        of the parent holds is never released here, so this takes a new one."""
-        self._gone = error
-        self.lock = threading.RLock()
+        """Have every wait raise *error*: this is the child of a fork, where nothing is delivered.
+
+        Takes a new lock, because the old one may be held by a thread that exists in the parent only.
+        """
+        self._abandoned = error
+        self.lock = new_batch_lock()
 
     def unseen(self, batch: Batch, change: int, error: KafkaError) -> None:
-        """With the lock held: *change* more failures of *batch* that nobody has seen, or fewer. What has
-        been reported meanwhile stays reported."""
+        """Add *change* (which may be negative) to the unseen failures of *batch*. With the lock held.
+
+        Failures that have been reported meanwhile are not subtracted.
+        """
         topic = batch.topic
         if change > 0:
             batch.page = self._page
@@ -79,8 +87,7 @@ class DeliveryTracker:
             self._first.pop(topic, None)
 
     def report(self) -> DeliveryError | None:
-        """The error for all failures that nobody has seen, which count as seen from now on; None if there
-        are none."""
+        """Return an error for all unseen failures, which count as seen from now on, or None."""
         with self.lock:
             failed, self._failed = self._failed, {}
             first, self._first = self._first, {}
@@ -96,3 +103,12 @@ class DeliveryTracker:
         )
         error.__cause__ = next(iter(first.values()))
         return error
+
+
+def run_callbacks(listeners: list[Any]) -> None:
+    """Run the on_delivery callbacks of a batch. What they raise is logged."""
+    call_back(listeners, _log_failure)
+
+
+def _log_failure(delivery: Delivery) -> None:
+    log.exception("the on_delivery callback for %r failed", delivery)

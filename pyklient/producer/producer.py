@@ -1,4 +1,4 @@
-"""The Producer: what users hold."""
+"""The Producer, through which users send records."""
 
 import atexit
 import logging
@@ -21,10 +21,13 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
-from pyklient.producer.accumulate.record_checks import RecordEncoder
+from pyklient.producer.accumulate.record_checks import RecordChecker
+from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.deliver.sender import Sender
+from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.send_arrow import send_arrow
-from pyklient.producer.send_many import BulkDelivery, send_many
+from pyklient.producer.send_many import send_many
+from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
 from pyklient.protocol.records.kernel import Batch, Delivery
@@ -35,22 +38,19 @@ __all__ = ["Producer"]
 log = logging.getLogger("pyklient.producer")
 
 _GRACE: Final = 5.0
-"""What ending threads and connections may take on top of a time-out."""
+"""Seconds that ending threads and connections may take in addition to a time-out."""
 
 _UNWIND_TIMEOUT: Final = 10.0
-"""How long a ``with`` block that an exception leaves, or the end of the program, goes on delivering."""
-
-
-def _wall_ms() -> int:
-    return time.time_ns() // 1_000_000
+"""Seconds to deliver what is left when an exception leaves a ``with`` block, or when the program ends."""
 
 
 class Producer:
-    """Sends records. One per process is usual; safe to use from several threads.
+    """Sends records. It is safe to use from several threads; one per process is usual.
 
-    Records are gathered in batches per partition and sent by a thread of its own. With the defaults each is
-    stored once, in order, by all in-sync replicas, or its Delivery says why not (``acks="all"``, idempotent).
-    Options are those of ``ProducerConfig``; nothing is opened before the first ``send``.
+    Records are gathered in batches per partition, and a thread of the producer sends the batches. With the
+    default options (``acks="all"``, idempotence) each record is stored once, in order, by all in-sync
+    replicas, or its Delivery tells why not. Options are those of ``ProducerConfig``. The producer connects
+    with the first ``send``.
 
     ::
 
@@ -65,8 +65,8 @@ class Producer:
         config = ProducerConfig.from_options(by_option_name(ProducerConfig, bootstrap_servers, options))
         if config.loses_idempotence is not None:
             log.warning(
-                "%s turns idempotence off: a retry may store a record twice or out of order. Say "
-                "enable_idempotence=False if that is meant",
+                "%s turns idempotence off: a retry may store a record twice or out of order. Set "
+                "enable_idempotence=False if this is intended",
                 config.loses_idempotence,
             )
         self._config = config
@@ -76,10 +76,11 @@ class Producer:
         self._closed = False
         self._forked = False
         if type(self).send is Producer.send:
-            # No Python frame between the caller and the kernel.
+            # The caller calls the kernel directly, without a Python frame in between.
             self.__dict__["send"] = self._accumulator.appender.send
         _producers.add(self)
-        # What is registered last runs first: a broker in this process that was started before still serves.
+        # The function that is registered last runs first: a broker that was started in this process before
+        # the producer still runs then.
         atexit.unregister(_close_all)
         atexit.register(_close_all)
 
@@ -93,23 +94,22 @@ class Producer:
         headers: Sequence[tuple[str, bytes | None]] | None = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Send one record; returns at once with its Delivery, which need not be kept.
+        """Send one record. Return its Delivery at once; it need not be kept.
 
-        *value* and *key* are bytes or None, or what ``value_encoder`` and ``key_encoder`` take. The record
-        goes to *partition* if given, else where its key belongs (as Java's client chooses, or the
-        ``partitioner``), else with others without a key. *timestamp_ms* counts from 1970; None is now.
-        *headers* are (name, value) pairs; a value may be None.
+        *value* and *key* are bytes or None, or what ``value_encoder`` and ``key_encoder`` accept. The record
+        goes to *partition* if that is given. Otherwise its key decides (as in Java's client, or by the
+        ``partitioner``), and records without a key are spread over the partitions in batches. *timestamp_ms*
+        is in milliseconds since 1970; None means now. *headers* are (name, value) pairs; a value may be None.
 
-        ``on_delivery(delivery)`` is called once the outcome is known, on a thread of the producer's, one at
-        a time. What it raises is logged. A ``send`` from there does not wait: it may use the memory of the
-        batch that it is told of, and raises BufferFullError beyond that.
+        ``on_delivery(delivery)`` is called once the outcome is known, on a thread of the producer, one call
+        at a time. Exceptions that it raises are logged. A ``send`` inside it does not wait: it may use the
+        memory of the batch whose outcome is reported, and raises BufferFullError beyond that.
 
-        Waits up to ``max_block_ms`` where ``buffer_memory`` is full, then raises BufferFullError, and for
-        the first record of a topic until its leader is found, then raises what is missing: BrokerError (no
-        such topic, no leader, not allowed), BrokerConnectionError or KafkaTimeoutError (nobody can be
-        reached). Raises TypeError and ConfigurationError for what no record can be made of,
-        MessageTooLargeError above ``max_request_size``, ClosedError after ``close``, ForkError in the child
-        of a fork.
+        Waits for at most ``max_block_ms``: while ``buffer_memory`` is full, after which it raises
+        BufferFullError, and until a leader of a new topic is found, after which it raises BrokerError (no
+        such topic, no leader, not allowed), or BrokerConnectionError or KafkaTimeoutError (no broker can be
+        reached). Raises TypeError and ConfigurationError for wrong arguments, MessageTooLargeError above
+        ``max_request_size``, ClosedError after ``close``, and ForkError in the child of a fork.
         """
         return self._accumulator.appender.send(
             topic, value, key, partition, timestamp_ms, headers, on_delivery
@@ -124,13 +124,13 @@ class Producer:
         partition: int | None = None,
         timestamps_ms: Iterable[int | None] | None = None,
     ) -> BulkDelivery:
-        """Send a record for each of *values*, as so many calls of ``send`` would: cheaper than those where
-        there are values alone, dearer with keys, headers or timestamps.
+        """Send a record for each of *values*, as the same number of calls of ``send`` would.
 
-        *keys*, *headers* and *timestamps_ms* have one item for each value; *partition* is for all. Waits
-        for memory as often as it has to, up to ``max_block_ms`` each time. If one of the iterables raises,
-        or a record cannot be sent, that is raised, and what went before stands: a note of the exception
-        says how much that is.
+        This is faster than ``send`` for values alone, and slower with keys, headers or timestamps. *keys*,
+        *headers* and *timestamps_ms* have one item for each value; *partition* holds for all records. Waits
+        for memory as often as needed, for at most ``max_block_ms`` each time. If one of the iterables raises
+        an exception, or a record cannot be sent, that exception is raised. The records before it are sent,
+        and a note on the exception gives their number.
         """
         argument_checks.several(values, "values")
         for name, column in (("keys", keys), ("headers", headers), ("timestamps_ms", timestamps_ms)):
@@ -141,48 +141,50 @@ class Producer:
         return send_many(appender, self.send, topic, values, keys, headers, partition, timestamps_ms)
 
     def send_arrow(self, topic: str, data: Any, *, partition: int | None = None) -> BulkDelivery:
-        """Send a record for each row of Arrow *data*, as ``send_many`` would, at a fraction of its price: no
-        Python object is made of a row. Needs pyarrow (the extra ``arrow``; ModuleNotFoundError without it).
+        """Send a record for each row of Arrow *data*, as ``send_many`` would.
+
+        This is much faster, because no Python object is made for a row. It needs pyarrow (the extra
+        ``arrow``) and raises ModuleNotFoundError without it.
 
         *data* is a pyarrow Table, RecordBatch or RecordBatchReader, or anything with ``__arrow_c_stream__``
-        or ``__arrow_c_array__``, such as a data frame. Its columns go by name: ``value`` (binary or string),
-        and if wanted ``key`` (the same), ``partition`` (integers), ``timestamp`` (a timestamp, or integers:
-        milliseconds since 1970) and ``headers`` (``list<struct<key: string, value: binary>>``). Null stands
-        for none, as None does in ``send``. *partition* is for all rows.
+        or ``__arrow_c_array__``, such as a data frame. It has a column ``value`` (binary or string) and may
+        have ``key`` (the same), ``partition`` (integers), ``timestamp`` (timestamps, or integers:
+        milliseconds since 1970) and ``headers`` (``list<struct<key: string, value: binary>>``). A null means
+        what None means in ``send``. *partition* holds for all rows.
 
-        Raises ConfigurationError and TypeError for other columns, types and data, and where the producer
-        has encoders, before anything is sent. A row that cannot be sent raises what ``send`` raises, and
-        what went before stands: a note of the exception says how much that is.
+        Before anything is sent, raises ConfigurationError and TypeError for other columns, types and data,
+        and if the producer has encoders. A row that cannot be sent raises what ``send`` raises. The rows
+        before it are sent, and a note on the exception gives their number.
         """
         if self._config.key_encoder is not None or self._config.value_encoder is not None:
             raise ConfigurationError(
-                "send_arrow sends the bytes of columns as they are, and this producer has a key_encoder or a "
-                "value_encoder: use one without"
+                "send_arrow does not use encoders, but this producer has a key_encoder or a value_encoder: "
+                "use a producer without encoders"
             )
         return send_arrow(self._accumulator.appender, self.send, topic, data, partition)
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send what waits, and wait until everything sent so far has been confirmed or has failed, and
-        ``on_delivery`` has been called for it.
+        """Send all batches now. Wait until every record sent so far is confirmed or has failed, and its
+        ``on_delivery`` has been called.
 
-        Raises KafkaTimeoutError, naming the last failure, after *timeout* seconds (None: it takes
-        ``delivery_timeout_ms`` at most), and DeliveryError for records that have failed, now or since the
-        last report, and whose failure no callback, ``result`` or ``exception`` has shown.
+        Raises KafkaTimeoutError with the last failure after *timeout* seconds (None: after at most
+        ``delivery_timeout_ms``). Raises DeliveryError for records that have failed, also since the last
+        ``flush``, if no callback, ``result`` or ``exception`` has shown the failure.
         """
         wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
-        self._accumulator.raise_refusal()
+        self._accumulator.raise_if_closed()
         self._flush(None if wait is None else time.monotonic() + wait)
         error = self._accumulator.tracker.report()
         if error is not None:
             raise error
 
     def close(self, timeout: float | None = None) -> None:
-        """Flush, and end: threads, connections. May be called again.
+        """Flush, and end the threads and connections. May be called again.
 
-        After *timeout* seconds (None: it takes ``delivery_timeout_ms`` at most) what is not confirmed
-        fails with ClosedError; 0 gives it no time at all. Records of a topic that has been deleted fail
-        sooner, with a BrokerError, once the brokers have said for 5 seconds that it does not exist. Raises
-        as ``flush`` does, when all is closed.
+        Records that are not confirmed after *timeout* seconds (None: after at most ``delivery_timeout_ms``)
+        fail with ClosedError; 0 gives them no time at all. Records of a deleted topic fail sooner, with
+        BrokerError, once the brokers have said for 5 seconds that it does not exist. Raises what ``flush``
+        raises, after everything is closed.
         """
         self._close(None if timeout is None else argument_checks.seconds(timeout, "timeout"))
         error = self._accumulator.tracker.report()
@@ -201,7 +203,7 @@ class Producer:
         try:
             self.close(_UNWIND_TIMEOUT)
         except KafkaError as failure:
-            log.warning("while the block was left by %r: %s", error, failure)
+            log.warning("closing the producer failed while %r was being raised: %s", error, failure)
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
@@ -209,22 +211,22 @@ class Producer:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a Producer cannot be pickled: it holds connections and threads. Make it where it is used, e.g. "
-            "once in each process, from the same options"
+            "a Producer cannot be pickled: it holds connections and threads. Create it where it is used, for "
+            "example once in each process, from the same options"
         )
 
     def __del__(self) -> None:
         if getattr(self, "_closed", True) or not self._thread.started:
             return
         name = repr(self)
-        # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
+        # The garbage collector may run in any thread, with any lock held: so only post a call.
         self._closed = True
         accumulator, deadline = self._accumulator, time.monotonic() + _UNWIND_TIMEOUT
         self._thread.post(partial(_end, accumulator, self._sender, deadline))
         warnings.warn(f"{name} was never closed", ResourceWarning, source=self, stacklevel=2)
 
     def _flush(self, deadline: float | None) -> None:
-        batches = self._accumulator.mark()
+        batches = self._accumulator.close_open_batches()
         self._thread.post(self._sender.flush)
         for batch in batches:
             left = None if deadline is None else deadline - time.monotonic()
@@ -232,7 +234,7 @@ class Producer:
                 raise self._not_in_time([batch for batch in batches if not batch.done])
         if not self._thread.catch_up(None if deadline is None else deadline - time.monotonic()):
             raise KafkaTimeoutError(
-                "all records are confirmed, but on_delivery is still being called for some"
+                "all records are confirmed or have failed, but on_delivery is still being called for some"
             )
 
     def _not_in_time(self, batches: list[Batch]) -> KafkaTimeoutError:
@@ -242,23 +244,22 @@ class Producer:
             if count == 1
             else f"{count:,} records were not confirmed in time; they are still being sent"
         )
-        trouble = next(filter(None, map(self._sender.trouble, batches)), None)
-        error = KafkaTimeoutError(text if trouble is None else f"{text}; the last failure: {trouble}")
-        error.__cause__ = trouble
+        failure = next(filter(None, map(self._sender.last_failure, batches)), None)
+        error = KafkaTimeoutError(text if failure is None else f"{text}; the last failure: {failure}")
+        error.__cause__ = failure
         return error
 
     def _begin_closing(self, deadline: float) -> None:
         self._closed = True
         _producers.discard(self)
-        self._accumulator.refuse(_closed())
-        self._accumulator.mark()
+        _close_accumulator(self._accumulator)
         self._thread.post(partial(self._sender.close, deadline))
 
     def _close(self, timeout: float | None) -> None:
         if self._forked:
             return
-        patience = self._config.delivery_timeout_ms / 1000 if timeout is None else timeout
-        deadline = time.monotonic() + patience
+        seconds = self._config.delivery_timeout_ms / 1000 if timeout is None else timeout
+        deadline = time.monotonic() + seconds
         self._begin_closing(deadline)
         if not self._thread.started:
             self._client.close()
@@ -271,16 +272,19 @@ class Producer:
             ended = worker.join(last - time.monotonic()) and ended
         if not ended:
             raise KafkaTimeoutError(
-                "the producer's threads have not ended in time; does an on_delivery callback take that long?"
+                "the producer's threads did not end in time; does an on_delivery callback take that long?"
             )
 
     def _abandon(self) -> None:
-        """In the child of a fork: there is no sender here, and what it was given is the parent's to send."""
+        """Make every call raise ForkError, in the child of a fork.
+
+        There is no sender in the child, and the parent sends what the producer was given.
+        """
         self._forked = self._closed = True
         self._accumulator.abandon(
             ForkError(
-                "this producer was made before a fork and belongs to the parent process; "
-                "make a new one in the child"
+                "this producer was created before a fork and belongs to the parent process; "
+                "create a new one in the child"
             )
         )
 
@@ -288,13 +292,18 @@ class Producer:
 def _assemble(
     config: ProducerConfig, client: NetworkClient, thread: SenderThread
 ) -> tuple[RecordAccumulator, Sender]:
-    """The parts of a producer. None of them holds the Producer itself, so that one which nobody holds any
-    more can be told from one in use."""
+    """Return the parts of a producer. None of them refers to the Producer, so that one that the user has
+    dropped can be collected."""
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
-
-    def look_up(topic: str) -> None:
-        thread.post(lambda: sender.want_metadata(topic))
-
+    worker = BlockingWorker("pyklient-producer-metadata")
+    metadata = MetadataRefresher(
+        client,
+        backoff,
+        worker,
+        thread,
+        timeout=config.request_timeout_ms / 1000,
+        max_age=config.metadata_max_age_ms / 1000,
+    )
     accumulator = RecordAccumulator(
         Limits(
             batch_size=config.batch_size,
@@ -304,26 +313,23 @@ def _assemble(
             linger=config.linger_ms / 1000,
         ),
         Clocks(time.time_ns, time.monotonic),
-        RecordEncoder(as_encoder(config.key_encoder), as_encoder(config.value_encoder), _wall_ms),
+        RecordChecker(as_encoder(config.key_encoder), as_encoder(config.value_encoder), time.time_ns),
         as_partitioner(config.partitioner),
         StickyPartitioner(random.Random()),
-        TopicMetadata(client, backoff, look_up),
-        start=lambda: thread.start(sender),
-        wake=thread.tell,
-        is_own_thread=thread.is_current,
+        TopicMetadata(client, backoff, metadata),
+        thread,
     )
-    sender = Sender(accumulator, client, config, thread)
-    return accumulator, sender
+    return accumulator, Sender(accumulator, client, config, thread, worker, metadata)
 
 
-def _closed() -> ClosedError:
-    return ClosedError("this producer has been closed")
+def _close_accumulator(accumulator: RecordAccumulator) -> None:
+    accumulator.close(ClosedError("this producer is closed"))
+    accumulator.close_open_batches()
 
 
 def _end(accumulator: RecordAccumulator, sender: Sender, deadline: float) -> None:
-    """In the sender's turn: the end of a producer that nobody holds any more."""
-    accumulator.refuse(_closed())
-    accumulator.mark()
+    """End a producer that the user has dropped. With the sender lock held."""
+    _close_accumulator(accumulator)
     sender.close(deadline)
 
 
@@ -337,8 +343,9 @@ def _abandon_all() -> None:
 
 
 def _close_all() -> None:
-    """At exit: deliver what the producers left open still have. Warn only when all of that is done: with
-    warnings as errors, the first one raises."""
+    """Deliver what producers still hold that were not closed before the program ends.
+
+    The warnings come last: if they are turned into errors, the first one raises."""
     left_open = {producer: repr(producer) for producer in list(_producers)}
     deadline = time.monotonic() + _UNWIND_TIMEOUT
     for producer in left_open:
@@ -347,7 +354,7 @@ def _close_all() -> None:
         try:
             producer.close(max(0.0, deadline - time.monotonic()))
         except Exception as error:
-            log.warning("%s, at exit: %s", name, error)
+            log.warning("closing %s at the end of the program failed: %s", name, error)
     for producer, name in left_open.items():
         warnings.warn(f"{name} was never closed", ResourceWarning, source=producer, stacklevel=1)
 

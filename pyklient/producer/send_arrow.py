@@ -1,4 +1,4 @@
-"""Arrow data on its way into batches: which columns a record is made of, and their buffers for the kernel."""
+"""Sends Arrow data: checks the columns and passes their buffers to the kernel."""
 
 import importlib
 import operator
@@ -7,20 +7,20 @@ from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
 from pyklient.missing_packages import without_pyarrow
-from pyklient.producer.send_many import BulkDelivery
+from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.protocol.records.column_layout import Cells, HeaderLists, Numbers
 from pyklient.protocol.records.kernel import Appender, ArrowRows, Delivery, append_rows
 
 __all__ = ["send_arrow"]
 
 _AT_ONCE: Final = 1 << 16
-"""Rows that the kernel looks at together: bounds what it keeps beside the data, and what a cast takes."""
+"""Rows that the kernel handles together. Limits the memory that it and a cast use in addition to the data."""
 
 _BYTES: Final = "binary or string, also large, as a view, of fixed size or as a dictionary"
 _ALLOWED: Final = {
     "value": _BYTES,
     "key": _BYTES,
-    "partition": "an integer; null where the producer is to choose",
+    "partition": "an integer; null to let the producer choose",
     "timestamp": "a timestamp, or an integer: milliseconds since 1970; null for now",
     "headers": "list<struct<key: string, value: binary>>",
 }
@@ -29,7 +29,7 @@ _ALLOWED: Final = {
 def send_arrow(
     appender: Appender, send: Callable[..., Delivery], topic: str, data: Any, partition: int | None
 ) -> BulkDelivery:
-    """See Producer.send_arrow. *send* is the producer's."""
+    """Do what ``Producer.send_arrow`` does. *send* is the ``send`` of the producer."""
     pyarrow = _pyarrow()
     schema, batches = _opened(pyarrow, data)
     reader = _Reader(pyarrow, schema, partition)
@@ -67,7 +67,7 @@ def _pyarrow() -> Any:
 
 
 def _opened(pyarrow: Any, data: Any) -> tuple[Any, Iterable[Any]]:
-    """The schema of *data*, and its record batches."""
+    """Return the schema of *data*, and its record batches."""
     if isinstance(data, pyarrow.Table):
         return data.schema, data.to_batches()
     try:
@@ -82,16 +82,18 @@ def _opened(pyarrow: Any, data: Any) -> tuple[Any, Iterable[Any]]:
             stream = pyarrow.RecordBatchReader.from_stream(data)
             return stream.schema, stream
     except (pyarrow.ArrowException, TypeError) as error:
-        raise TypeError(f"{type(data).__name__} gives Arrow data that is no table: {error}") from error
+        raise TypeError(f"the Arrow data of {type(data).__name__} is not a table: {error}") from error
     raise TypeError(
-        "send_arrow takes a pyarrow Table, RecordBatch or RecordBatchReader, or what has __arrow_c_stream__ "
-        f"or __arrow_c_array__, not {type(data).__name__}"
+        "send_arrow takes a pyarrow Table, RecordBatch or RecordBatchReader, or an object with "
+        f"__arrow_c_stream__ or __arrow_c_array__, not {type(data).__name__}"
     )
 
 
 class _Reader:
-    """Turns record batches of one schema into the kernel's rows. Raises ConfigurationError and TypeError for
-    columns that records do not have."""
+    """Turns record batches of one schema into the kernel's rows.
+
+    Raises ConfigurationError and TypeError for columns that a record does not have.
+    """
 
     def __init__(self, pyarrow: Any, schema: Any, partition: Any) -> None:
         self._pyarrow = pyarrow
@@ -99,8 +101,7 @@ class _Reader:
         for name, kind in zip(schema.names, schema.types, strict=True):
             if name not in _ALLOWED:
                 raise ConfigurationError(
-                    f"column {name!r} ({kind}) is none that a record has, which are {', '.join(_ALLOWED)}: "
-                    "drop or rename it"
+                    f"a record has no column {name!r} ({kind}), only {', '.join(_ALLOWED)}: drop or rename it"
                 )
             if schema.names.count(name) > 1:
                 raise ConfigurationError(f"there are {schema.names.count(name)} columns {name!r}")
@@ -110,14 +111,19 @@ class _Reader:
             raise ConfigurationError(f"there is no column 'value' ({_BYTES})")
         if partition is not None:
             if "partition" in schema.names:
-                raise ConfigurationError("partition is given both as a column and as an argument")
+                raise ConfigurationError(
+                    "partition is given both as a column and as an argument: drop one of them"
+                )
             try:
                 self._partition = operator.index(partition)
             except TypeError:
                 raise TypeError(f"partition must be a whole number, not {partition!r}") from None
 
     def rows(self, batch: Any) -> ArrowRows:
-        """The rows of a record batch that has some. Raises ConfigurationError for a number out of range."""
+        """Return the rows of a record batch, which is not empty.
+
+        Raises ConfigurationError for a number out of range.
+        """
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         key, numbers, times = columns.get("key"), columns.get("partition"), columns.get("timestamp")
         lists = columns.get("headers")
@@ -181,13 +187,15 @@ class _Reader:
         try:
             return array.cast(self._pyarrow.large_binary())
         except self._pyarrow.ArrowNotImplementedError as error:
-            raise TypeError(f"this pyarrow does not turn {array.type} into binary: {error}") from error
+            raise TypeError(
+                f"this version of pyarrow cannot convert {array.type} to binary: {error}"
+            ) from error
 
     def _numbers(self, name: str, array: Any) -> Numbers:
         pyarrow, kind = self._pyarrow, array.type
         try:
             if pyarrow.types.is_timestamp(kind):
-                # finer ones are cut off
+                # finer units are truncated
                 array = array.cast(pyarrow.timestamp("ms", kind.tz), safe=kind.unit == "s")
             else:
                 array = array.cast(pyarrow.int64())
@@ -204,7 +212,7 @@ class _Reader:
         return HeaderLists(len(array), array.offset, _validity(array), offsets, names, values, first, wide)
 
     def _fields(self, pairs: Any) -> Iterator[Any]:
-        fields = pairs.flatten()  # null where the pair itself is null
+        fields = pairs.flatten()  # null if the pair itself is null
         for name in ("key", "value"):
             yield fields[pairs.type.get_field_index(name)]
 

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from pyklient.errors import DeliveryError, KafkaError
+from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.producer import Producer
-from pyklient.producer.send_many import BulkDelivery
 from pyklient.protocol.records.kernel import Delivery
 
 __all__ = ["Unconfirmed", "borrowed", "close_idle", "idle"]

@@ -8,8 +8,8 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from pyklient.errors import ConfigurationError
+from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.producer import Producer
-from pyklient.producer.send_many import BulkDelivery
 from pyklient.protocol.records.kernel import Delivery
 from pyklient.spark.deduplication import Headers, Origin
 from pyklient.spark.garbage import rare_collections

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.producer import Producer
-from pyklient.producer.send_many import BulkDelivery
 from pyklient.protocol.records.kernel import Delivery
 from pyklient.topic_partition import TopicPartition
 from tests.producer.script import TOPIC, ProduceBroker, producing
@@ -137,5 +137,5 @@ def test_a_handler_of_a_signal_may_send_in_the_middle_of_a_bulk(broker: ProduceB
 
 def test_a_first_send_that_was_interrupted_can_be_made_again(broker: ProduceBroker) -> None:
     with producing(broker) as producer:
-        producer._thread.start(producer._sender)  # as far as Ctrl-C let it come
+        producer._thread.start()  # as far as Ctrl-C let it come
         assert producer.send(TOPIC, b"x").result(10).offset == 0

@@ -221,7 +221,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "unknown": (
         {"value": [b"a"], "offset": [5]},
         ConfigurationError,
-        r"'offset' \(int64\) is none .* drop or",
+        r"'offset' \(int64\), only .* drop or",
     ),
     "no value": ({"key": [b"a"]}, ConfigurationError, "no column 'value'"),
     "value": ({"value": [5]}, TypeError, "'value' is int64; it must be binary or string"),
@@ -270,7 +270,7 @@ def test_a_column_that_is_there_twice_is_none_to_choose_from(broker: ProduceBrok
 def test_what_is_no_table_is_a_type_error(broker: ProduceBroker, data: Any) -> None:
     with (
         producing(broker) as producer,
-        pytest.raises(TypeError, match=r"Arrow data that is no table|takes a pyarrow"),
+        pytest.raises(TypeError, match=r"is not a table|takes a pyarrow"),
     ):
         producer.send_arrow(TOPIC, data)
 

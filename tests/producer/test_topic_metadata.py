@@ -282,7 +282,7 @@ def test_topics_that_are_not_sent_to_any_more_are_forgotten_and_found_again(
         assert asked_for(two)[-1] == {TOPIC}
         assert list(producer._client.metadata.topics) == [TOPIC]
         assert list(sender._queues) == [(TOPIC, 0)]
-        assert list(sender._used) == [TOPIC]
+        assert list(sender._topics.last_used) == [TOPIC]
         again = producer.send(others[0], b"again", partition=1).result(10)
         assert again.offset == count
     assert two.stored[1] == [*(topic.encode() for topic in others), b"again"]

@@ -1,12 +1,12 @@
-"""Which partition a record goes to.
+"""Chooses the partition of a record.
 
 A record with a key goes where Java's client sends it: murmur2 of the key, modulo the number of partitions.
-The kernel does that by itself, and keeps records without a key together: they stick to one partition until
-its batch is full or on its way, then to another (KIP-480), which is what StickyPartitioner chooses.
+The kernel computes that. Records without a key all go to the sticky partition until its batch is full or has
+been sent (KIP-480). StickyPartitioner then chooses the next one.
 """
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence, Sized
 from typing import Any
 
 from pyklient.errors import ConfigurationError
@@ -14,17 +14,18 @@ from pyklient.errors import ConfigurationError
 __all__ = ["Partitioner", "StickyPartitioner", "as_partitioner"]
 
 Partitioner = Callable[[str, bytes | None, int], int]
-"""``(topic, key, partition_count) -> partition``; the key as the encoder has made it."""
+"""``(topic, key, partition_count) -> partition``. The key is what the key encoder returned."""
 
 
 def as_partitioner(partitioner: Any) -> Partitioner | None:
-    """The ``partitioner`` option as a plain function that returns a partition that exists; None stays None.
+    """Return the ``partitioner`` option as a function that checks its result, or None for None.
 
-    Raises ConfigurationError for what is no partitioner; so does the function for an answer out of range.
+    Raises ConfigurationError if *partitioner* is not a partitioner. The function raises it for a partition
+    that does not exist.
     """
     if partitioner is None:
         return None
-    # A class is callable, and text has a partition() of its own; neither is meant.
+    # Classes are callable, and strings have a method named partition. Neither is a partitioner.
     method = None if isinstance(partitioner, type | str | bytes) else getattr(partitioner, "partition", None)
     choose = method if callable(method) else partitioner
     if not callable(choose) or isinstance(choose, type):
@@ -46,29 +47,34 @@ def as_partitioner(partitioner: Any) -> Partitioner | None:
 
 
 class StickyPartitioner:
-    """Where records without a key go next. *dice* is the source of chance.
+    """Chooses the next partition for records without a key.
 
-    Of two partitions drawn at random the one with less waiting in it is taken: partitions whose broker is
-    slow get less, as in KIP-794, and the others get the same.
+    It draws two partitions at random and takes the one with fewer unfinished batches. Partitions whose broker
+    is slow get fewer records that way, as in KIP-794, and the others get equally many.
     """
 
-    def __init__(self, dice: random.Random) -> None:
-        self._dice = dice
+    def __init__(self, random_numbers: random.Random) -> None:
+        self._random = random_numbers.random
 
-    def next(self, available: Sequence[int], count: int, current: int, waiting: Callable[[int], int]) -> int:
-        """Another partition than *current*: one of those *available*, that is with a leader, or of all
-        *count* where none is. *waiting* tells how many batches a partition has under way. The price does not
-        depend on how many partitions there are."""
+    def next(
+        self, available: Sequence[int], count: int, current: int, unfinished: Mapping[int, Sized]
+    ) -> int:
+        """Return a partition other than *current*, in a time that does not depend on their number.
+
+        It is one of the *available* partitions, which have a leader, or one of all *count* if there are none.
+        *unfinished* holds the unfinished batches of partitions that have some.
+        """
         candidates = available or range(count)
         if len(candidates) == 1:
             return candidates[0]
         one = self._draw(candidates, current)
-        if not waiting(one):
+        if one not in unfinished:
             return one
-        return min(one, self._draw(candidates, current), key=waiting)
+        other = self._draw(candidates, current)
+        return one if len(unfinished[one]) <= len(unfinished.get(other, ())) else other
 
     def _draw(self, candidates: Sequence[int], current: int) -> int:
-        """One of two candidates or more, but not *current*."""
-        while (number := candidates[int(self._dice.random() * len(candidates))]) == current:
+        """Return one of *candidates*, of which there are at least two, other than *current*."""
+        while (number := candidates[int(self._random() * len(candidates))]) == current:
             pass
         return number

@@ -1,4 +1,7 @@
-"""What a user gives to ``send``, checked and turned into bytes; each mistake gets a sentence of its own."""
+"""Checks the arguments of ``send`` and applies the user's encoders. Every mistake gets an error of its own.
+
+This runs only for records that the kernel declines. The kernel turns records into the bytes of a batch.
+"""
 
 import operator
 from collections.abc import Callable
@@ -9,11 +12,11 @@ from pyklient.errors import ConfigurationError
 from pyklient.protocol.records.kernel import encode_record
 from pyklient.protocol.records.layout import BATCH_SIZE, INT64_MAX, Headers, HeaderTuple
 
-__all__ = ["RecordEncoder", "ProducerRecord"]
+__all__ = ["CheckedRecord", "RecordChecker"]
 
 
-class ProducerRecord(NamedTuple):
-    """A record as it will be stored. ``size`` are its bytes as the only one of a batch, header included."""
+class CheckedRecord(NamedTuple):
+    """A record as it will be stored. ``size`` is the size of a batch with this record alone, in bytes."""
 
     key: bytes | None
     value: bytes | None
@@ -22,38 +25,41 @@ class ProducerRecord(NamedTuple):
     size: int
 
 
-class RecordEncoder:
-    """Makes Records, with the user's encoders where there are any."""
+class RecordChecker:
+    """Makes CheckedRecords. *clock_ns* returns nanoseconds since 1970."""
 
     def __init__(
         self,
         key_encoder: Callable[[Any], bytes | None] | None,
         value_encoder: Callable[[Any], bytes | None] | None,
-        clock_ms: Callable[[], int],
+        clock_ns: Callable[[], int],
     ) -> None:
         self._key_encoder = key_encoder
         self._value_encoder = value_encoder
-        self._clock_ms = clock_ms
-        self._sound_topic = ""
+        self._clock_ns = clock_ns
+        self._checked_topic = ""
 
     @property
-    def plain(self) -> bool:
-        """Whether bytes need nothing done to them."""
+    def passes_bytes(self) -> bool:
+        """True if there are no encoders, so that keys and values of bytes are sent as they are."""
         return self._key_encoder is None and self._value_encoder is None
 
-    def encode(self, topic: str, value: Any, key: Any, timestamp_ms: Any, headers: Any) -> ProducerRecord:
-        """The record. Raises TypeError and ConfigurationError that name the argument, ConfigurationError for
-        an encoder that returns no bytes, and what an encoder raises."""
+    def check(self, topic: str, value: Any, key: Any, timestamp_ms: Any, headers: Any) -> CheckedRecord:
+        """Return the record.
+
+        Raises TypeError or ConfigurationError for a wrong argument, ConfigurationError for an encoder that
+        does not return bytes, and whatever an encoder raises.
+        """
         if not isinstance(topic, str) or not topic:
-            raise TypeError(f"topic must be a string that is not empty, not {topic!r}")
-        if topic != self._sound_topic:
-            self._sound_topic = argument_checks.topic_name(topic)
+            raise TypeError(f"topic must be a non-empty string, not {topic!r}")
+        if topic != self._checked_topic:
+            self._checked_topic = argument_checks.topic_name(topic)
         key_bytes = _encoded("key", key, self._key_encoder)
         value_bytes = _encoded("value", value, self._value_encoder)
         pairs = _checked_headers(headers) if headers else ()
-        time_ms = self._clock_ms() if timestamp_ms is None else _checked_timestamp(timestamp_ms)
+        time_ms = self._clock_ns() // 1_000_000 if timestamp_ms is None else _checked_timestamp(timestamp_ms)
         size = BATCH_SIZE + len(encode_record(0, 0, key_bytes, value_bytes, pairs))
-        return ProducerRecord(key_bytes, value_bytes, time_ms, pairs, size)
+        return CheckedRecord(key_bytes, value_bytes, time_ms, pairs, size)
 
 
 def _encoded(what: str, given: Any, encoder: Callable[[Any], bytes | None] | None) -> bytes | None:
@@ -70,7 +76,7 @@ def _encoded(what: str, given: Any, encoder: Callable[[Any], bytes | None] | Non
         )
     if isinstance(given, str):
         raise TypeError(
-            f"{what} is a str, and records hold bytes: pass {what}.encode(), or make the producer with "
+            f"{what} is a str, and records hold bytes: pass {what}.encode(), or create the producer with "
             f"{what}_encoder=str.encode"
         )
     raise TypeError(
@@ -89,7 +95,7 @@ def _checked_timestamp(timestamp_ms: Any) -> int:
             f"timestamp_ms must be a whole number of milliseconds since 1970, not {timestamp_ms!r}"
         ) from None
     if not 0 <= number <= INT64_MAX:
-        raise ConfigurationError(f"timestamp_ms={number} is out of range; it counts milliseconds since 1970")
+        raise ConfigurationError(f"timestamp_ms={number} is out of range: it counts milliseconds since 1970")
     return number
 
 
@@ -104,14 +110,14 @@ def _checked_headers(headers: Any) -> HeaderTuple:
 def _checked_header(header: Any) -> tuple[str, bytes | None]:
     if isinstance(header, str | bytes) or not hasattr(header, "__len__") or len(header) != 2:
         raise TypeError(
-            f"a header is a pair (name, value), not {header!r}; headers is a list of them, "
-            "and of send_many one such list for each value"
+            f"a header must be a pair (name, value), not {header!r}; headers is a list of such pairs, and in "
+            "send_many one list for each value"
         )
     name, value = header
     if not isinstance(name, str):
-        raise TypeError(f"the name of a header is a str, not {name!r}")
+        raise TypeError(f"the name of a header must be a str, not {name!r}")
     if value is None or value.__class__ is bytes:
         return name, value
     if isinstance(value, bytes | bytearray | memoryview):
         return name, bytes(value)
-    raise TypeError(f"the value of header {name!r} is bytes or None, not {type(value).__name__}")
+    raise TypeError(f"the value of header {name!r} must be bytes or None, not {type(value).__name__}")

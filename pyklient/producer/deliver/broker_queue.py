@@ -1,14 +1,13 @@
-"""What goes to one broker: partitions in line, requests on the way, and how the way is found.
+"""The requests to one broker: which partitions are in line for it, and what is in flight to it.
 
-A BrokerQueue alone changes what it knows of its broker: the connection, the requests in flight, and until
-when to leave it alone. Everything here runs in the sender's turn, but for what its worker does, connecting
-and writing, and for ``_pass_on``, which the connection calls.
+A BrokerQueue alone changes what it knows of its broker: the connection, the number of requests in flight, and
+until when it is paused. Everything here runs with the sender lock held, except for the worker's part
+(connecting and writing) and ``_received``, which the connection calls.
 """
 
 import logging
 import time
 from collections import deque
-from collections.abc import Callable
 from functools import partial
 from typing import Final, NamedTuple, TypeAlias
 
@@ -19,16 +18,20 @@ from pyklient.net.connection import Connection, Rest
 from pyklient.net.metadata import Metadata
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
-from pyklient.producer.deliver.sealed_batch import ProducerBatch, format_for
-from pyklient.producer.threads.sender_thread import BlockingWorker
+from pyklient.producer.deliver.sealed_batch import SealedBatch, format_for
+from pyklient.producer.metadata_refresher import MetadataRefresher
+from pyklient.producer.threads.blocking_worker import BlockingWorker
+from pyklient.producer.threads.sender_thread import SenderThread
+from pyklient.producer.threads.timers import Timed
 from pyklient.producer.topic_metadata import MAX_PRODUCE_VERSION
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records.layout import Buffer
 
-__all__ = ["BrokerQueue", "InFlightRequest", "RequestOptions", "SenderCalls"]
+__all__ = ["BrokerQueue", "InFlightRequest", "RequestOptions"]
 
 _SMALL: Final = 64 * 1024
-"""Bytes that are worth a try without a thread that may wait: of more, a socket seldom takes all."""
+"""The size in bytes up to which a request is written without a thread that may wait. A socket seldom takes
+all of a larger one at once."""
 
 log = logging.getLogger("pyklient.producer")
 
@@ -37,13 +40,14 @@ TopicData = ProduceRequest.TopicProduceData
 
 
 class RequestOptions(NamedTuple):
-    """How requests go out; times in seconds."""
+    """The options of requests."""
 
     acks: int
     timeout: float
+    """In seconds."""
     max_in_flight: int
     max_bytes: int
-    """Of a request, unless one batch alone is larger."""
+    """The size limit of a request, unless one batch alone is larger."""
 
 
 class InFlightRequest(NamedTuple):
@@ -51,29 +55,14 @@ class InFlightRequest(NamedTuple):
 
     batches: Batches
     size: int
-    """Of the batches, in bytes."""
+    """The size of the batches in bytes."""
     message: ProduceRequest
     version: int
     connection_number: int
 
 
-class SenderCalls(NamedTuple):
-    """What a BrokerQueue asks of the sender."""
-
-    post: Callable[[Callable[[], None]], None]
-    """Have it called in the sender's turn; from any thread."""
-    hand_over: Callable[[Callable[[], None]], None]
-    """The same, by a thread that may take the turn itself."""
-    leader_of: Callable[[PartitionQueue], int | None]
-    look: Callable[[PartitionQueue], None]
-    """Something about the partition has changed."""
-    can_fill: "Callable[[BrokerQueue], None]"
-    """Something about the broker has changed: ``fill`` may have something to do."""
-    want_metadata: Callable[[], None]
-
-
-class BrokerQueue:
-    """The way to one broker."""
+class BrokerQueue(Timed):
+    """The requests to one broker. It adds itself to *changed* when ``send_next`` may have something to do."""
 
     def __init__(
         self,
@@ -82,81 +71,86 @@ class BrokerQueue:
         options: RequestOptions,
         backoff: Backoff,
         responses: ProduceResponses,
-        sender: SenderCalls,
+        metadata: MetadataRefresher,
+        thread: SenderThread,
+        changed: "set[BrokerQueue]",
     ) -> None:
         self.node_id = node_id
         self.line: deque[PartitionQueue] = deque()
-        """Partitions that have something to send."""
-        self.timer = self.alarm = float("inf")
-        """When the sender fills it next: the sender's."""
-        self.rest_until = 0.0
-        """Nothing is sent before: the broker wants fewer requests, or could not be reached."""
+        """Partitions that have a batch to send."""
+        self.in_flight = 0
+        """Requests that were sent and are not answered."""
+        self.paused_until = 0.0
+        """Nothing is sent before: the broker throttles this client, or could not be reached."""
         self.worker = BlockingWorker(f"pyklient-producer-{node_id}")
         self._client = client
         self._options = options
         self._timeout_ms = int(options.timeout * 1000)
         self._backoff = backoff
         self._responses = responses
-        self._sender = sender
-        self._metadata: Metadata | None = None
-        """By which the partitions in line are led by this broker."""
-        self._in_flight = 0
-        self._handed = 0
-        """Requests that the worker was given; it counts in ``_done`` those that it is done with."""
+        self._metadata = metadata
+        self._thread = thread
+        self._changed = changed
+        self._snapshot: Metadata | None = None
+        """The metadata by which this broker leads the partitions in line."""
+        self._given = 0
+        """Requests given to the worker. It counts in ``_done`` those that it has finished."""
         self._done = 0
         self._failures = 0
-        """Attempts in a row to reach the broker that have failed."""
+        """Failed attempts in a row to reach the broker."""
         self._version: int | None = None
         self._connecting = False
         self._connection_number = 0
-        # The worker's, and the sender's for what is small: what has failed on its way fails what stands
-        # behind it too, so that order is kept.
+        # Set by the worker, and by the sender for small requests: requests behind one that could not be sent
+        # fail too, so that batches stay in order.
         self._broken: tuple[int, KafkaError] | None = None
 
+    def on_timer(self) -> None:
+        """See ``Timed``."""
+        self._changed.add(self)
+
     def enqueue(self, queue: PartitionQueue) -> None:
-        """*queue* has something to send."""
-        queue.queued = True
+        """Put *queue*, which has a batch to send, in line."""
+        queue.in_line = True
         self.line.append(queue)
+        self._changed.add(self)
 
-    @property
-    def is_full(self) -> bool:
-        """Whether it must be answered before it sends more."""
-        return self._in_flight >= self._options.max_in_flight
-
-    def fill(self) -> None:
-        """Send what may be sent."""
-        while self.line and self._in_flight < self._options.max_in_flight:
-            if time.monotonic() < self.rest_until:
-                return
-            if self._version is None:
-                if not self._connecting:
-                    self._connecting = True
-                    self.worker.run(self._connect)
-                return
-            request = self._load(self._version)
-            if request is None:
-                continue
-            self._in_flight += 1
+    def send_next(self) -> bool:
+        """Send one request, if one may be sent. Return False if another call would not send anything."""
+        if not self.line or self.in_flight >= self._options.max_in_flight:
+            return False
+        if time.monotonic() < self.paused_until:
+            return False
+        if self._version is None:
+            if not self._connecting:
+                self._connecting = True
+                self.worker.run(self._connect)
+            return False
+        request = self._drain(self._version)
+        if request is not None:
+            self.in_flight += 1
             left = self._send_at_once(request)
             if left is not None:
-                self._handed += 1
+                self._given += 1
                 self.worker.run(partial(self._send_slowly, request, left))
+        return bool(self.line)
 
     def drop_moved(self) -> None:
-        """Look again at queues in line whose records go elsewhere by now, or nowhere at the moment."""
+        """Remove the partitions from the line that this broker does not lead any more."""
         metadata = self._client.metadata
-        if metadata is self._metadata:
+        if metadata is self._snapshot:
             return
-        self._metadata = metadata
+        self._snapshot = metadata
         for _ in range(len(self.line)):
             queue = self.line[0]
-            if self._sender.leader_of(queue) != self.node_id:
-                self._leave(queue)
+            leader = metadata.leader(queue.at)
+            if leader is None or leader.id != self.node_id:
+                self._remove_first()
             else:
                 self.line.rotate(-1)
 
-    def _load(self, version: int) -> InFlightRequest | None:
-        """A request with the next batch of as many queues in line as fit."""
+    def _drain(self, version: int) -> InFlightRequest | None:
+        """Return a request with the next batch of as many partitions in line as fit."""
         self.drop_moved()
         batches: Batches = {}
         topics: dict[str, list[PartitionData]] = {}
@@ -165,19 +159,19 @@ class BrokerQueue:
         for _ in range(len(self.line)):
             queue = self.line[0]
             if not queue.ready(now):
-                self._leave(queue)
+                self._remove_first()
                 continue
-            planned += queue.peek_size()
+            planned += queue.next_size()
             if batches and planned > self._options.max_bytes:
                 break
-            loaded = self._take(queue, version)
-            if loaded is not None:
-                batch, buffers = loaded
+            drained = self._drain_batch(queue, version)
+            if drained is not None:
+                batch, buffers = drained
                 batches[queue.topic, queue.partition] = (queue, batch)
                 data = PartitionData(index=queue.partition, records=buffers)
                 topics.setdefault(queue.topic, []).append(data)
                 size += batch.size
-            self._leave(queue)
+            self._remove_first()
         if not batches:
             return None
         message = ProduceRequest(
@@ -187,37 +181,37 @@ class BrokerQueue:
         )
         return InFlightRequest(batches, size, message, version, self._connection_number)
 
-    def _take(self, queue: PartitionQueue, version: int) -> tuple[ProducerBatch, list[Buffer]] | None:
-        batch = queue.take(self.node_id)
+    def _drain_batch(self, queue: PartitionQueue, version: int) -> tuple[SealedBatch, list[Buffer]] | None:
+        batch = queue.drain(self.node_id)
         if batch is None:
             return None
         try:
             return batch, batch.buffers(format_for(version))
         except KafkaError as error:
-            self._responses.refused(queue, batch, error, in_doubt=False)
+            self._responses.failed(queue, batch, error, in_doubt=False)
             return None
 
-    def _leave(self, queue: PartitionQueue) -> None:
-        """Out of the line; it may come back at its end."""
-        self.line.popleft()
-        queue.queued = False
-        if queue.has_more:
-            self._sender.look(queue)
+    def _remove_first(self) -> None:
+        """Remove the first partition from the line. It comes back to its end if it has more to send."""
+        self.line.popleft().leave_line()
 
     def _send_at_once(self, request: InFlightRequest) -> Rest | None:
-        """Send it, in the sender's turn: a record gets there sooner than by way of another thread. What is
-        left for the worker: all of it, where it is large, or something stands before it there."""
+        """Send *request* without waiting: a record arrives sooner without a detour by another thread.
+
+        Returns a function for the worker that sends what is left: everything, if the request is large or the
+        worker has not finished those before it.
+        """
         connection = None
-        if request.size <= _SMALL and self._handed == self._done and self._options.acks:
+        if request.size <= _SMALL and self._given == self._done and self._options.acks:
             connection = self._client.live_connection(self.node_id, Purpose.PRODUCE)
         if connection is None:
             return partial(self._submit, request)
         try:
             self._raise_broken(request)
             version = self._version_for(request, connection)
-            answered = partial(self._pass_on, request)
+            received = partial(self._received, request)
             return connection.submit_at_once(
-                request.message, version, answered, timeout=self._options.timeout
+                request.message, version, received, timeout=self._options.timeout
             )
         except Exception as error:
             self._cannot_send(request, error)
@@ -233,7 +227,7 @@ class BrokerQueue:
             version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         except KafkaError as error:
             failure = error
-        self._sender.post(partial(self._connected, version, failure))
+        self._thread.post(partial(self._connected, version, failure))
 
     def _send_slowly(self, request: InFlightRequest, left: Rest) -> None:
         try:
@@ -249,93 +243,98 @@ class BrokerQueue:
         connection.submit(
             request.message,
             self._version_for(request, connection),
-            partial(self._pass_on, request),
+            partial(self._received, request),
             timeout=self._options.timeout,
             expects_reply=self._options.acks != 0,
         )
 
     def _version_for(self, request: InFlightRequest, connection: Connection) -> int:
-        """Raises UnsupportedVersionError where *request* was made for another record format."""
+        """Raise UnsupportedVersionError if *request* was made for another record format."""
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         if version != request.version and format_for(version) != format_for(request.version):
-            raise UnsupportedVersionError(f"broker {self.node_id} has changed its version")
+            raise UnsupportedVersionError(
+                f"broker {self.node_id} now supports another version of Produce than before: was it replaced?"
+            )
         return version
 
     def _raise_broken(self, request: InFlightRequest) -> None:
-        """What stands behind something that has failed on its way fails too."""
+        """Raise the error of an earlier request that could not be sent on the same connection."""
         if self._broken is not None and self._broken[0] == request.connection_number:
             raise self._broken[1]
 
     def _cannot_send(self, request: InFlightRequest, error: Exception) -> None:
-        """Whatever it is, the records it happened to must hear of it."""
-        failure = error if isinstance(error, KafkaError) else KafkaError(f"cannot be sent: {error!r}")
+        failure = (
+            error
+            if isinstance(error, KafkaError)
+            else KafkaError(f"sending to broker {self.node_id} failed unexpectedly: {error!r}")
+        )
         self._broken = (request.connection_number, failure)
-        self._sender.post(partial(self._unsent, request, failure))
+        self._thread.post(partial(self._not_sent, request, failure))
 
-    def _pass_on(
+    def _received(
         self, request: InFlightRequest, response: ProduceResponse | None, error: KafkaError | None
     ) -> None:
         if error is None:
-            self._sender.hand_over(partial(self._answered, request, response))
-        else:  # what ends a connection may be met with its locks held
-            self._sender.post(partial(self._unanswered, request, error))
+            self._thread.post_and_run(partial(self._answered, request, response))
+        else:  # a connection may report its end with its locks held
+            self._thread.post(partial(self._unanswered, request, error))
 
-    # In the sender's turn again:
+    # With the sender lock held again:
 
     def _connected(self, version: int | None, failure: KafkaError | None) -> None:
         self._connecting = False
         self._version = version
-        self._sender.can_fill(self)
+        self._changed.add(self)
         if failure is None:
             self._failures = 0
             return
         self._unreachable(failure)
         for queue in list(self.line):
-            queue.blocked(failure)
+            queue.blocked_by = failure
             if not failure.retriable:
                 self._responses.fail_all(queue, failure)
 
-    def _unsent(self, request: InFlightRequest, error: KafkaError) -> None:
-        """Nothing of *request* has reached the broker."""
-        self._ended(request)
-        self._lost_connection(request)
+    def _not_sent(self, request: InFlightRequest, error: KafkaError) -> None:
+        """End *request*, of which nothing has reached the broker."""
+        self._end(request)
+        self._lose_connection(request)
         self._unreachable(error)
         self._responses.unanswered(request.batches, error, in_doubt=False)
 
     def _answered(self, request: InFlightRequest, response: ProduceResponse | None) -> None:
-        """*request* has been answered, or wanted no answer."""
-        self._ended(request)
+        """End *request*, which was answered, or with ``acks=0`` was sent."""
+        self._end(request)
         if response is None:
             self._responses.sent(request.batches)
         else:
             if response.throttle_time_ms:
-                self._rest(response.throttle_time_ms / 1000)
+                self._pause(response.throttle_time_ms / 1000)
             self._responses.apply(request.batches, response, self.node_id)
 
     def _unanswered(self, request: InFlightRequest, error: KafkaError) -> None:
-        """*request* may have reached the broker, and will not be answered."""
-        self._ended(request)
-        self._lost_connection(request)
-        self._sender.want_metadata()
+        """End *request*, which may have reached the broker and will not be answered."""
+        self._end(request)
+        self._lose_connection(request)
+        self._metadata.want()
         self._responses.unanswered(request.batches, error, in_doubt=True)
 
-    def _ended(self, request: InFlightRequest) -> None:
-        self._in_flight -= 1
-        self._sender.can_fill(self)
+    def _end(self, request: InFlightRequest) -> None:
+        self.in_flight -= 1
+        self._changed.add(self)
 
-    def _lost_connection(self, request: InFlightRequest) -> None:
-        """*request* has found no way: look for another."""
+    def _lose_connection(self, request: InFlightRequest) -> None:
+        """Have the next request use a new connection, unless there is one already."""
         if request.connection_number == self._connection_number:
             self._connection_number += 1
             self._version = None
 
     def _unreachable(self, failure: KafkaError) -> None:
-        """Leave the broker alone for a while, and see whether others lead its partitions by now."""
-        log.debug("broker %d: %s", self.node_id, failure)
+        """Pause for the back-off, and find out whether other brokers lead the partitions by now."""
+        log.debug("broker %d could not be reached: %s", self.node_id, failure)
         self._failures += 1
-        self._rest(self._backoff.pause(self._failures))
-        self._sender.want_metadata()
+        self._pause(self._backoff.pause(self._failures))
+        self._metadata.want()
 
-    def _rest(self, seconds: float) -> None:
-        """Send nothing for so long; a longer rest that has begun before goes on."""
-        self.rest_until = max(self.rest_until, time.monotonic() + seconds)
+    def _pause(self, seconds: float) -> None:
+        """Send nothing for *seconds*, or until a longer pause that has begun before ends."""
+        self.paused_until = max(self.paused_until, time.monotonic() + seconds)

@@ -1,124 +1,114 @@
-"""Records of one batch, sealed: compressed, with a header, ready to go to the broker and to go again."""
+"""A sealed batch: the bytes that are sent to the broker, and sent again in a retry."""
 
 from collections.abc import Sequence
 
 from pyklient.errors import KafkaError
-from pyklient.producer.deliver.producer_identity import NO_IDENTITY, BatchIdentity
+from pyklient.producer.deliver.sequences import NO_IDENTITY, BatchIdentity
 from pyklient.protocol.records import (
     Compression,
     NewRecord,
     batch_header,
-    compress,
     encode_batch,
     iter_batches,
 )
 from pyklient.protocol.records.kernel import Batch
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Buffer
 
-__all__ = ["ProducerBatch", "format_for", "seal"]
+__all__ = ["SealedBatch", "format_for"]
 
 
 def format_for(produce_version: int) -> int:
-    """The record format that a Produce request of this version carries."""
+    """Return the record format (magic) of a Produce request of this version."""
     if produce_version >= 3:
         return 2
     return 1 if produce_version == 2 else 0
 
 
-def seal(gathered: Batch, codec: Compression) -> "ProducerBatch":
-    """All records of a batch that is closed. Compresses, which is work without the GIL."""
-    payload: Buffer = gathered.payload()
-    if codec:
-        payload = compress(codec, payload)
-        gathered.let_go()
-    timestamps = gathered.base_timestamp, gathered.max_timestamp
-    return ProducerBatch(gathered, 0, gathered.count, payload, codec, timestamps)
+class SealedBatch:
+    """The *count* records from index *first* on of a ``Batch``: all of them, unless the broker found it too
+    large and it was split.
 
-
-class ProducerBatch:
-    """A batch, or a part of one that the broker found too large: *count* records from *first* on.
-
-    ``gathered`` is the batch as users' threads filled it, which hears of the outcome. ``attempts`` counts how
-    often it was sent. ``in_doubt``: some attempt has ended without an answer, so the broker may have stored
-    it. ``failure`` is why it has not been confirmed so far. ``expired``: its deliveries have failed while it
-    was on the wire.
+    ``batch`` is the Batch that users' threads filled, which is told of the outcome. ``attempts`` counts how
+    often the records were sent. ``in_doubt`` is True if an attempt ended without a response, so that the
+    broker may have stored them. ``failure`` is the last failure. ``expired`` is True if
+    ``delivery_timeout_ms`` ran out while they were in flight.
     """
 
     __slots__ = (
         "attempts",
+        "batch",
         "codec",
         "count",
         "expired",
         "failure",
         "first",
-        "gathered",
         "identity",
         "in_doubt",
-        "order",
+        "number",
         "payload",
         "timestamps",
     )
 
     def __init__(
         self,
-        gathered: Batch,
+        batch: Batch,
         first: int,
         count: int,
         payload: Buffer,
         codec: Compression,
         timestamps: tuple[int, int],
     ) -> None:
-        self.gathered = gathered
+        self.batch = batch
         self.first = first
         self.count = count
         self.payload = payload
         self.codec = codec
         self.timestamps = timestamps
-        self.order = 0
-        """Rises from batch to batch of a partition; the parts of one share it."""
+        self.number = 0
+        """Counts the batches of a partition. The halves of a split batch have the same number."""
         self.attempts = 0
         self.in_doubt = False
         self.expired = False
         self.failure: KafkaError | None = None
         self.identity: BatchIdentity | None = None
-        """What tells it from other batches; None while it has none yet."""
+        """None until it is sent."""
 
     def __repr__(self) -> str:
-        gathered = self.gathered
-        return f"<{self.count} records for {gathered.topic}-{gathered.partition}, {self.identity}>"
+        batch = self.batch
+        return f"<{self.count} records for {batch.topic}-{batch.partition}, {self.identity}>"
 
     @property
-    def place(self) -> tuple[int, int]:
-        """Its place among the batches of its partition."""
-        return self.order, self.first
+    def order(self) -> tuple[int, int]:
+        """The number of the batch and the index of the first record, by which the batches of a partition are
+        ordered."""
+        return self.number, self.first
 
     @property
     def stop(self) -> int:
-        """The index in ``gathered`` after its last record."""
+        """The index in ``batch`` after the last record."""
         return self.first + self.count
 
     @property
     def size(self) -> int:
-        """Bytes on the wire."""
+        """The size in bytes as it is sent."""
         return len(self.payload) + BATCH_SIZE
 
     @property
     def idempotent(self) -> bool:
-        """Whether it carries a producer id."""
+        """True if it carries a producer id."""
         return self.identity is not None and self.identity.producer_id >= 0
 
     def buffers(self, record_format: int) -> list[Buffer]:
-        """The record bytes in a format, as they go to the socket; in format 2 without a copy.
+        """Return the bytes to send, in a record format. Format 2 makes no copy of the records.
 
-        Raises UnsupportedVersionError for headers, UnsupportedCodecError for zstd, before format 2.
+        Raises UnsupportedVersionError for headers and UnsupportedCodecError for zstd in formats before 2.
         """
         if record_format == 2:
             return [self._header(), self.payload]
         return [encode_batch(self._records(), magic=record_format, compression=self.codec)]
 
-    def halves(self) -> tuple["ProducerBatch", "ProducerBatch"]:
-        """Two batches with its records, for a broker that found them too large together. The sequence runs
-        through both, as it did through this one."""
+    def halves(self) -> tuple["SealedBatch", "SealedBatch"]:
+        """Split it in two, because the broker found it too large. The records keep their sequence numbers."""
         records = self._records()
         middle = self.count // 2
         parts = self._part(records[:middle], 0), self._part(records[middle:], middle)
@@ -128,18 +118,18 @@ class ProducerBatch:
                 part.identity = self.identity._replace(sequence=moved)
         return parts
 
-    def _part(self, records: Sequence[NewRecord], offset: int) -> "ProducerBatch":
+    def _part(self, records: Sequence[NewRecord], offset: int) -> "SealedBatch":
         data = memoryview(encode_batch(records, compression=self.codec))
         times = [record.timestamp_ms for record in records]
-        part = ProducerBatch(
-            self.gathered,
+        part = SealedBatch(
+            self.batch,
             self.first + offset,
             len(records),
             data[BATCH_SIZE:],
             self.codec,
             (times[0], max(times)),
         )
-        part.order = self.order
+        part.number = self.number
         part.attempts = self.attempts
         part.failure = self.failure
         return part

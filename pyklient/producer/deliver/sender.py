@@ -1,44 +1,43 @@
-"""What is under way: which partition's records go to which broker, and what they wait for before that.
+"""The sender: routes the batches of partitions to their leaders, and waits for what that takes.
 
-Everything here runs in the sender's turn (``threads``); see ``SenderCalls`` for what the
-brokers' queues want of it.
+Everything here runs with the sender lock held (see ``pyklient.producer.threads.sender_thread``), unless it
+says otherwise.
 """
 
 import time
-from typing import Final
 
 from pyklient.config import ProducerConfig
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import ClosedError, KafkaError, broker_error
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
-from pyklient.producer.deliver.broker_queue import BrokerQueue, RequestOptions, SenderCalls
+from pyklient.producer.deliver.broker_queue import BrokerQueue, RequestOptions
+from pyklient.producer.deliver.in_flight import in_flight_limits
 from pyklient.producer.deliver.partition_queue import PartitionQueue
-from pyklient.producer.deliver.produce_responses import ProduceResponses, run_callbacks
-from pyklient.producer.deliver.producer_identity import ProducerIdManager, Sequences
-from pyklient.producer.deliver.sealed_batch import ProducerBatch, seal
-from pyklient.producer.threads.sender_thread import BlockingWorker, SenderThread
-from pyklient.producer.topic_metadata import MetadataRefresher
+from pyklient.producer.deliver.produce_responses import ProduceResponses
+from pyklient.producer.deliver.producer_identity import ProducerIdentity
+from pyklient.producer.deliver.retrying import RetryPolicy
+from pyklient.producer.deliver.sealing import Sealer
+from pyklient.producer.deliver.sequences import Sequences
+from pyklient.producer.deliver.topics_in_use import GONE_AFTER, TopicsInUse
+from pyklient.producer.metadata_refresher import MetadataRefresher
+from pyklient.producer.threads.blocking_worker import BlockingWorker
+from pyklient.producer.threads.sender_thread import SenderThread, SenderWork
+from pyklient.producer.threads.timers import Timed
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Sender"]
 
-_NEVER: Final = float("inf")
-_NONE: Final = 0
-_UNKNOWN_TOPIC_OR_PARTITION: Final = 3
-_LEADER_NOT_AVAILABLE: Final = 5
-_GONE_AFTER: Final = 5.0
-"""Seconds for which every answer has said that a topic does not exist, before a producer that closes
-believes it. A broker that has just started may not know a topic yet, and a topic may be deleted and created
-again; both take less. Without ``close``, records wait for their topic until ``delivery_timeout_ms``, as
-Java's client has them wait."""
 
+class Sender(SenderWork, Timed):
+    """Takes batches from the accumulator and gives them to the queues of their leaders.
 
-class Sender:
-    """Takes batches from the accumulator and gives them to the queues of their leaders."""
+    Its own timer is the deadline of ``close``. *worker* waits for metadata and producer ids.
+    """
 
     def __init__(
         self,
@@ -46,315 +45,301 @@ class Sender:
         client: NetworkClient,
         config: ProducerConfig,
         thread: SenderThread,
+        worker: BlockingWorker,
+        metadata: MetadataRefresher,
     ) -> None:
-        self.timer = self.alarm = _NEVER
-        """When it gives up what is left: the thread's."""
         self._accumulator = accumulator
         self._client = client
         self._thread = thread
-        self._codec = Compression.of(config.compression_type)
-        self._linger = config.linger_ms / 1000
-        self._patience = config.delivery_timeout_ms / 1000
-        self._max_idle = config.metadata_max_idle_ms / 1000
+        self._timers = thread.timers
+        self._worker = worker
+        self._metadata = metadata
+        self._delivery_timeout = config.delivery_timeout_ms / 1000
         self._options = RequestOptions(
             config.acks_wire,
             config.request_timeout_ms / 1000,
             config.max_in_flight_requests_per_connection,
             config.produce_max_bytes,
         )
+        self._limits = in_flight_limits(config.max_in_flight_requests_per_connection)
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
-        self._queues: dict[tuple[str, int], PartitionQueue] = {}
-        self._used: dict[str, float] = {}
-        """When topics were used last: a batch for them was begun, or they were seen first."""
-        self._brokers: dict[int, BrokerQueue] = {}
-        self._to_fill: set[BrokerQueue] = set()
-        self._full: set[BrokerQueue] = set()
-        self._waiting_for_leader: set[PartitionQueue] = set()
-        self._waiting_for_producer_id: set[PartitionQueue] = set()
-        self._missing: dict[str, float] = {}
-        """Since when metadata has said of topics, without interruption, that they do not exist."""
-        self._closing = False
-        self._time_is_up = False
-        self._worker = BlockingWorker("pyklient-producer-metadata")
-        self._metadata = MetadataRefresher(
+        self._sealer = Sealer(accumulator, Compression.of(config.compression_type), config.linger_ms / 1000)
+        self._identity = ProducerIdentity(
             client,
             self._backoff,
-            self._worker,
-            timeout=self._options.timeout,
-            max_age=config.metadata_max_age_ms / 1000,
-            topics=self._topics,
-            post=thread.post,
-            learned=self._learned,
-        )
-        self._producer_id = ProducerIdManager(
-            client,
-            self._backoff,
-            self._worker,
+            worker,
+            thread,
             wanted=config.wants_idempotence,
             required=config.enable_idempotence is True,
             timeout=self._options.timeout,
-            post=thread.post,
-            identified=self._identified,
         )
         self._responses = ProduceResponses(
-            accumulator, config, self._backoff, look=self._look, want_metadata=self.want_metadata
+            accumulator, RetryPolicy(config, self._backoff), metadata, config.delivery_timeout_ms
         )
-        self._calls = SenderCalls(
-            thread.post, thread.hand_over, self._leader_of, self._look, self._to_fill.add, self.want_metadata
-        )
+        self._topics = TopicsInUse(config.metadata_max_idle_ms / 1000)
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._changed_queues: dict[PartitionQueue, None] = {}
+        """Partitions to check in this pass, in order."""
+        self._brokers: dict[int, BrokerQueue] = {}
+        self._changed_brokers: set[BrokerQueue] = set()
+        """Brokers to which something may be sent in this pass."""
+        self._full_brokers: set[BrokerQueue] = set()
+        self._waiting_for_leader: set[PartitionQueue] = set()
+        self._waiting_for_identity: set[PartitionQueue] = set()
+        self._closing = False
+        self._time_is_up = False
+        thread.assign(self)
 
-    # What the thread calls
+    # Called by the sender's thread
 
-    def has_news(self) -> bool:
-        """See Work."""
-        return bool(self._accumulator.begun or self._accumulator.filled)
+    def has_new_batches(self) -> bool:
+        """See ``SenderWork``. Safe from any thread."""
+        return bool(self._accumulator.new_batches or self._accumulator.due_batches)
 
     def is_full(self) -> bool:
-        """See Work."""
-        if not self._full:
+        """See ``SenderWork``."""
+        if not self._full_brokers:
             return False
         nodes = self._client.metadata.nodes
-        # One that is full and has left the cluster says nothing of those that are in it.
-        return len(self._full) >= len(nodes) and all(broker.node_id in nodes for broker in self._full)
+        # A full broker that has left the cluster says nothing about those that are in it.
+        return len(self._full_brokers) >= len(nodes) and all(
+            broker.node_id in nodes for broker in self._full_brokers
+        )
 
     def step(self) -> bool:
-        """See Work."""
+        """See ``SenderWork``."""
+        if self._metadata.is_due:
+            self._metadata.ask(self._topics_to_refresh())
+        if self._metadata.result is not None:
+            self._take_metadata()
+        if self._identity.result is not None:
+            self._take_identity()
         self._take_new_batches()
-        while self._to_fill:
-            broker = self._to_fill.pop()
-            broker.fill()
-            if broker.is_full:
-                self._full.add(broker)
-            else:
-                self._full.discard(broker)
-            if broker.line and broker.rest_until > time.monotonic():
-                self._thread.set_timer(broker, broker.rest_until, self._to_fill.add)
+        while self._changed_queues or self._changed_brokers:
+            if self._changed_queues:
+                queues = list(self._changed_queues)
+                self._changed_queues.clear()
+                for queue in queues:
+                    self._check(queue)
+            if self._changed_brokers:
+                self._send_to(self._changed_brokers.pop())
         if self._metadata.due != self._metadata.timer:
-            self._thread.set_timer(self._metadata, self._metadata.due, MetadataRefresher.ask)
-        if self._producer_id.due != self._producer_id.timer:
-            self._thread.set_timer(self._producer_id, self._producer_id.due, ProducerIdManager.ask)
+            self._timers.set(self._metadata, self._metadata.due)
+        if self._identity.due != self._identity.timer:
+            self._timers.set(self._identity, self._identity.due)
         return not self._closing or (bool(self._accumulator.unfinished()) and not self._time_is_up)
 
     def end(self, crash: BaseException | None) -> None:
-        """See Work."""
+        """See ``SenderWork``."""
         failure: KafkaError = ClosedError("the producer was closed before these records were confirmed")
         if crash is not None:
-            failure = KafkaError(f"the sender's thread has failed: {crash!r}")
+            failure = KafkaError(f"the sender failed unexpectedly: {crash!r}")
             failure.__cause__ = crash
-            self._accumulator.refuse(failure)
+            self._accumulator.close(failure)
         else:
             self._take_new_batches()
             for queue in self._queues.values():
-                self._responses.fail_all(queue, _closed_before(queue, failure))
-        for gathered in self._accumulator.unfinished():
-            self._accumulator.appender.take(gathered)
-            listeners = gathered.settle_rest(failure)
-            self._accumulator.finished(gathered, listeners, run_callbacks)
+                self._responses.fail_all(queue, _closed_error(queue, failure))
+        for batch in self._accumulator.unfinished():
+            self._accumulator.appender.take(batch)
+            self._accumulator.finished(batch, batch.settle_rest(failure))
         for worker in self.workers():
             worker.stop()
         self._client.close()
 
-    # What the Producer has the thread call
+    def on_timer(self) -> None:
+        """Give up what is left, because the deadline of ``close`` has passed."""
+        self._time_is_up = True
+
+    # Posted by the Producer
 
     def flush(self) -> None:
-        """Batches have been closed by ``mark``: see to them."""
+        """Send the batches that ``close_open_batches`` has closed."""
         self._take_new_batches()
 
     def close(self, deadline: float) -> None:
         """Deliver what there is until *deadline*, and end."""
         self._closing = True
         self._time_is_up = time.monotonic() >= deadline
-        self._thread.set_timer(self, deadline, Sender._give_up)
+        self._timers.set(self, deadline)
         self.flush()
 
-    def want_metadata(self, topic: str | None = None) -> None:
-        """What is known of the cluster is out of date, or lacks *topic*."""
-        self._metadata.want(topic)
+    # Safe from any thread
 
-    def trouble(self, gathered: Batch) -> KafkaError | None:
-        """Why *gathered* is not confirmed yet, if something has failed. From any thread."""
-        queue = self._queues.get((gathered.topic, gathered.partition))
-        return None if queue is None else queue.trouble
+    def last_failure(self, batch: Batch) -> KafkaError | None:
+        """Return the reason why *batch* is not confirmed yet, if something has failed."""
+        queue = self._queues.get((batch.topic, batch.partition))
+        return None if queue is None else queue.last_failure
 
     def workers(self) -> list[BlockingWorker]:
-        """Those who wait for brokers: they end when the sender does. From any thread, once that has ended."""
+        """Return the workers, which end when the sender does. For use after that."""
         return [self._worker, *(broker.worker for broker in self._brokers.values())]
 
     # Partitions
 
     def _take_new_batches(self) -> None:
-        """Take note of batches that users' threads have begun or filled."""
-        begun, filled = self._accumulator.begun, self._accumulator.filled
-        while begun:
-            gathered = begun.popleft()
-            self._used[gathered.topic] = gathered.created
-            queue = self._queue_of(gathered)
-            queue.add(gathered)
-            self._look(queue)
-        while filled:
-            self._look(self._queue_of(filled.popleft()))
+        """Take over the batches that users' threads have begun or closed."""
+        new, due = self._accumulator.new_batches, self._accumulator.due_batches
+        while new:
+            batch = new.popleft()
+            self._topics.last_used[batch.topic] = batch.created
+            queue = self._queue_of(batch)
+            queue.add(batch)
+            self._check(queue)
+        while due:
+            self._check(self._queue_of(due.popleft()))
 
-    def _queue_of(self, gathered: Batch) -> PartitionQueue:
-        place = (gathered.topic, gathered.partition)
-        queue = self._queues.get(place)
+    def _queue_of(self, batch: Batch) -> PartitionQueue:
+        key = (batch.topic, batch.partition)
+        queue = self._queues.get(key)
         if queue is None:
-            queue = self._queues[place] = PartitionQueue(
-                TopicPartition(*place),
-                Sequences() if self._producer_id.enabled else None,
-                linger=self._linger,
-                patience=self._patience,
-                max_in_flight=self._options.max_in_flight,
-                seal=self._seal,
+            queue = self._queues[key] = PartitionQueue(
+                TopicPartition(*key),
+                Sequences() if self._identity.enabled else None,
+                self._sealer,
+                self._limits,
+                self._changed_queues,
+                self._delivery_timeout,
             )
         return queue
 
-    def _look(self, queue: PartitionQueue) -> None:
-        """See to *queue*: fail what is too old, put it in line if it has something to send."""
+    def _check(self, queue: PartitionQueue) -> None:
+        """Fail the batches of *queue* that are too old. Route it if it has a batch to send."""
         now = time.monotonic()
-        next_look = queue.next_look(now)
-        if next_look <= now:
+        next_check = queue.next_check(now)
+        if next_check <= now:
             self._responses.expire(queue, now)
-            next_look = queue.next_look(now)
-        if not queue.queued and queue.ready(now):
+            next_check = queue.next_check(now)
+        if not queue.in_line and queue.ready(now):
             self._route(queue)
-        if next_look != queue.timer:
-            self._thread.set_timer(queue, next_look, self._look)
+        if next_check != queue.timer:
+            self._timers.set(queue, next_check)
 
     def _route(self, queue: PartitionQueue) -> None:
-        """Put *queue*, which has something to send, in line at its leader, or note what it waits for."""
+        """Put *queue*, which has a batch to send, in line at its leader, or note what it waits for."""
         if self._waiting_for_leader:
             self._waiting_for_leader.discard(queue)
-        if self._waiting_for_producer_id:
-            self._waiting_for_producer_id.discard(queue)
-        leader = self._leader_of(queue)
+        if self._waiting_for_identity:
+            self._waiting_for_identity.discard(queue)
+        leader = self._client.metadata.leader(queue.at)
         if leader is None:
             info = self._client.metadata.topics.get(queue.topic)
-            code = info.error if info is not None else _NONE
+            code = info.error if info is not None else ErrorCode.NONE
             if code or queue.blocked_by is None:
-                queue.blocked(broker_error(code or _LEADER_NOT_AVAILABLE, str(queue.at)))
-            self.want_metadata()
+                queue.blocked_by = broker_error(code or ErrorCode.LEADER_NOT_AVAILABLE, str(queue.at))
+            self._metadata.want()
             self._waiting_for_leader.add(queue)
             return
-        if queue.must_wait_for(leader):
-            return  # the answer brings it here again
-        if not self._producer_id.provide(queue.sequences):
-            self._waiting_for_producer_id.add(queue)
+        if queue.must_wait_for(leader.id):
+            return  # the response of the other broker causes the next check
+        if not self._identity.provide(queue.sequences):
+            self._waiting_for_identity.add(queue)
             return
-        broker = self._brokers.get(leader)
+        broker = self._brokers.get(leader.id)
         if broker is None:
-            broker = self._brokers[leader] = BrokerQueue(
-                leader, self._client, self._options, self._backoff, self._responses, self._calls
+            broker = self._brokers[leader.id] = BrokerQueue(
+                leader.id,
+                self._client,
+                self._options,
+                self._backoff,
+                self._responses,
+                self._metadata,
+                self._thread,
+                self._changed_brokers,
             )
         broker.enqueue(queue)
-        self._to_fill.add(broker)
 
-    def _leader_of(self, queue: PartitionQueue) -> int | None:
-        node = self._client.metadata.leader(queue.at)
-        return None if node is None else node.id
+    def _send_to(self, broker: BrokerQueue) -> None:
+        if broker.send_next():
+            self._changed_brokers.add(broker)
+        if broker.in_flight >= self._limits.requests:
+            self._full_brokers.add(broker)
+        else:
+            self._full_brokers.discard(broker)
+        if broker.line and broker.paused_until > time.monotonic():
+            self._timers.set(broker, broker.paused_until)
 
-    def _seal(self, gathered: Batch) -> ProducerBatch:
-        self._accumulator.appender.take(gathered)
-        held = gathered.capacity
-        batch = seal(gathered, self._codec)
-        if not gathered.count:
-            self._responses.settle(gathered, 0, 0, -1, -1, None)
-        elif self._codec:
-            self._accumulator.shrunk(gathered, held - len(batch.payload))
-        return batch
+    # Metadata and the producer id
 
-    # News
+    def _topics_to_refresh(self) -> set[str]:
+        """Forget the topics that are idle, and return the others.
 
-    def _topics(self) -> set[str]:
-        """Return the topics in use, and forget the others.
-
-        A broker that has just started may not know one of them for a moment: new records then have to wait
-        for it, and those under way still need its leader.
+        The topics of unfinished batches are among them even if the metadata lacks them: a broker that has
+        just started may not know them for a moment, and their batches still need a leader.
         """
-        busy = {queue.topic for queue in self._queues.values() if queue.queued or not queue.idle}
-        busy.update(gathered.topic for gathered in list(self._accumulator.begun))
-        self._forget_idle(busy)
+        busy = {queue.topic for queue in self._queues.values() if queue.in_line or not queue.idle}
+        busy.update(batch.topic for batch in list(self._accumulator.new_batches))
+        known = {*self._accumulator.appender.topics(), *self._client.metadata.topics}
+        idle = self._topics.forget_idle(known, busy)
+        if idle:
+            for key in [key for key in self._queues if key[0] in idle]:
+                self._identity.forget(self._queues.pop(key).sequences)
+            for topic in idle:
+                self._accumulator.forget(topic)
+            self._client.forget_topics(idle)
         return {*self._accumulator.appender.topics(), *busy}
 
-    def _forget_idle(self, busy: set[str]) -> None:
-        """Forget topics that are not *busy* and that nothing was sent to for ``metadata_max_idle_ms``."""
-        now = time.monotonic()
-        known = {*self._accumulator.appender.topics(), *self._client.metadata.topics, *self._used}
-        last_used = {topic: self._used.setdefault(topic, now) for topic in known - busy}
-        idle = {topic for topic, used in last_used.items() if now - used >= self._max_idle}
-        if not idle:
-            return
-        for place in [place for place in self._queues if place[0] in idle]:
-            self._producer_id.forget(self._queues.pop(place).sequences)
-        for topic in idle:
-            del self._used[topic]
-            self._accumulator.forget(topic)
-        self._client.forget_topics(idle)
-
-    def _learned(self, metadata: Metadata | None, failure: KafkaError | None) -> None:
-        """A question for metadata has been answered, or has failed."""
+    def _take_metadata(self) -> None:
+        """Apply the outcome of a metadata refresh."""
+        result, self._metadata.result = self._metadata.result, None
+        assert result is not None
+        metadata, failure = result
         appender = self._accumulator.appender
         for name, topic in metadata.topics.items() if metadata is not None else ():
-            if topic.error == _UNKNOWN_TOPIC_OR_PARTITION:
+            if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 appender.forget(name)
             elif topic.partitions and appender.partition_count(name) != len(topic.partitions):
                 appender.know(name, len(topic.partitions))
         for broker in self._brokers.values():
             broker.drop_moved()
-            self._to_fill.add(broker)
+            self._changed_brokers.add(broker)
         waiting, self._waiting_for_leader = self._waiting_for_leader, set()
         if metadata is not None:
-            self._fail_what_is_gone(waiting, metadata)
-        self._look_again(waiting, failure)
+            self._fail_missing(waiting, metadata)
+        self._check_again(waiting, failure)
 
-    def _fail_what_is_gone(self, waiting: set[PartitionQueue], metadata: Metadata) -> None:
-        """Fail the records for topics that do not exist, where the producer closes and has waited for long
-        enough. Of the topics of *waiting*, *metadata* is what a broker has just said."""
-        now = time.monotonic()
-        answers = {topic: metadata.topics.get(topic) for topic in {queue.topic for queue in waiting}}
-        self._missing = {
-            topic: self._missing.get(topic, now)
-            for topic, info in answers.items()
-            if info is not None and info.error == _UNKNOWN_TOPIC_OR_PARTITION
-        }
+    def _fail_missing(self, waiting: set[PartitionQueue], metadata: Metadata) -> None:
+        """Fail the records for topics that do not exist, if the producer is closing and has waited enough."""
+        self._topics.note_missing({queue.topic for queue in waiting}, metadata)
         for queue in waiting if self._closing else ():
-            if now - self._missing.get(queue.topic, now) >= _GONE_AFTER:
-                self._responses.fail_all(queue, _gone(queue))
+            if self._topics.is_gone(queue.topic):
+                self._responses.fail_all(queue, _gone_error(queue))
 
-    def _identified(self, failure: KafkaError | None) -> None:
-        """A question for a producer id has been answered, or has failed."""
-        if not self._producer_id.enabled:
+    def _take_identity(self) -> None:
+        """Apply the outcome of a request for a producer id."""
+        result, self._identity.result = self._identity.result, None
+        assert result is not None
+        failure = result.failure
+        if not self._identity.enabled:
             for queue in self._queues.values():
                 queue.without_idempotence()
-        waiting, self._waiting_for_producer_id = self._waiting_for_producer_id, set()
+        waiting, self._waiting_for_identity = self._waiting_for_identity, set()
         if failure is not None and not failure.retriable:
             for queue in waiting:
                 self._responses.fail_all(queue, failure)
             failure = None
-        self._look_again(waiting, failure)
+        self._check_again(waiting, failure)
 
-    def _look_again(self, queues: set[PartitionQueue], failure: KafkaError | None) -> None:
+    def _check_again(self, queues: set[PartitionQueue], failure: KafkaError | None) -> None:
         for queue in queues:
-            self._look(queue)
+            self._check(queue)
             if failure is not None:
-                queue.blocked(failure)
-
-    def _give_up(self) -> None:
-        self._time_is_up = True
+                queue.blocked_by = failure
 
 
-def _gone(queue: PartitionQueue) -> KafkaError:
+def _gone_error(queue: PartitionQueue) -> KafkaError:
     return broker_error(
-        _UNKNOWN_TOPIC_OR_PARTITION,
-        f"{queue.at}: every answer of the brokers in the last {_GONE_AFTER:g} s said that topic "
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        f"{queue.at}: every response of the brokers in the last {GONE_AFTER:g} s said that topic "
         f"{queue.topic!r} does not exist, so closing does not wait for it any longer; was it deleted?",
     )
 
 
-def _closed_before(queue: PartitionQueue, closed: KafkaError) -> KafkaError:
-    """*closed*, with the last failure of *queue* if there is one."""
-    trouble = queue.trouble
-    if trouble is None:
+def _closed_error(queue: PartitionQueue, closed: KafkaError) -> KafkaError:
+    """Return *closed* with the last failure of *queue*, if there is one."""
+    failure = queue.last_failure
+    if failure is None:
         return closed
-    error = ClosedError(f"{closed}; the last failure: {trouble}")
-    error.__cause__ = trouble
+    error = ClosedError(f"{closed}; the last failure: {failure}")
+    error.__cause__ = failure
     return error

@@ -1,102 +1,95 @@
-"""The threads of a Producer: the sender's, and those that do the waiting for it.
+"""The thread of a Producer that runs its sender, and the inbox through which other threads reach it.
 
-What is under way, which the Sender keeps, is touched by whoever has the turn, and by nobody else. Others hand
-over by the inbox, with functions: tasks (connecting, writing to a socket, asking for metadata) are run by
-blocking workers, answers come from the connections' readers. A turn is: call what is in the inbox and the
-timers that are due, and let the Sender send. The sender's thread takes one whenever there is a reason to, and
-sleeps until the next timer. A reader that brings an answer takes one itself if nobody has it: a record is
-confirmed sooner then, by the time that it takes to wake a thread.
+The sender's state (queues of partitions and brokers, retries, sequence numbers) is used only with the sender
+lock held. Other threads put functions into the inbox. A *pass* of the sender takes the lock, calls the
+functions in the inbox, fires due timers and calls ``SenderWork.step``. The sender's thread makes a pass
+whenever there is a reason to, and sleeps until the next timer. A connection's reader thread that brings a
+response makes a pass itself if the lock is free: a record is confirmed sooner if no other thread has to wake.
 """
 
-import heapq
-import itertools
 import logging
 import queue
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Final
 
 from pyklient.errors import KafkaError
+from pyklient.producer.locks import SenderLock, Wakeup
+from pyklient.producer.threads.timers import NEVER, Timers
 
-__all__ = ["BlockingWorker", "SenderThread", "Timed", "Work"]
+__all__ = ["SenderThread", "SenderWork"]
 
 log = logging.getLogger("pyklient.producer")
 
-_NEVER: Final = float("inf")
+_NOW: Final = -NEVER
 _LONGEST_SLEEP: Final = 60.0
-_FEW_TIMERS: Final = 1024
 _NAP: Final = 0.02
-"""Short against any time-out, and long against the answer that is waited for and brings a turn of its own."""
-_SIGN_OF_LIFE: Final = 0.5
-"""How often somebody who waits for the thread makes sure that it still runs."""
+"""Short compared with any time-out, long compared with the response that is waited for."""
+_LIVENESS_CHECK: Final = 0.5
+"""How often a thread that waits for the sender's thread checks that it still runs."""
 
 
-class Timed(Protocol):
-    """Something that has a timer. Both are the thread's to set."""
+class SenderWork(ABC):
+    """What the thread runs. ``Sender`` implements it."""
 
-    timer: float
-    """When it goes off."""
-    alarm: float
-    """When the thread looks at ``timer``: not later than that. Most timers are put off again and again, which
-    costs nothing so."""
+    @abstractmethod
+    def has_new_batches(self) -> bool:
+        """Return True if users' threads have added batches since the last step."""
 
-
-_Target = TypeVar("_Target", bound=Timed)
-_Timer: TypeAlias = tuple[float, int, Timed, Callable[[Any], object]]
-"""When, a number that no other has, whose, and what to call."""
-
-
-class Work(Protocol):
-    """What the thread does: the Sender."""
-
-    def has_news(self) -> bool:
-        """Whether users' threads have left something since the last step."""
-
+    @abstractmethod
     def is_full(self) -> bool:
-        """Whether nothing more can be sent before an answer comes, which takes a turn by itself."""
+        """Return True if nothing can be sent before a response arrives. A response causes a pass."""
 
+    @abstractmethod
     def step(self) -> bool:
-        """Take in what users' threads have left, and send what can be sent. False: that was all, for ever."""
+        """Take over new batches and send what can be sent. Return False when everything is finished."""
 
+    @abstractmethod
     def end(self, crash: BaseException | None) -> None:
-        """The thread ends, because of *crash* if there is one: fail what is left, give everything back."""
+        """Fail what is left and release everything, because the thread ends. *crash* is the exception that
+        ended it, if any."""
 
 
 class SenderThread:
-    """The thread, the turn, the inbox and the timers. Times are ``time.monotonic`` seconds.
+    """The thread, its inbox and its timers. Times are ``time.monotonic`` seconds.
 
-    *nap* is how late, in seconds, it may take in news that cannot be sent before an answer comes.
+    While the brokers accept no more requests, new batches do not wake the thread: the response that changes
+    that is followed by a check for new batches, and *nap* seconds is the longest that they go unnoticed.
     """
 
     def __init__(self, name: str, nap: float = _NAP) -> None:
+        self.timers: Final = Timers()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._turn = threading.Lock()
-        self._holder: int | None = None
-        """Which thread has the turn."""
+        self._lock = SenderLock()
+        self.is_current = self._lock.is_mine
+        """Return True if the calling thread runs the sender, and so must not wait for it."""
         self._inbox: deque[Callable[[], None]] = deque()
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
-        self._timers: list[_Timer] = []
-        self._too_many_timers = _FEW_TIMERS
-        self._serial = itertools.count()
-        self._sleeps_until = -_NEVER
+        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._sleeps_until = _NOW
         self._nap = nap
         self._listens = True
-        """Whether news is worth a turn: whether a broker takes more before it answers."""
-        self._work: Work | None = None
+        """False while new batches are not worth a pass, because no broker accepts more requests."""
+        self._work: SenderWork | None = None
         self._over = False
         self._crash: BaseException | None = None
 
     @property
     def started(self) -> bool:
-        """Whether the thread has begun."""
+        """True once the thread has started."""
         return self._thread.ident is not None
 
-    def start(self, work: Work) -> None:
-        """Begin. A call that was interrupted (Ctrl-C) or has failed may be made again. Raises KafkaError if
-        no thread can be started."""
+    def assign(self, work: SenderWork) -> None:
+        """Set what the thread runs. Must be called before ``start``."""
         self._work = work
+
+    def start(self) -> None:
+        """Start the thread. May be called again after a call that failed or was interrupted by Ctrl-C.
+
+        Raises KafkaError if no thread can be started.
+        """
         try:
             self._thread.start()
         except RuntimeError as error:
@@ -107,46 +100,45 @@ class SenderThread:
                 ) from error
 
     def join(self, timeout: float) -> bool:
-        """Wait for the thread's end; whether it has come. True at once within a turn."""
+        """Wait for the thread to end. Return True if it has ended, or if the caller runs the sender."""
         if not self.started or self.is_current():
             return True
         self._thread.join(min(max(timeout, 0.0), threading.TIMEOUT_MAX))
         return not self._thread.is_alive()
 
-    def is_current(self) -> bool:
-        """Whether the caller runs in a turn."""
-        return self._holder == threading.get_ident()
+    def post(self, call: Callable[[], None]) -> None:
+        """Have *call* called in the next pass. Safe from any thread, and with any lock held."""
+        self._inbox.append(call)
+        self.wake(_NOW)
 
-    def post(self, item: Callable[[], None]) -> None:
-        """Have *item* called in a turn; from any thread."""
-        self._inbox.append(item)
-        self.wake(-_NEVER)
+    def post_and_run(self, call: Callable[[], None]) -> None:
+        """Have *call* called in the next pass, and make that pass in this thread if the sender lock is free.
 
-    def hand_over(self, item: Callable[[], None]) -> None:
-        """The same from a thread that has nothing better to do, and holds no lock: it takes the turn if that
-        is free."""
-        self._inbox.append(item)
-        if not self._turn.acquire(blocking=False):
-            self.wake(-_NEVER)
+        For threads that hold no lock.
+        """
+        self._inbox.append(call)
+        if not self._lock.acquire(blocking=False):
+            self.wake(_NOW)
             return
         try:
-            self._take_turn()
-            missed = not self._listens and self._missed_news()
-            due = -_NEVER if self._over or missed else self._next_timer()
+            self._make_pass()
+            missed = not self._listens and self._has_missed_batches()
+            due = _NOW if self._over or missed else self.timers.next_due()
         finally:
-            self._turn.release()
+            self._lock.release()
         self.wake(due)
 
     def catch_up(self, timeout: float | None) -> bool:
-        """Wait until everything posted so far has been called, *timeout* seconds at most; whether it has.
-        True at once within a turn, and where the thread has ended."""
+        """Wait until everything posted so far has been called. Return False after *timeout* seconds.
+
+        Returns True at once if the caller runs the sender or the thread has ended.
+        """
         if not self.started or self.is_current():
             return True
-        caught_up = threading.Lock()  # not an Event: see DeliveryTracker.wait
-        caught_up.acquire()
-        self.post(caught_up.release)
-        deadline = _NEVER if timeout is None else time.monotonic() + timeout
-        while not caught_up.acquire(timeout=max(0.0, min(deadline - time.monotonic(), _SIGN_OF_LIFE))):
+        caught_up = Wakeup()
+        self.post(caught_up.set)
+        deadline = NEVER if timeout is None else time.monotonic() + timeout
+        while not caught_up.wait(min(deadline - time.monotonic(), _LIVENESS_CHECK)):
             if not self._thread.is_alive():
                 return True
             if time.monotonic() >= deadline:
@@ -154,176 +146,81 @@ class SenderThread:
         return True
 
     def wake(self, due: float) -> None:
-        """There is something to do at *due*; from any thread. Costs nothing while it is awake then anyway."""
+        """Have a pass made at *due*. Safe from any thread, and free if the thread is awake by then."""
         if due < self._sleeps_until:
-            self._bell.put(None)
+            self._wakeups.put(None)
 
-    def tell(self, due: float) -> None:
-        """Users' threads have left something that is to be seen to at *due*. Wakes nobody while nothing more
-        can be sent: the turn that changes that looks for news, and so does the end of a nap."""
-        # News first, then this. Whoever begins to listen does it in the other order, so nothing is missed.
+    def notify(self, due: float) -> None:
+        """Make sure that a pass is made at *due*, because users' threads have added batches."""
+        # The caller adds the batch first and then calls this. The thread sets _listens first and then looks
+        # for new batches. So one of the two always notices the other.
         if self._listens:
             self.wake(due)
-
-    def set_timer(self, target: _Target, when: float, call: Callable[[_Target], object]) -> None:
-        """``call(target)`` at *when*, and not when it was to be before. In a turn; *call* is always the same
-        for one target."""
-        target.timer = when
-        if when < target.alarm:
-            self._set_alarm(target, when, call)
-            if len(self._timers) > self._too_many_timers:
-                self._drop_stale_timers()
 
     def _run(self) -> None:
         work = self._work
         assert work is not None
         while True:
-            with self._turn:
-                self._take_turn()
+            self._lock.acquire()
+            try:
+                self._make_pass()
                 if self._over:
                     break
-                # With the turn: whoever takes the next one, and sets an earlier timer, wakes this thread.
-                self._sleeps_until = self._next_timer()
+                # Set with the lock held: a thread that makes the next pass, and sets an earlier timer, wakes
+                # this one.
+                self._sleeps_until = self.timers.next_due()
                 self._listens = not work.is_full()
                 if not self._listens:
                     self._sleeps_until = min(self._sleeps_until, time.monotonic() + self._nap)
+            finally:
+                self._lock.release()
             self._sleep(work)
-        # For good: nobody takes a turn any more.
-        self._turn.acquire()
-        self._holder = threading.get_ident()
+        # The lock is kept for good: no thread makes another pass.
+        self._lock.acquire()
+        self._lock.holder = threading.get_ident()
         try:
             work.end(self._crash)
         finally:
-            self._holder = None
+            self._lock.holder = None
 
-    def _take_turn(self) -> None:
-        """With the turn: everything there is to do now."""
+    def _make_pass(self) -> None:
+        """Do everything that is to be done now. With the sender lock held."""
         work = self._work
         assert work is not None
         if self._over:
             return
-        self._holder = threading.get_ident()
+        self._lock.holder = threading.get_ident()
         try:
-            self._take_in()
-            self._call_timers()
+            for _ in range(len(self._inbox)):
+                self._inbox.popleft()()
+            self.timers.fire_due()
             self._over = not work.step()
         except BaseException as error:
             self._over, self._crash = True, error
-            log.exception("the sender has failed in a way that nobody foresaw; nothing more is sent")
+            log.exception("the sender failed unexpectedly and sends nothing more; please report this")
         finally:
-            self._holder = None
+            self._lock.holder = None
 
-    def _missed_news(self) -> bool:
-        """With the turn, after what there was to do: whether there is news that nobody was woken for, and
-        that may be sent now."""
+    def _has_missed_batches(self) -> bool:
+        """Return True if there are new batches that woke nobody and can be sent now. With the sender lock
+        held, after a pass."""
         work = self._work
         assert work is not None
         if work.is_full():
             return False
         self._listens = True
-        return work.has_news()
+        return work.has_new_batches()
 
-    def _next_timer(self) -> float:
-        return self._timers[0][0] if self._timers else _NEVER
-
-    def _sleep(self, work: Work) -> None:
-        """Until the next timer, an item, or a call of ``wake``."""
+    def _sleep(self, work: SenderWork) -> None:
+        """Sleep until the next timer, a posted call, or a call of ``wake``."""
         left = min(self._sleeps_until - time.monotonic(), _LONGEST_SLEEP)
-        # In this order: news that comes after the look finds out that this thread sleeps.
-        if left > 0 and not self._inbox and not (self._listens and work.has_news()):
+        # _sleeps_until is set before these checks: a batch that is added after them wakes this thread.
+        if left > 0 and not self._inbox and not (self._listens and work.has_new_batches()):
             try:
-                self._bell.get(timeout=left)
+                self._wakeups.get(timeout=left)
             except queue.Empty:
-                self._sleeps_until = -_NEVER
+                self._sleeps_until = _NOW
                 return
-        self._sleeps_until = -_NEVER
-        while not self._bell.empty():
-            self._bell.get_nowait()
-
-    def _take_in(self) -> None:
-        for _ in range(len(self._inbox)):
-            self._inbox.popleft()()
-
-    def _set_alarm(self, target: _Target, when: float, call: Callable[[_Target], object]) -> None:
-        target.alarm = when
-        timer: _Timer = (when, next(self._serial), target, call)
-        heapq.heappush(self._timers, timer)
-
-    def _drop_stale_timers(self) -> None:
-        """Those that gave way to an earlier one would stay until they are due."""
-        live = {timer[2]: timer for timer in self._timers if timer[0] == timer[2].alarm}
-        self._timers = list(live.values())
-        heapq.heapify(self._timers)
-        self._too_many_timers = max(_FEW_TIMERS, 2 * len(self._timers))
-
-    def _call_timers(self) -> None:
-        now = time.monotonic()
-        while self._timers and self._timers[0][0] <= now:
-            when, _, target, call = heapq.heappop(self._timers)
-            if when != target.alarm:  # an earlier one has taken its place
-                continue
-            target.alarm = _NEVER
-            if target.timer <= now:
-                target.timer = _NEVER
-                call(target)
-            elif target.timer < _NEVER:
-                self._set_alarm(target, target.timer, call)
-
-
-class BlockingWorker:
-    """A thread that runs the tasks it is given, in order. Starts with the first. While no thread can be
-    started (a limit of the system, the end of the program), the thread that gives a task runs it.
-
-    A broker that is frozen or cut off makes whoever writes to it wait until the request's time-out. The
-    sender must not: it has the other brokers to serve, and time-outs to watch.
-
-    A task is a function that reports its own failures. Whoever gives tasks sees to it that they stay
-    few: the sender never has more than ``max_in_flight_requests_per_connection`` on the way to a broker.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._thread: threading.Thread | None = None
-
-    def run(self, task: Callable[[], None]) -> None:
-        """Have *task* run on the worker's thread."""
-        if self._thread is None and not self._start():
-            self._run(task)
-        else:
-            self._tasks.put(task)
-
-    def stop(self) -> None:
-        """End after the tasks given so far."""
-        self._tasks.put(None)
-
-    def join(self, timeout: float) -> bool:
-        """Wait for the end; whether it has come."""
-        if self._thread is None:
-            return True
-        self._thread.join(max(timeout, 0.0))
-        return not self._thread.is_alive()
-
-    def _start(self) -> bool:
-        """Return False if no thread can be started."""
-        thread = threading.Thread(target=self._work, name=self._name, daemon=True)
-        try:
-            thread.start()
-        except RuntimeError as error:
-            log.info(
-                "%s: the sender does this thread's work, and waits where it would: %s", self._name, error
-            )
-            return False
-        self._thread = thread
-        return True
-
-    def _work(self) -> None:
-        while (task := self._tasks.get()) is not None:
-            self._run(task)
-            del task
-
-    def _run(self, task: Callable[[], None]) -> None:
-        try:
-            task()
-        except Exception:
-            log.exception("%s: a task failed in a way that nobody foresaw", self._name)
+        self._sleeps_until = _NOW
+        while not self._wakeups.empty():
+            self._wakeups.get_nowait()

@@ -1,4 +1,4 @@
-"""The border between users' threads and the sender: checks, batches, memory; with a clock passed in."""
+"""Between users' threads and the sender: checks, batches, memory; with a clock passed in."""
 
 import itertools
 import random
@@ -18,8 +18,10 @@ from pyklient.errors import (
 )
 from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
-from pyklient.producer.accumulate.record_checks import RecordEncoder
-from pyklient.protocol.records.kernel import Batch, Delivery, call_back
+from pyklient.producer.accumulate.record_checks import RecordChecker
+from pyklient.producer.threads.sender_thread import SenderThread
+from pyklient.producer.topic_metadata import TopicMetadata
+from pyklient.protocol.records.kernel import Batch, Delivery
 from pyklient.protocol.records.register import BATCH_COST
 from tests.producer.script import wait_until
 
@@ -28,13 +30,7 @@ pytestmark = pytest.mark.both_kernels
 LIMITS = Limits(batch_size=1_000, buffer_memory=80_000, max_request_size=5_000, max_block=0.05, linger=0.005)
 
 
-def call(listeners: list[Any]) -> None:
-    failed: list[Delivery] = []
-    call_back(listeners, failed.append)
-    assert not failed
-
-
-class FixedTopics:
+class FixedTopics(TopicMetadata):
     """Topics that need no broker."""
 
     def __init__(self, **partitions: int) -> None:
@@ -53,11 +49,28 @@ class FixedTopics:
     def forget(self, topic: str) -> None:
         return None
 
-    def refuse_headers(self) -> None:
+    def check_headers(self) -> None:
         return None
 
 
-class Border:
+class NotedThread(SenderThread):
+    """A thread that never runs, and notes what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__("pyklient-producer test")
+        self.starts = 0
+        self.wakes: list[float] = []
+        self.is_sender = False
+        self.is_current = lambda: self.is_sender
+
+    def start(self) -> None:
+        self.starts += 1
+
+    def notify(self, due: float) -> None:
+        self.wakes.append(due)
+
+
+class Bench:
     """An accumulator with nobody behind it: the test plays the sender."""
 
     def __init__(
@@ -70,24 +83,17 @@ class Border:
         **partitions: int,
     ) -> None:
         self.now = 100.0
-        self.starts = 0
-        self.wakes: list[float] = []
-        self.is_sender = False
+        self.thread = NotedThread()
         self.topics = FixedTopics(**(partitions or {"clicks": 1}))
         self.accumulator = RecordAccumulator(
             limits,
             Clocks(lambda: 1_000_000_000, lambda: self.now),
-            RecordEncoder(key_encoder, value_encoder, lambda: 1_000),
+            RecordChecker(key_encoder, value_encoder, lambda: 1_000_000_000),
             as_partitioner(partitioner),
             StickyPartitioner(random.Random(1)),
             self.topics,
-            start=self._start,
-            wake=self.wakes.append,
-            is_own_thread=lambda: self.is_sender,
+            self.thread,
         )
-
-    def _start(self) -> None:
-        self.starts += 1
 
     def send(self, *arguments: Any, **named: Any) -> Delivery:
         return self.accumulator.appender.send(*arguments, **named)
@@ -96,58 +102,58 @@ class Border:
         """Do as the sender does with a batch that has been stored."""
         self.accumulator.appender.take(batch)
         listeners = batch.settle(0, batch.count, 0, -1, error)
-        self.is_sender = True
-        self.accumulator.finished(batch, listeners or [], call)
-        self.is_sender = False
+        self.thread.is_sender = True
+        self.accumulator.finished(batch, listeners or [])
+        self.thread.is_sender = False
 
 
 def test_the_sender_starts_with_the_first_record() -> None:
-    border = Border()
-    assert border.starts == 0
-    border.send("clicks", b"x")
-    border.send("clicks", b"x")
-    assert border.starts == 1
+    bench = Bench()
+    assert bench.thread.starts == 0
+    bench.send("clicks", b"x")
+    bench.send("clicks", b"x")
+    assert bench.thread.starts == 1
 
 
 def test_records_gather_in_a_batch_and_the_sender_hears_when_it_is_due() -> None:
-    border = Border()
-    batches = {border.send("clicks", b"x").place[0] for _ in range(10)}
-    assert list(border.accumulator.begun) == list(batches)
-    assert border.wakes == [100.005]
+    bench = Bench()
+    batches = {bench.send("clicks", b"x").place[0] for _ in range(10)}
+    assert list(bench.accumulator.new_batches) == list(batches)
+    assert bench.thread.wakes == [100.005]
     (batch,) = batches
     assert (batch.count, batch.created, batch.closed) == (10, 100.0, False)
 
 
 def test_a_full_batch_is_closed_and_the_sender_woken_at_once() -> None:
-    border = Border()
-    while len(border.accumulator.begun) < 2:
-        border.send("clicks", bytes(90))
-    first, second = border.accumulator.begun
+    bench = Bench()
+    while len(bench.accumulator.new_batches) < 2:
+        bench.send("clicks", bytes(90))
+    first, second = bench.accumulator.new_batches
     assert first.closed
     assert not second.closed
     assert first.size <= 1_000 - 61
-    assert border.wakes == [100.005, 100.0]
+    assert bench.thread.wakes == [100.005, 100.0]
 
 
 def test_a_batch_that_one_record_fills_waits_for_no_other() -> None:
-    border = Border()
-    border.send("clicks", bytes(2_000))
-    (batch,) = border.accumulator.begun
+    bench = Bench()
+    bench.send("clicks", bytes(2_000))
+    (batch,) = bench.accumulator.new_batches
     assert batch.closed
-    assert border.wakes == [100.0]
+    assert bench.thread.wakes == [100.0]
 
 
 def test_records_without_a_key_move_on_with_each_batch_and_the_full_one_is_due() -> None:
-    border = Border(clicks=4)
-    sent = [border.send("clicks", bytes(90)) for _ in range(60)]
+    bench = Bench(clicks=4)
+    sent = [bench.send("clicks", bytes(90)) for _ in range(60)]
     runs = [left for left, right in itertools.pairwise(sent) if left.partition != right.partition]
     assert len(runs) >= 4
-    for batch in border.accumulator.begun:
+    for batch in bench.accumulator.new_batches:
         assert batch.closed == (batch is not sent[-1].place[0])
-    newest = {batch.partition: batch for batch in border.accumulator.begun}
+    newest = {batch.partition: batch for batch in bench.accumulator.new_batches}
     due = {batch for batch in newest.values() if batch.closed}
     assert due
-    assert due <= set(border.accumulator.filled)
+    assert due <= set(bench.accumulator.due_batches)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +172,7 @@ def test_records_without_a_key_move_on_with_each_batch_and_the_full_one_is_due()
         (("a b", b"x"), {}, ConfigurationError, "no topic is called 'a b': names are of a-z"),
         (("clicks", b"x"), {"headers": 5}, TypeError, "headers must be a list"),
         (("clicks", b"x"), {"headers": {"a": b"b"}}, TypeError, "pair"),
-        (("clicks", b"x"), {"headers": [("a", "b")]}, TypeError, "header 'a' is bytes or None"),
+        (("clicks", b"x"), {"headers": [("a", "b")]}, TypeError, "header 'a' must be bytes or None"),
         (("clicks", b"x"), {"headers": [(b"a", b"b")]}, TypeError, "name of a header"),
         (("clicks", b"x"), {"headers": [("a", b"b", b"c")]}, TypeError, "pair"),
         (("clicks", b"x"), {"on_delivery": 5}, TypeError, "on_delivery"),
@@ -180,73 +186,73 @@ def test_records_without_a_key_move_on_with_each_batch_and_the_full_one_is_due()
 def test_each_mistake_has_an_error_of_its_own(
     arguments: tuple[Any, ...], named: dict[str, Any], error: type[Exception], words: str
 ) -> None:
-    border = Border()
-    border.send("clicks", b"x")
-    used = border.accumulator.appender.used
+    bench = Bench()
+    bench.send("clicks", b"x")
+    used = bench.accumulator.appender.used
     with pytest.raises(error, match=words):
-        border.send(*arguments, **named)
-    assert border.accumulator.appender.used == used
+        bench.send(*arguments, **named)
+    assert bench.accumulator.appender.used == used
 
 
 def test_a_record_that_memory_can_never_hold_says_so() -> None:
-    border = Border(LIMITS._replace(buffer_memory=6_000))
+    bench = Bench(LIMITS._replace(buffer_memory=6_000))
     with pytest.raises(MessageTooLargeError, match="buffer_memory=6,000"):
-        border.send("clicks", bytes(2_500))
+        bench.send("clicks", bytes(2_500))
 
 
 def test_buffers_of_other_kinds_become_bytes() -> None:
-    border = Border()
-    border.send("clicks", bytearray(b"a"), memoryview(b"k"), headers=[("h", bytearray(b"v"))])
-    border.send("clicks", None, None)
-    (batch,) = border.accumulator.begun
+    bench = Bench()
+    bench.send("clicks", bytearray(b"a"), memoryview(b"k"), headers=[("h", bytearray(b"v"))])
+    bench.send("clicks", None, None)
+    (batch,) = bench.accumulator.new_batches
     assert b"\x02k\x02a\x02\x02h\x02v" in bytes(batch.payload())
 
 
 def test_encoders_make_bytes_or_their_error_is_raised() -> None:
-    border = Border(key_encoder=lambda key: b"k%d" % key, value_encoder=str.encode)
-    border.send("clicks", "text", 7)
-    (batch,) = border.accumulator.begun
+    bench = Bench(key_encoder=lambda key: b"k%d" % key, value_encoder=str.encode)
+    bench.send("clicks", "text", 7)
+    (batch,) = bench.accumulator.new_batches
     assert b"k7" in bytes(batch.payload())
     with pytest.raises(TypeError):
-        border.send("clicks", b"no text", 7)
-    careless = Border(value_encoder=lambda value: value)
+        bench.send("clicks", b"no text", 7)
+    careless = Bench(value_encoder=lambda value: value)
     with pytest.raises(ConfigurationError, match="value_encoder returned str"):
         careless.send("clicks", "text")
     assert batch.count == 1
 
 
-def fill(border: Border) -> None:
+def fill(bench: Bench) -> None:
     """Send until there is no memory for another record."""
 
     def send_for_ever() -> None:
         while True:
-            border.send("clicks", bytes(90))
+            bench.send("clicks", bytes(90))
 
-    border.is_sender = True  # who never waits
+    bench.thread.is_sender = True  # who never waits
     with pytest.raises(BufferFullError, match="buffer_memory=80,000"):
         send_for_ever()
-    border.is_sender = False
+    bench.thread.is_sender = False
 
 
 def test_memory_that_is_used_up_blocks_and_then_fails() -> None:
-    border = Border()
-    fill(border)
-    border.accumulator._clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
+    bench = Bench()
+    fill(bench)
+    bench.accumulator._clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
     started = time.monotonic()
     with pytest.raises(BufferFullError, match="max_block_ms=50"):
-        border.send("clicks", bytes(90))
+        bench.send("clicks", bytes(90))
     assert 0.05 <= time.monotonic() - started < 1
-    assert border.accumulator.appender.used <= 80_000
+    assert bench.accumulator.appender.used <= 80_000
 
 
 def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
-    border = Border(LIMITS._replace(max_block=10.0))
-    fill(border)
-    border.accumulator._clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
+    bench = Bench(LIMITS._replace(max_block=10.0))
+    fill(bench)
+    bench.accumulator._clocks = Clocks(lambda: 1_000_000_000, time.monotonic)
     order: list[int] = []
 
     def send(number: int) -> None:
-        border.send("clicks", bytes(900))
+        bench.send("clicks", bytes(900))
         order.append(number)
 
     threads = []
@@ -254,114 +260,114 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
         thread = threading.Thread(target=send, args=(number,), daemon=True)
         thread.start()
         threads.append(thread)
-        wait_until(lambda: len(border.accumulator._waiting) == len(threads))
-    for batch in list(border.accumulator.unfinished()):
-        border.accumulator.appender.take(batch)
+        wait_until(lambda: len(bench.accumulator._waiting) == len(threads))
+    for batch in list(bench.accumulator.unfinished()):
+        bench.accumulator.appender.take(batch)
         batch.settle(0, batch.count, 0, -1, None)
-        border.accumulator.finished(batch, [], call)
+        bench.accumulator.finished(batch, [])
     for thread in threads:
         thread.join(10)
     assert sorted(order) == [0, 1, 2]
-    assert not border.accumulator._waiting
-    assert border.accumulator.appender.limit == 80_000
+    assert not bench.accumulator._waiting
+    assert bench.accumulator.appender.limit == 80_000
 
 
 def test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory() -> None:
-    border = Border(LIMITS._replace(max_block=10.0, buffer_memory=4 * (3_000 + BATCH_COST) + 6_000))
+    bench = Bench(LIMITS._replace(max_block=10.0, buffer_memory=4 * (3_000 + BATCH_COST) + 6_000))
     for _ in range(4):
-        border.send("clicks", bytes(3_000))
-    border.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+        bench.send("clicks", bytes(3_000))
+    bench.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
     threads = []
     for size in (4_000, 10):
-        thread = threading.Thread(target=border.send, args=("clicks", bytes(size)), daemon=True)
+        thread = threading.Thread(target=bench.send, args=("clicks", bytes(size)), daemon=True)
         thread.start()
         threads.append(thread)
-        wait_until(lambda: len(border.accumulator._waiting) == len(threads))
-    for batch in border.accumulator.unfinished()[:2]:
-        border.finish(batch)
+        wait_until(lambda: len(bench.accumulator._waiting) == len(threads))
+    for batch in bench.accumulator.unfinished()[:2]:
+        bench.finish(batch)
     for thread in threads:
         thread.join(10)
-    assert not border.accumulator._waiting
+    assert not bench.accumulator._waiting
 
 
 def test_nothing_lingers_while_somebody_waits_for_memory() -> None:
-    border = Border(LIMITS._replace(batch_size=1_000_000, linger=3_600.0), clicks=3)
+    bench = Bench(LIMITS._replace(batch_size=1_000_000, linger=3_600.0), clicks=3)
     for partition in range(3):
-        border.send("clicks", bytes(1_000), partition=partition)
-    fill(border)
-    border.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
+        bench.send("clicks", bytes(1_000), partition=partition)
+    fill(bench)
+    bench.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
     with pytest.raises(BufferFullError):
-        border.send("clicks", bytes(1_000))
-    assert all(batch.closed for batch in border.accumulator.unfinished())
-    assert set(border.accumulator.filled) == set(border.accumulator.begun)
+        bench.send("clicks", bytes(1_000))
+    assert all(batch.closed for batch in bench.accumulator.unfinished())
+    assert set(bench.accumulator.due_batches) == set(bench.accumulator.new_batches)
 
 
 def test_all_memory_comes_back() -> None:
-    border = Border()
+    bench = Bench()
     for _ in range(20):
-        border.send("clicks", bytes(90), on_delivery=lambda delivery: None)
-    for batch in border.accumulator.unfinished():
-        border.finish(batch)
-    assert border.accumulator.appender.used == 0
-    assert border.accumulator.unfinished() == []
-    assert not border.accumulator._unfinished
+        bench.send("clicks", bytes(90), on_delivery=lambda delivery: None)
+    for batch in bench.accumulator.unfinished():
+        bench.finish(batch)
+    assert bench.accumulator.appender.used == 0
+    assert bench.accumulator.unfinished() == []
+    assert not bench.accumulator._unfinished
 
 
 def test_a_callback_may_send_its_record_again_where_memory_is_full() -> None:
-    border = Border()
+    bench = Bench()
     again: list[Delivery] = []
-    border.send("clicks", bytes(90), on_delivery=lambda _: again.append(border.send("clicks", bytes(90))))
-    batch = border.accumulator.begun[0]
-    fill(border)
-    border.finish(batch)
+    bench.send("clicks", bytes(90), on_delivery=lambda _: again.append(bench.send("clicks", bytes(90))))
+    batch = bench.accumulator.new_batches[0]
+    fill(bench)
+    bench.finish(batch)
     assert len(again) == 1
-    assert border.accumulator.appender.used <= 80_000
+    assert bench.accumulator.appender.used <= 80_000
 
 
 def test_compression_gives_memory_back() -> None:
-    border = Border()
-    border.send("clicks", bytes(500))
-    (batch,) = border.accumulator.begun
-    border.accumulator.appender.take(batch)
-    border.accumulator.shrunk(batch, 450)
-    used = border.accumulator.appender.used
-    border.finish(batch)
+    bench = Bench()
+    bench.send("clicks", bytes(500))
+    (batch,) = bench.accumulator.new_batches
+    bench.accumulator.appender.take(batch)
+    bench.accumulator.shrunk(batch, 450)
+    used = bench.accumulator.appender.used
+    bench.finish(batch)
     assert used > 0
-    assert border.accumulator.appender.used == 0
+    assert bench.accumulator.appender.used == 0
 
 
 def test_memory_in_use_is_what_the_batches_that_are_not_done_take() -> None:
-    border = Border(clicks=2)
-    border.send("clicks", bytes(500), partition=0)
-    border.send("clicks", bytes(500), partition=1)
-    compressed, other = border.accumulator.begun
-    assert border.accumulator.appender.used == compressed.charged + other.charged
-    border.accumulator.appender.take(compressed)
-    border.accumulator.shrunk(compressed, 450)
-    assert border.accumulator.appender.used == compressed.charged + other.charged
-    border.finish(compressed)
-    assert border.accumulator.appender.used == other.charged
+    bench = Bench(clicks=2)
+    bench.send("clicks", bytes(500), partition=0)
+    bench.send("clicks", bytes(500), partition=1)
+    compressed, other = bench.accumulator.new_batches
+    assert bench.accumulator.appender.used == compressed.charged + other.charged
+    bench.accumulator.appender.take(compressed)
+    bench.accumulator.shrunk(compressed, 450)
+    assert bench.accumulator.appender.used == compressed.charged + other.charged
+    bench.finish(compressed)
+    assert bench.accumulator.appender.used == other.charged
 
 
 def test_marking_closes_what_is_under_construction() -> None:
-    border = Border(clicks=3)
+    bench = Bench(clicks=3)
     for partition in range(3):
-        border.send("clicks", b"x", partition=partition)
-    batches = border.accumulator.mark()
+        bench.send("clicks", b"x", partition=partition)
+    batches = bench.accumulator.close_open_batches()
     assert len(batches) == 3
     assert all(batch.closed for batch in batches)
-    border.send("clicks", b"x", partition=0)
-    assert border.accumulator.begun[-1] not in batches
+    bench.send("clicks", b"x", partition=0)
+    assert bench.accumulator.new_batches[-1] not in batches
 
 
 def test_after_the_end_every_send_is_refused() -> None:
-    border = Border()
-    border.send("clicks", b"x")
-    border.accumulator.refuse(ClosedError("closed"))
-    border.accumulator.refuse(KafkaTimeoutError("later"))
+    bench = Bench()
+    bench.send("clicks", b"x")
+    bench.accumulator.close(ClosedError("closed"))
+    bench.accumulator.close(KafkaTimeoutError("later"))
     for _ in range(2):
         with pytest.raises(ClosedError, match="closed"):
-            border.send("clicks", b"x")
+            bench.send("clicks", b"x")
 
 
 def test_a_partitioner_of_the_users_is_asked_once_for_each_record() -> None:
@@ -371,7 +377,7 @@ def test_a_partitioner_of_the_users_is_asked_once_for_each_record() -> None:
         asked.append(key)
         return count - 1
 
-    border = Border(partitioner=choose, clicks=3)
-    deliveries = [border.send("clicks", bytes(400), key) for key in (b"a", None, b"b", b"c")]
+    bench = Bench(partitioner=choose, clicks=3)
+    deliveries = [bench.send("clicks", bytes(400), key) for key in (b"a", None, b"b", b"c")]
     assert asked == [b"a", None, b"b", b"c"]
     assert {delivery.partition for delivery in deliveries} == {2}

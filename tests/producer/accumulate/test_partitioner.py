@@ -58,7 +58,7 @@ def test_sticky_goes_elsewhere_and_everywhere() -> None:
     sticky = StickyPartitioner(random.Random(1))
     current, chosen = 0, []
     for _ in range(4_000):
-        following = sticky.next(range(8), 8, current, lambda _: 0)
+        following = sticky.next(range(8), 8, current, {})
         assert following != current
         chosen.append(following)
         current = following
@@ -67,20 +67,20 @@ def test_sticky_goes_elsewhere_and_everywhere() -> None:
 
 def test_sticky_prefers_partitions_with_less_under_way() -> None:
     sticky = StickyPartitioner(random.Random(1))
-    chosen = Counter(sticky.next(range(4), 4, 3, lambda number: 9 if number == 0 else 0) for _ in range(900))
+    chosen = Counter(sticky.next(range(4), 4, 3, {0: range(9)}) for _ in range(900))
     assert chosen[0] < chosen[1] / 2
 
 
 def test_sticky_takes_no_longer_for_more_partitions() -> None:
-    assert StickyPartitioner(random.Random(1)).next(range(1 << 60), 1 << 60, 0, lambda _: 0) > 0
+    assert StickyPartitioner(random.Random(1)).next(range(1 << 60), 1 << 60, 0, {}) > 0
 
 
 def test_sticky_takes_what_there_is() -> None:
     sticky = StickyPartitioner(random.Random(1))
-    assert sticky.next([2], 4, 2, lambda _: 0) == 2
-    assert sticky.next([1], 4, 2, lambda _: 0) == 1
-    assert sticky.next([], 2, 0, lambda _: 0) == 1
-    assert sticky.next([], 1, 0, lambda _: 0) == 0
+    assert sticky.next([2], 4, 2, {}) == 2
+    assert sticky.next([1], 4, 2, {}) == 1
+    assert sticky.next([], 2, 0, {}) == 1
+    assert sticky.next([], 1, 0, {}) == 0
 
 
 def test_records_without_a_key_spread_over_all_partitions_batch_by_batch() -> None:

@@ -9,7 +9,9 @@ import pytest
 
 from pyklient.errors import BrokerConnectionError, KafkaError
 from pyklient.net.backoff import Backoff
-from pyklient.producer.deliver.broker_queue import BrokerQueue, InFlightRequest, RequestOptions, SenderCalls
+from pyklient.producer.deliver.broker_queue import BrokerQueue, InFlightRequest, RequestOptions
+from pyklient.producer.metadata_refresher import MetadataRefresher
+from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.messages import REQUESTS, ProduceRequest, ProduceResponse
 from pyklient.protocol.schema import ApiMessage
 from tests.net.scripted import HANG_UP, SILENCE
@@ -38,19 +40,14 @@ class Bench:
 
     def __init__(self) -> None:
         self.responses = Responses()
-        calls = SenderCalls(
-            lambda call: call(),
-            lambda call: call(),
-            lambda _: 1,
-            lambda _: None,
-            lambda _: None,
-            lambda: None,
-        )
         options = RequestOptions(acks=1, timeout=1.0, max_in_flight=2, max_bytes=1)
         nobody: Any = None
         responses: Any = self.responses
-        self.queue = BrokerQueue(1, nobody, options, Backoff(BACKOFF, BACKOFF), responses, calls)
-        self.queue._in_flight = 2
+        backoff = Backoff(BACKOFF, BACKOFF)
+        thread = SenderThread("pyklient-producer test")
+        metadata = MetadataRefresher(nobody, backoff, nobody, thread, timeout=1.0, max_age=1.0)
+        self.queue = BrokerQueue(1, nobody, options, backoff, responses, metadata, thread, set())
+        self.queue.in_flight = 2
         self.request = InFlightRequest({}, 0, ProduceRequest(), 9, 0)
 
     def throttled(self) -> None:
@@ -59,7 +56,7 @@ class Bench:
 
     def lost_connection(self) -> None:
         """The other request has not reached it."""
-        self.queue._unsent(self.request, BrokerConnectionError("cut"))
+        self.queue._not_sent(self.request, BrokerConnectionError("cut"))
 
 
 @pytest.mark.parametrize(
@@ -76,8 +73,8 @@ def test_a_lost_connection_does_not_end_the_rest_that_the_broker_asked_for(
     begin = time.monotonic()
     for event in events:
         event(bench)
-    assert bench.queue.rest_until >= begin + THROTTLE
-    assert bench.queue._in_flight == 0
+    assert bench.queue.paused_until >= begin + THROTTLE
+    assert bench.queue.in_flight == 0
     assert sorted(bench.responses.heard) == ["answered", "unsent"]
 
 
@@ -90,22 +87,22 @@ def test_small_requests_wait_for_no_thread_unless_something_stands_before_them_t
     with producing(broker, linger_ms=0, batch_size=0) as producer:
         producer.send(TOPIC, values[0]).result(10)
         queue = producer._sender._brokers[broker.node_id]
-        wait_until(lambda: queue._done == queue._handed)
-        begin = queue._handed
+        wait_until(lambda: queue._done == queue._given)
+        begin = queue._given
         broker.faults.append(lambda request: go_on.wait(10) and None)
         sent = []
         for value in values[1:]:
             sent.append(producer.send(TOPIC, value))
-            wait_until(lambda: queue._in_flight == len(sent))
-            handed.append(queue._handed)
+            wait_until(lambda: queue.in_flight == len(sent))
+            handed.append(queue._given)
         go_on.set()
         assert [delivery.result(10).offset for delivery in sent] == [1, 2, 3, 4, 5]
         # The large one is the worker's, and so is what comes before that has written it.
         assert handed[:3] == [begin, begin, begin + 1]
-        wait_until(lambda: queue._done == queue._handed)
-        written = queue._handed
+        wait_until(lambda: queue._done == queue._given)
+        written = queue._given
         producer.send(TOPIC, b"6").result(10)
-        assert queue._handed == written
+        assert queue._given == written
     assert broker.stored[0] == [*values, b"6"]
 
 
@@ -120,7 +117,7 @@ def test_what_the_socket_does_not_take_at_once_is_the_workers_and_the_rest_stays
         broker.faults.append(lambda request: go_on.wait(10) and None)
         sent = [producer.send(TOPIC, value) for value in values]
         # With five of them on the way, and nobody who reads, the buffers of both sides are full.
-        wait_until(lambda: queue._in_flight == 5 and queue._handed > queue._done)
+        wait_until(lambda: queue.in_flight == 5 and queue._given > queue._done)
         go_on.set()
         assert [delivery.result(10).offset for delivery in sent] == list(range(1, 41))
     assert broker.stored[0] == [b"0", *values]
@@ -245,7 +242,7 @@ def test_a_full_broker_that_has_left_the_cluster_does_not_keep_news_from_the_oth
             wait_until(lambda: gone.count(ProduceRequest) == 1)
             broker.peers.clear()
             broker.leaders.clear()
-            producer._thread.post(producer._sender.want_metadata)
+            producer._thread.post(producer._sender._metadata.want)
             producer.send(TOPIC, value=b"1", partition=0).result(5)
             wait_until(lambda: len(producer._client.metadata.nodes) == 1)
             producer.send(TOPIC, value=b"2", partition=0).result(5)

@@ -7,11 +7,14 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerConnectionError, BrokerError, broker_error
+from pyklient.producer.deliver.in_flight import in_flight_limits
 from pyklient.producer.deliver.partition_queue import PartitionQueue
-from pyklient.producer.deliver.producer_identity import Sequences
-from pyklient.producer.deliver.sealed_batch import ProducerBatch
+from pyklient.producer.deliver.sealed_batch import SealedBatch
+from pyklient.producer.deliver.sealing import Sealer
+from pyklient.producer.deliver.sequences import Sequences
 from pyklient.producer.delivery import DeliveryTracker
 from pyklient.producer.producer import Producer
+from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.messages import MetadataRequest, ProduceRequest
 from pyklient.protocol.records import Compression
 from pyklient.protocol.records.kernel import Batch
@@ -34,6 +37,16 @@ OUT_OF_ORDER, INVALID_RECORD, NOT_ALLOWED = 45, 87, 29
 REMEMBERED = 5
 
 
+class OneRecordSealer(Sealer):
+    """Seals batches as if each had one record."""
+
+    def __init__(self) -> None:
+        self.linger = 0.0
+
+    def seal(self, batch: Batch) -> SealedBatch:
+        return SealedBatch(batch, 0, 1, b"r", Compression.NONE, (0, 0))
+
+
 class Bench:
     """A queue with any number of batches of one record, due at once."""
 
@@ -43,30 +56,30 @@ class Bench:
         self.queue = PartitionQueue(
             TopicPartition("clicks", 0),
             sequences,
-            linger=0.0,
-            patience=60.0,
-            max_in_flight=REMEMBERED,
-            seal=lambda batch: ProducerBatch(batch, 0, 1, b"r", Compression.NONE, (0, 0)),
+            OneRecordSealer(),
+            in_flight_limits(REMEMBERED),
+            {},
+            delivery_timeout=60.0,
         )
-        tracker = DeliveryTracker(lambda: False)
+        tracker = DeliveryTracker(SenderThread("pyklient-producer test"))
         for _ in range(batches):
             self.queue.add(Batch(tracker, "clicks", 0, 0.0))
 
-    def take(self) -> ProducerBatch:
-        batch = self.queue.take(1)
+    def take(self) -> SealedBatch:
+        batch = self.queue.drain(1)
         assert batch is not None
         return batch
 
-    def take_all(self) -> list[ProducerBatch]:
+    def take_all(self) -> list[SealedBatch]:
         """What may go at once."""
         taken = []
         while self.queue.ready(1.0):
             taken.append(self.take())
         return taken
 
-    def lose(self, batch: ProducerBatch) -> None:
+    def lose(self, batch: SealedBatch) -> None:
         """Its answer has been lost."""
-        self.queue.failed(batch, BrokerConnectionError("cut"), in_doubt=True, rest_until=0.0)
+        self.queue.retry(batch, BrokerConnectionError("cut"), in_doubt=True, not_before=0.0)
 
 
 def leader_of_the_first(producer: Producer) -> int:
@@ -85,7 +98,7 @@ def test_what_goes_again_waits_for_everything_in_flight_and_for_its_back_off() -
     bench = Bench(20)
     bench.queue.stored(bench.take())
     first, second, *others = bench.take_all()
-    bench.queue.failed(first, broker_error(NOT_LEADER), in_doubt=False, rest_until=5.0)
+    bench.queue.retry(first, broker_error(NOT_LEADER), in_doubt=False, not_before=5.0)
     assert not bench.queue.ready(9.0)
     bench.lose(second)
     for batch in others:
@@ -114,7 +127,7 @@ def test_nothing_new_goes_behind_a_batch_of_which_nobody_knows_whether_it_is_sto
     bench.queue.stored(bench.take())
     doubtful, behind = bench.take(), bench.take()
     doubtful.in_doubt = True
-    bench.queue.lost(doubtful)
+    bench.queue.failed(doubtful)
     assert not bench.queue.ready(1.0)
     bench.queue.stored(behind)  # so there was no gap before it
     assert bench.queue.ready(1.0)
@@ -124,10 +137,10 @@ def test_nothing_new_goes_behind_a_batch_of_which_nobody_knows_whether_it_is_sto
 def test_what_blocked_it_is_forgotten_once_something_is_stored() -> None:
     bench = Bench(2)
     first = bench.take()
-    bench.queue.blocked(BrokerConnectionError("cut"))
-    assert isinstance(bench.queue.blocked_by, BrokerConnectionError)
+    bench.queue.blocked_by = error = BrokerConnectionError("cut")
+    assert bench.queue.last_failure is error
     bench.queue.stored(first)
-    assert bench.queue.blocked_by is None
+    assert bench.queue.last_failure is None
 
 
 def test_nothing_new_pushes_one_in_doubt_out_of_the_brokers_memory() -> None:
@@ -232,7 +245,7 @@ def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered(options: d
             first = producer.send(TOPIC, b"0", partition=0)
             wait_until(lambda: old.count(ProduceRequest) == 2)
             old.leaders[0] = new.node_id
-            producer._thread.post(producer._sender.want_metadata)
+            producer._thread.post(producer._sender._metadata.want)
             wait_until(lambda: leader_of_the_first(producer) == new.node_id)
             second = producer.send(TOPIC, b"1", partition=0)
             # Sent later to the same broker: when it is there, the one before could be there too.

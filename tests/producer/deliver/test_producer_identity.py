@@ -5,7 +5,6 @@ import logging
 import pytest
 
 from pyklient.errors import BrokerError, UnsupportedVersionError
-from pyklient.producer.deliver.producer_identity import Sequences
 from pyklient.protocol.messages import REQUESTS, InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from tests.producer.script import (
     ONE_BY_ONE,
@@ -19,25 +18,6 @@ from tests.producer.script import (
 )
 
 OUT_OF_ORDER, FENCED, UNKNOWN_PRODUCER = 45, 47, 59
-
-LAST_SEQUENCE, LAST_EPOCH = (1 << 31) - 1, (1 << 15) - 1
-
-
-def test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest() -> None:
-    sequences = Sequences()
-    sequences.adopt(7, 0)
-    counts = [LAST_SEQUENCE - 4, 5, 3, 1]
-    assert [sequences.identify(count).sequence for count in counts] == [0, LAST_SEQUENCE - 4, 0, 3]
-
-
-def test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last() -> None:
-    sequences = Sequences()
-    sequences.adopt(7, LAST_EPOCH - 1)
-    sequences.identify(5)
-    sequences.restart()
-    assert sequences.identify(5) == (7, LAST_EPOCH, 0)
-    sequences.restart()
-    assert (sequences.producer_id, sequences.used_up) == (-1, 7)
 
 
 @pytest.mark.parametrize("code", [OUT_OF_ORDER, FENCED, UNKNOWN_PRODUCER])
@@ -66,7 +46,7 @@ def test_a_broker_without_producer_ids_is_served_without(
         with caplog.at_level(logging.INFO, "pyklient.producer"), producing(broker) as producer:
             assert producer.send(TOPIC, b"x").result(10).offset == 0
         assert identities(broker.seen) == [(-1, -1, -1)]
-        assert "no idempotence" in caplog.text
+        assert "idempotence is off" in caplog.text
         with producing(broker, enable_idempotence=True) as producer:
             assert isinstance(producer.send(TOPIC, b"x").exception(10), UnsupportedVersionError)
 
@@ -88,7 +68,7 @@ def test_a_producer_that_is_denied_ids_goes_on_with_a_warning_unless_they_were_a
         assert producer.send(TOPIC, b"x").result(10).offset == 0
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert warning.name == "pyklient.producer"
-    assert "no idempotence" in warning.getMessage()
+    assert "idempotence is off" in warning.getMessage()
     assert "CLUSTER_AUTHORIZATION_FAILED" in warning.getMessage()
     assert "enable_idempotence=False" in warning.getMessage()
     with producing(broker, enable_idempotence=True) as producer:

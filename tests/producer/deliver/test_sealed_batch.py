@@ -42,7 +42,7 @@ def test_a_single_record_too_large_for_the_broker_fails_alone(broker: ProduceBro
         error = sent[7].exception(10)
         assert isinstance(error, MessageTooLargeError)
         sentence = (
-            rf"{TOPIC}-0: the broker refused a record of [\d,]+ bytes; raise max.message.bytes of the topic"
+            rf"{TOPIC}-0: the broker rejected a record of [\d,]+ bytes; raise max.message.bytes of the topic"
         )
         assert re.match(sentence, str(error))
         assert str(error).count("MESSAGE_TOO_LARGE") == 1

@@ -1,4 +1,4 @@
-"""The sender's thread: items in order, timers in time, no news missed, an end in every case."""
+"""The sender's thread: calls in order, no new batch missed, an end in every case."""
 
 import threading
 import time
@@ -8,7 +8,8 @@ from functools import partial
 import pytest
 
 from pyklient.errors import KafkaError
-from pyklient.producer.threads.sender_thread import SenderThread, Timed
+from pyklient.producer.threads.sender_thread import SenderThread, SenderWork
+from pyklient.producer.threads.timers import Timed
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import (
     ONE_BY_ONE,
@@ -26,12 +27,17 @@ NOT_ENOUGH_REPLICAS = 19
 pytestmark = pytest.mark.both_kernels
 
 
-class Bell:
-    def __init__(self) -> None:
-        self.timer = self.alarm = float("inf")
+class Bell(Timed):
+    """Notes in the diary when its timer fires."""
+
+    def __init__(self, diary: "Diary") -> None:
+        self.diary = diary
+
+    def on_timer(self) -> None:
+        self.diary.rung.append((self, time.monotonic()))
 
 
-class Diary:
+class Diary(SenderWork):
     """Work that notes what it is told to do."""
 
     def __init__(self) -> None:
@@ -44,16 +50,13 @@ class Diary:
         """What happens at the moment at which it is asked whether it is full."""
         self.crash: list[BaseException | None] = []
 
-    def has_news(self) -> bool:
+    def has_new_batches(self) -> bool:
         return self.news > 0
 
     def is_full(self) -> bool:
         while self.when_asked:
             self.when_asked.pop()()
         return self.full
-
-    def ring(self, target: Timed) -> None:
-        self.rung.append((target, time.monotonic()))
 
     def step(self) -> bool:
         self.steps += 1
@@ -75,7 +78,8 @@ def diary() -> Diary:
 @pytest.fixture
 def sender(diary: Diary) -> Iterator[SenderThread]:
     sender = SenderThread("pyklient-producer test")
-    sender.start(diary)
+    sender.assign(diary)
+    sender.start()
     yield sender
     sender.post(diary.stop)
     assert sender.join(5)
@@ -109,7 +113,7 @@ def test_items_are_called_in_order_on_the_thread(sender: SenderThread) -> None:
 def test_who_hands_over_takes_the_turn_where_it_is_free(sender: SenderThread, diary: Diary) -> None:
     wait_until(lambda: sender._sleeps_until > 0)
     before, called = diary.steps, []
-    sender.hand_over(lambda: called.append((threading.current_thread(), sender.is_current())))
+    sender.post_and_run(lambda: called.append((threading.current_thread(), sender.is_current())))
     assert called == [(threading.current_thread(), True)]
     assert diary.steps == before + 1
     assert not sender.is_current()
@@ -120,13 +124,13 @@ def test_what_is_handed_over_in_the_middle_of_a_turn_is_called_in_the_next_one(s
     go_on = threading.Event()
 
     def hold() -> None:
-        sender.hand_over(partial(called.append, 1))  # within the turn itself
+        sender.post_and_run(partial(called.append, 1))  # within the turn itself
         assert go_on.wait(5)
         called.append(0)
 
     sender.post(hold)
-    wait_until(lambda: sender._holder is not None)
-    sender.hand_over(partial(called.append, 2))
+    wait_until(lambda: sender._lock.holder is not None)
+    sender.post_and_run(partial(called.append, 2))
     sender.post(partial(called.append, 3))
     assert called == []
     go_on.set()
@@ -135,9 +139,9 @@ def test_what_is_handed_over_in_the_middle_of_a_turn_is_called_in_the_next_one(s
 
 
 def test_an_earlier_timer_set_in_a_turn_of_others_is_kept(sender: SenderThread, diary: Diary) -> None:
-    on_thread(sender, lambda: sender.set_timer(Bell(), time.monotonic() + 3_600, diary.ring))
+    on_thread(sender, lambda: sender.timers.set(Bell(diary), time.monotonic() + 3_600))
     wait_until(lambda: sender._sleeps_until > 0)
-    sender.hand_over(lambda: sender.set_timer(Bell(), time.monotonic() + 0.02, diary.ring))
+    sender.post_and_run(lambda: sender.timers.set(Bell(diary), time.monotonic() + 0.02))
     wait_until(lambda: len(diary.rung) == 1)
 
 
@@ -147,12 +151,13 @@ def test_a_turn_of_others_may_be_the_last_one(diary: Diary, crash: bool) -> None
         raise ZeroDivisionError
 
     sender = SenderThread("pyklient-producer test")
-    sender.start(diary)
+    sender.assign(diary)
+    sender.start()
     wait_until(lambda: sender._sleeps_until > 0)
-    sender.hand_over(fail if crash else diary.stop)
+    sender.post_and_run(fail if crash else diary.stop)
     assert sender.join(5)
     assert [type(each) for each in diary.crash] == [ZeroDivisionError if crash else type(None)]
-    sender.hand_over(pytest.fail)
+    sender.post_and_run(pytest.fail)
 
 
 def test_nobody_is_slept_over_while_several_take_turns(sender: SenderThread) -> None:
@@ -163,7 +168,7 @@ def test_nobody_is_slept_over_while_several_take_turns(sender: SenderThread) -> 
 
     def work() -> None:
         for number in range(rounds):
-            (sender.hand_over if number % 3 else sender.post)(count)
+            (sender.post_and_run if number % 3 else sender.post)(count)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -174,16 +179,16 @@ def test_nobody_is_slept_over_while_several_take_turns(sender: SenderThread) -> 
 
 
 def test_timers_ring_when_they_are_due_and_only_as_last_set(sender: SenderThread, diary: Diary) -> None:
-    early, moved, late = Bell(), Bell(), Bell()
+    early, moved, late = Bell(diary), Bell(diary), Bell(diary)
     start = time.monotonic()
 
     def set_timers() -> None:
-        sender.set_timer(late, start + 0.5, diary.ring)
-        sender.set_timer(moved, start + 0.01, diary.ring)
-        sender.set_timer(moved, start + 3_600, diary.ring)
-        sender.set_timer(early, start + 0.03, diary.ring)
-        sender.set_timer(early, start + 0.02, diary.ring)
-        sender.set_timer(early, start + 0.02, diary.ring)
+        sender.timers.set(late, start + 0.5)
+        sender.timers.set(moved, start + 0.01)
+        sender.timers.set(moved, start + 3_600)
+        sender.timers.set(early, start + 0.03)
+        sender.timers.set(early, start + 0.02)
+        sender.timers.set(early, start + 0.02)
 
     on_thread(sender, set_timers)
     wait_until(lambda: len(diary.rung) == 2)
@@ -193,20 +198,20 @@ def test_timers_ring_when_they_are_due_and_only_as_last_set(sender: SenderThread
 
 
 def test_timers_that_were_set_anew_do_not_pile_up(sender: SenderThread, diary: Diary) -> None:
-    bells = [Bell() for _ in range(10)]
+    bells = [Bell(diary) for _ in range(10)]
 
     def set_timers() -> None:
         for number in range(100_000):
-            sender.set_timer(bells[number % 10], time.monotonic() + 3_600, diary.ring)
+            sender.timers.set(bells[number % 10], time.monotonic() + 3_600)
 
     on_thread(sender, set_timers)
-    assert len(sender._timers) < 5_000
+    assert len(sender.timers) < 5_000
 
 
 def test_it_wakes_for_what_is_due_before_its_timer_and_sleeps_on_for_the_rest(
     sender: SenderThread, diary: Diary
 ) -> None:
-    on_thread(sender, lambda: sender.set_timer(Bell(), time.monotonic() + 3_600, diary.ring))
+    on_thread(sender, lambda: sender.timers.set(Bell(diary), time.monotonic() + 3_600))
     wait_until(lambda: sender._sleeps_until > 0)
     before = diary.steps
     sender.wake(time.monotonic() + 7_200)
@@ -222,12 +227,13 @@ def test_while_nothing_can_be_sent_news_takes_no_turn_of_its_own_and_none_is_los
     def fill_up() -> None:
         diary.full = True
 
-    sender.start(diary)
+    sender.assign(diary)
+    sender.start()
     on_thread(sender, fill_up)
     begin, before = time.monotonic(), diary.steps
     for _ in range(2_000):
         diary.news = 1
-        sender.tell(time.monotonic())
+        sender.notify(time.monotonic())
         time.sleep(0.0001)
     wait_until(lambda: diary.news == 0, 5)
     steps, naps = diary.steps - before, (time.monotonic() - begin) / nap
@@ -244,21 +250,22 @@ def test_news_that_came_while_nothing_could_be_sent_is_seen_with_the_answer(
 
     def arrive() -> None:
         diary.news = 1
-        sender.tell(time.monotonic())
+        sender.notify(time.monotonic())
 
     def answered() -> None:
         diary.full = False
         if moment == "after its step":
             diary.when_asked.append(arrive)
 
-    sender.start(diary)
+    sender.assign(diary)
+    sender.start()
     for _ in range(20):
         diary.full = True
         on_thread(sender, lambda: None)
         wait_until(lambda: not sender._listens, 5)
         if moment == "before the turn that makes room":
             arrive()
-        sender.hand_over(answered)
+        sender.post_and_run(answered)
         if moment == "after it":
             arrive()
         wait_until(lambda: not diary.news and not diary.when_asked, 5)
@@ -270,7 +277,8 @@ def test_news_that_came_before_it_slept_is_not_slept_over(diary: Diary) -> None:
     """It came when the thread was awake, so nobody has woken that for it."""
     diary.news = 5
     sender = SenderThread("pyklient-producer test")
-    sender.start(diary)
+    sender.assign(diary)
+    sender.start()
     wait_until(lambda: diary.news == 0)
     assert diary.steps >= 5
     sender.post(diary.stop)
@@ -285,18 +293,19 @@ def test_a_crash_is_handed_to_the_work(diary: Diary, caplog: pytest.LogCaptureFi
     sender = SenderThread("pyklient-producer test")
     assert not sender.started
     assert sender.join(0)
-    sender.start(diary)
+    sender.assign(diary)
+    sender.start()
     sender.post(fail)
     assert sender.join(5)
     assert isinstance(diary.crash[0], ZeroDivisionError)
-    assert "nobody foresaw" in caplog.text
+    assert "failed unexpectedly" in caplog.text
 
 
 def test_timers_that_are_set_anew_do_not_pile_up_until_they_would_have_rung(broker: ProduceBroker) -> None:
     with producing(broker, linger_ms=0, delivery_timeout_ms=2**31 - 1) as producer:
         for _ in range(3_000):
             producer.send(TOPIC, b"x").result(10)
-        assert len(producer._thread._timers) < 2_000
+        assert len(producer._thread.timers) < 2_000
 
 
 def refuse_threads(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[str]:

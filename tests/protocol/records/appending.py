@@ -3,6 +3,7 @@
 from typing import Any
 
 from pyklient.producer.delivery import DeliveryTracker
+from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.records import batch_header, iter_batches
 from pyklient.protocol.records.kernel import Batch, Delivery
 
@@ -25,7 +26,9 @@ class Bench:
     ) -> None:
         self.now_ms = 1_000_000
         self.declined: list[tuple[Any, ...]] = []
-        self.tracker = DeliveryTracker(lambda: own_thread)
+        thread = SenderThread("pyklient-producer test")
+        thread.is_current = lambda: own_thread
+        self.tracker = DeliveryTracker(thread)
         self.appender = kernel.Appender(
             self._decline,
             self.tracker,

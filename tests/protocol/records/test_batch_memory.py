@@ -6,8 +6,9 @@ import resource
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pyklient.producer.deliver.sealed_batch import seal
+from pyklient.producer.deliver.sealing import seal
 from pyklient.producer.delivery import DeliveryTracker
+from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.records import Compression, batch_header, iter_batches
 from tests.protocol.records.kernels import COMPILED
 from tests.run.seed import dice
@@ -33,7 +34,7 @@ class Line:
     """One batch after the other."""
 
     def __init__(self, kernel: Any) -> None:
-        tracker = DeliveryTracker(lambda: False)
+        tracker = DeliveryTracker(SenderThread("pyklient-producer test"))
         self.appender = kernel.Appender(
             lambda *_: None, tracker, lambda: 0, plain=True, batch_size=1_000_000, limit=1 << 40
         )

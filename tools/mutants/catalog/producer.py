@@ -10,8 +10,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: compression_type is ignored",
         "pyklient/producer/deliver/sender.py",
-        "self._codec = Compression.of(config.compression_type)",
-        "self._codec = Compression.NONE",
+        "Compression.of(config.compression_type)",
+        "Compression.NONE",
         (
             "tests/producer/deliver/test_sealing.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
         ),
@@ -19,8 +19,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: every codec is gzip",
         "pyklient/producer/deliver/sender.py",
-        "self._codec = Compression.of(config.compression_type)",
-        "self._codec = Compression.GZIP if config.compression_type else Compression.NONE",
+        "Compression.of(config.compression_type)",
+        "Compression.GZIP if config.compression_type else Compression.NONE",
         (
             "tests/producer/deliver/test_sealing.py::test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for",
         ),
@@ -28,8 +28,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: max_in_flight_requests_per_connection is ignored",
         "pyklient/producer/deliver/broker_queue.py",
-        "while self.line and self._in_flight < self._options.max_in_flight:",
-        "while self.line:",
+        "if not self.line or self.in_flight >= self._options.max_in_flight:",
+        "if not self.line:",
         (
             "tests/producer/deliver/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",
         ),
@@ -37,8 +37,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: one request more than allowed is in flight",
         "pyklient/producer/deliver/broker_queue.py",
-        "while self.line and self._in_flight < self._options.max_in_flight:",
-        "while self.line and self._in_flight <= self._options.max_in_flight:",
+        "if not self.line or self.in_flight >= self._options.max_in_flight:",
+        "if not self.line or self.in_flight > self._options.max_in_flight:",
         (
             "tests/producer/deliver/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",
         ),
@@ -46,8 +46,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: one request is in flight whatever is allowed",
         "pyklient/producer/deliver/broker_queue.py",
-        "while self.line and self._in_flight < self._options.max_in_flight:",
-        "while self.line and self._in_flight < 1:",
+        "if not self.line or self.in_flight >= self._options.max_in_flight:",
+        "if not self.line or self.in_flight >= 1:",
         (
             "tests/producer/deliver/test_broker_queue.py::test_as_many_requests_are_in_flight_as_allowed_and_no_more",
         ),
@@ -72,8 +72,8 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: compressed records stay in memory twice",
-        "pyklient/producer/deliver/sealed_batch.py",
-        "        gathered.let_go()\n",
+        "pyklient/producer/deliver/sealing.py",
+        "        batch.let_go()\n",
         "",
         (
             "tests/protocol/records/test_batch_memory.py::test_a_batch_that_is_compressed_does_not_keep_its_records_beside_that",
@@ -82,8 +82,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: a retry overtakes what is still in flight",
         "pyklient/producer/deliver/partition_queue.py",
-        "return not self._in_flight and now >= self._rest_until",
-        "return now >= self._rest_until",
+        "return not self._in_flight and now >= self._retry_at",
+        "return now >= self._retry_at",
         (
             "tests/producer/deliver/test_partition_queue.py::test_what_goes_again_waits_for_everything_in_flight_and_for_its_back_off",
         ),
@@ -91,7 +91,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: a retry does not wait for its back-off",
         "pyklient/producer/deliver/partition_queue.py",
-        "return not self._in_flight and now >= self._rest_until",
+        "return not self._in_flight and now >= self._retry_at",
         "return not self._in_flight",
         (
             "tests/producer/deliver/test_partition_queue.py::test_what_goes_again_waits_for_everything_in_flight_and_for_its_back_off",
@@ -118,46 +118,46 @@ MUTANTS: Final = (
     Mutant(
         "producer: batches that go again go in the order in which they failed",
         "pyklient/producer/deliver/partition_queue.py",
-        "insort(self._to_retry, batch, key=_place_of)\n            self._rest_until",
-        "self._to_retry.append(batch)\n            self._rest_until",
+        "insort(self._to_retry, batch, key=_order_of)\n            self._retry_at",
+        "self._to_retry.append(batch)\n            self._retry_at",
         (
             "tests/producer/deliver/test_partition_queue.py::test_what_goes_again_goes_in_the_order_in_which_it_was_sent_first",
         ),
     ),
     Mutant(
         "producer: sequence numbers count batches",
-        "pyklient/producer/deliver/producer_identity.py",
+        "pyklient/producer/deliver/sequences.py",
         "self._next = (self._next + count) % _SEQUENCE_MODULUS",
         "self._next = (self._next + 1) % _SEQUENCE_MODULUS",
         (
-            "tests/producer/deliver/test_producer_identity.py::test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest",
+            "tests/producer/deliver/test_sequences.py::test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest",
         ),
     ),
     Mutant(
         "producer: sequence numbers do not wrap",
-        "pyklient/producer/deliver/producer_identity.py",
+        "pyklient/producer/deliver/sequences.py",
         "self._next = (self._next + count) % _SEQUENCE_MODULUS",
         "self._next = self._next + count",
         (
-            "tests/producer/deliver/test_producer_identity.py::test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest",
+            "tests/producer/deliver/test_sequences.py::test_sequence_numbers_count_records_and_go_on_from_0_behind_the_largest",
         ),
     ),
     Mutant(
         "producer: a new epoch goes on with the old sequence",
-        "pyklient/producer/deliver/producer_identity.py",
-        "        self._next = 0\n        if self._epoch < _LAST_EPOCH:",
-        "        if self._epoch < _LAST_EPOCH:",
+        "pyklient/producer/deliver/sequences.py",
+        "        self._next = 0\n        if self._epoch < LAST_EPOCH:",
+        "        if self._epoch < LAST_EPOCH:",
         (
-            "tests/producer/deliver/test_producer_identity.py::test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last",
+            "tests/producer/deliver/test_sequences.py::test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last",
         ),
     ),
     Mutant(
         "producer: the epoch runs over its largest number",
-        "pyklient/producer/deliver/producer_identity.py",
-        "if self._epoch < _LAST_EPOCH:",
-        "if self._epoch <= _LAST_EPOCH:",
+        "pyklient/producer/deliver/sequences.py",
+        "if self._epoch < LAST_EPOCH:",
+        "if self._epoch <= LAST_EPOCH:",
         (
-            "tests/producer/deliver/test_producer_identity.py::test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last",
+            "tests/producer/deliver/test_sequences.py::test_a_sequence_begins_at_0_in_each_epoch_and_anew_with_another_id_behind_the_last",
         ),
     ),
     Mutant(
@@ -172,8 +172,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: an error code says the opposite about what is stored",
         "pyklient/producer/deliver/produce_responses.py",
-        "in_doubt = not is_certainly_not_stored(code)",
-        "in_doubt = is_certainly_not_stored(code)",
+        "self._retry(queue, batch, error, in_doubt=not is_certainly_not_stored(code))",
+        "self._retry(queue, batch, error, in_doubt=is_certainly_not_stored(code))",
         (
             "tests/producer/deliver/test_sealed_batch.py"
             "::test_what_may_have_been_stored_whole_is_not_stored_again_in_halves",
@@ -184,7 +184,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: a partition left out of an answer is forgotten",
         "pyklient/producer/deliver/produce_responses.py",
-        "            self.failed(queue, batch, error, in_doubt=True)\n\n",
+        "            self._retry_or_fail(queue, batch, error, in_doubt=True)\n\n",
         "            pass\n\n",
         (
             "tests/producer/deliver/test_produce_responses.py::test_a_partition_left_out_of_an_answer_is_sent_again",
@@ -192,17 +192,17 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: one retry fewer than allowed",
-        "pyklient/producer/deliver/produce_responses.py",
-        "return batch.attempts <= self._config.retries",
-        "return batch.attempts < self._config.retries",
+        "pyklient/producer/deliver/retrying.py",
+        "return batch.attempts <= self._retries",
+        "return batch.attempts < self._retries",
         (
             "tests/producer/deliver/test_produce_responses.py::test_retries_are_counted_where_they_are_limited",
         ),
     ),
     Mutant(
         "producer: a batch that may be stored is split",
-        "pyklient/producer/deliver/produce_responses.py",
-        "return batch.count > 1 and not batch.expired and not doubtful",
+        "pyklient/producer/deliver/retrying.py",
+        "return batch.count > 1 and not batch.expired and not may_be_duplicate",
         "return batch.count > 1 and not batch.expired",
         (
             "tests/producer/deliver/test_sealed_batch.py::test_what_may_have_been_stored_whole_is_not_stored_again_in_halves",
@@ -227,8 +227,8 @@ MUTANTS: Final = (
     Mutant(
         "producer: the memory of a finished batch is not released",
         "pyklient/producer/accumulate/accumulator.py",
-        "        self._credit = 0\n        self._release(batch.charged)",
-        "        self._credit = 0",
+        "        self._extra_memory = 0\n        self._release(batch.charged)",
+        "        self._extra_memory = 0",
         (
             "tests/producer/accumulate/test_accumulator.py::test_memory_that_is_freed_goes_to_those_who_wait_in_turn",
         ),
@@ -254,7 +254,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: outcomes are told as they come",
         "pyklient/producer/deliver/partition_queue.py",
-        "                stop = bisect_left(outcomes, first.place, 0, stop, key=_noted_place)",
+        "                stop = bisect_left(outcomes, first.order, 0, stop, key=_outcome_order)",
         "                pass",
         (
             "tests/producer/deliver/test_produce_responses.py::test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_again",
@@ -271,7 +271,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: topics are never forgotten",
-        "pyklient/producer/deliver/sender.py",
+        "pyklient/producer/deliver/topics_in_use.py",
         "now - used >= self._max_idle",
         "False",
         (

@@ -1,0 +1,67 @@
+"""Chooses the partition of a record that the kernel declined, and the next sticky partition of a topic."""
+
+import operator
+from collections.abc import Mapping, Sized
+from typing import Any
+
+from pyklient.errors import ConfigurationError
+from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
+from pyklient.producer.topic_metadata import TopicMetadata
+from pyklient.protocol.records.kernel import Appender, murmur2
+
+__all__ = ["PartitionChoice"]
+
+
+class PartitionChoice:
+    """Applies the ``partition`` argument, the user's partitioner, or the default of Java's client."""
+
+    def __init__(
+        self,
+        appender: Appender,
+        topics: TopicMetadata,
+        partitioner: Partitioner | None,
+        sticky: StickyPartitioner,
+    ) -> None:
+        self._appender = appender
+        self._topics = topics
+        self._partitioner = partitioner
+        self._sticky = sticky
+
+    def choose(
+        self, topic: str, key: bytes | None, partition: Any, count: int, deadline: float
+    ) -> int | None:
+        """Return the partition of a record, or None for the sticky partition of records without a key.
+
+        *count* is the known number of partitions. Raises TypeError and ConfigurationError for a wrong
+        *partition*.
+        """
+        if partition is None:
+            if self._partitioner is not None:
+                return self._partitioner(topic, key, count)
+            return None if key is None else murmur2(key) % count
+        try:
+            if isinstance(partition, bool):
+                raise TypeError
+            number = operator.index(partition)
+        except TypeError:
+            raise TypeError(f"partition must be a whole number, not {partition!r}") from None
+        if number >= count:  # the topic may have grown
+            count = self._topics.refreshed(topic, deadline)
+            self._appender.know(topic, count)
+        if not 0 <= number < count:
+            raise ConfigurationError(
+                f"partition {number} of topic {topic!r} does not exist: its partitions are 0 to {count - 1}"
+            )
+        return number
+
+    def next_sticky(self, topic: str, current: int, unfinished: Mapping[int, Sized]) -> int:
+        """Replace the sticky partition *current* of *topic*. Return the new one.
+
+        *unfinished* holds the unfinished batches by partition. With the batch lock held.
+        """
+        count = self._appender.partition_count(topic)
+        if count == 1:
+            return current
+        number = self._sticky.next(self._topics.available(topic), count, current, unfinished)
+        self._appender.stick(topic, number)
+        return self._appender.sticky(topic)

@@ -1,0 +1,106 @@
+"""The outcomes of records that were sent in one call."""
+
+import time
+from typing import TypeAlias
+
+from pyklient import argument_checks
+from pyklient.errors import DeliveryError, KafkaError, KafkaTimeoutError
+from pyklient.protocol.records.kernel import Batch
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["BulkDelivery"]
+
+_Run: TypeAlias = tuple[Batch, int, int]
+"""A batch, the index of a record in it, and the index after the last record of the run."""
+
+
+class BulkDelivery:
+    """A handle on the outcomes of the records of one ``send_many`` or ``send_arrow``.
+
+    It keeps runs of consecutive records of a batch, and so takes little memory.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        """The number of records."""
+        self._runs: list[_Run] = []
+        self._last: dict[int, int] = {}
+        """The index of the last run of each partition. Records may alternate between partitions."""
+
+    def __repr__(self) -> str:
+        state = "done" if self.done() else "under way"
+        return f"<BulkDelivery of {self.count} records, {state}>"
+
+    def done(self) -> bool:
+        """Return True if the outcome of every record is known."""
+        return all(batch.done for batch, _, _ in self._runs)
+
+    def result(self, timeout: float | None = None) -> dict[TopicPartition, list[range]]:
+        """Wait for all outcomes. Return the offsets of the records, as ranges by partition.
+
+        Offsets that are not known, as with ``acks=0``, are left out. Raises what ``exception`` returns, and
+        KafkaTimeoutError after *timeout* seconds; the records may still be delivered then.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        ranges: dict[TopicPartition, list[range]] = {}
+        for batch, first, stop in self._runs:
+            found = ranges.setdefault(TopicPartition(batch.topic, batch.partition), [])
+            for outcome in batch.outcomes(first, stop):
+                start, end = outcome.base_offset, outcome.base_offset + outcome.stop - outcome.first
+                if found and found[-1].stop == start:
+                    found[-1] = range(found[-1].start, end)
+                elif start >= 0:
+                    found.append(range(start, end))
+        return ranges
+
+    def exception(self, timeout: float | None = None) -> DeliveryError | None:
+        """Wait for all outcomes. Return a DeliveryError if records have failed, or None.
+
+        Times out as ``result`` does.
+        """
+        seconds = argument_checks.patience(timeout, "timeout")
+        deadline = None if seconds is None else time.monotonic() + seconds
+        for batch, first, stop in self._runs:
+            left = None if deadline is None else deadline - time.monotonic()
+            if not batch.wait(first, stop, left):
+                raise KafkaTimeoutError(
+                    f"not all of {self.count:,} records were confirmed within {timeout:.3g} s; "
+                    "they may still be delivered"
+                )
+        failed: KafkaError | None = None
+        count = 0
+        for batch, first, stop in self._runs:
+            batch.see(first, stop)
+            for outcome in batch.outcomes(first, stop):
+                if outcome.error is not None:
+                    failed = failed or outcome.error
+                    count += outcome.stop - outcome.first
+        if failed is None:
+            return None
+        topic = self._runs[0][0].topic
+        error = DeliveryError(
+            f"{count:,} of {self.count:,} records for {topic} were not delivered, the first because {failed}",
+            count,
+            {topic: failed},
+        )
+        error.__cause__ = failed
+        return error
+
+    def note_on(self, error: BaseException, call: str) -> None:
+        """Add a note to *error*, which ends *call* early: the number of records that were sent before."""
+        sent = f"{self.count:,} record{' was' if self.count == 1 else 's were'}"
+        error.add_note(f"{sent} sent by this {call} before the error")
+
+    def add(self, batch: Batch, first: int, stop: int) -> None:
+        """Add the records *first* to *stop* - 1 of *batch*, in the order in which they were sent."""
+        self.count += stop - first
+        index = self._last.get(batch.partition)
+        if index is not None:
+            last, start, end = self._runs[index]
+            if last is batch and end == first:
+                self._runs[index] = (batch, start, stop)
+                return
+        self._last[batch.partition] = len(self._runs)
+        self._runs.append((batch, first, stop))

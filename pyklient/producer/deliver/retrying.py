@@ -1,0 +1,128 @@
+"""Decides what happens to a batch that was not stored: it is sent again, split, or failed.
+
+The decision depends on the error of the broker or of the connection, the number of attempts so far, and
+whether the batch may have been stored all the same. ``ProduceResponses`` carries it out.
+"""
+
+import time
+from enum import Enum, auto
+from typing import Final
+
+from pyklient.config import ProducerConfig
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import ClosedError, KafkaError, error_facts
+from pyklient.net.backoff import Backoff
+from pyklient.producer.deliver.sealed_batch import SealedBatch
+
+__all__ = ["TOO_LARGE", "Action", "RetryPolicy", "is_certainly_not_stored"]
+
+
+class Action(Enum):
+    """What to do with a batch."""
+
+    STORED = auto()
+    """Report it as delivered."""
+    RETRY = auto()
+    """Send the same bytes again, because the failure may pass."""
+    RETRY_IN_SEQUENCE = auto()
+    """Send it again after the batches before it, or in a new epoch if there are none: it was not stored,
+    because the broker misses a batch before it or has forgotten this producer."""
+    RETRY_WITHOUT_IDEMPOTENCE = auto()
+    """Send it again without a producer id: it was not stored, because the record format of the topic is too
+    old for idempotence."""
+    SPLIT = auto()
+    """Send it again in two halves: it was not stored, because it is too large."""
+    FAIL = auto()
+    """Report it as failed."""
+
+
+_STORED: Final = frozenset(
+    (
+        ErrorCode.NONE,
+        # An earlier attempt was stored, but its response was lost. The broker no longer knows the offset.
+        ErrorCode.DUPLICATE_SEQUENCE_NUMBER,
+    )
+)
+
+TOO_LARGE: Final = frozenset((ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE))  # KIP-126
+
+_OUT_OF_SEQUENCE: Final = frozenset(
+    (
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        ErrorCode.INVALID_PRODUCER_EPOCH,  # without transactions, nobody else uses the producer id
+        ErrorCode.UNKNOWN_PRODUCER_ID,
+    )
+)
+
+_NOT_STORED: Final = frozenset(
+    (
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.LEADER_NOT_AVAILABLE,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.NOT_ENOUGH_REPLICAS,  # NOT_ENOUGH_REPLICAS_AFTER_APPEND comes after storing
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.INVALID_TIMESTAMP,
+        ErrorCode.UNSUPPORTED_VERSION,
+        ErrorCode.INVALID_REQUEST,
+        ErrorCode.POLICY_VIOLATION,
+        ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+        ErrorCode.INVALID_RECORD,
+        ErrorCode.THROTTLING_QUOTA_EXCEEDED,
+        *TOO_LARGE,
+        *_OUT_OF_SEQUENCE,
+    )
+)
+"""Does not include NOT_LEADER_OR_FOLLOWER: a leader that steps down while it waits for its followers returns
+that for records that they may have stored."""
+
+
+def is_certainly_not_stored(code: int) -> bool:
+    """Return True if the error *code* means that none of the records were stored. Other codes leave it in
+    doubt."""
+    return code in _NOT_STORED
+
+
+class RetryPolicy:
+    """Applies ``retries``, the retry back-off and the rules for error codes."""
+
+    def __init__(self, config: ProducerConfig, backoff: Backoff) -> None:
+        self._retries = config.retries
+        self._requires_idempotence = bool(config.enable_idempotence)
+        self._backoff = backoff
+
+    def after_error_code(self, batch: SealedBatch, code: int) -> Action:
+        """Decide about *batch*, for which the broker returned *code*."""
+        if code in _STORED:
+            return Action.STORED
+        if code in TOO_LARGE:
+            return Action.SPLIT if _can_be_split(batch) else Action.FAIL
+        if batch.idempotent:
+            if code == ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT and not self._requires_idempotence:
+                return Action.RETRY_WITHOUT_IDEMPOTENCE
+            if code in _OUT_OF_SEQUENCE:
+                return Action.RETRY_IN_SEQUENCE if self._has_retries_left(batch) else Action.FAIL
+        return Action.RETRY if error_facts(code).retriable and self._has_retries_left(batch) else Action.FAIL
+
+    def after_failure(self, batch: SealedBatch, error: KafkaError) -> Action:
+        """Decide about *batch*, which got no response because of *error*."""
+        # A ClosedError comes from a connection that this client closed itself, because it was idle or its
+        # session had expired. The next connection will do.
+        may_pass = error.retriable or isinstance(error, ClosedError)
+        return Action.RETRY if may_pass and self._has_retries_left(batch) else Action.FAIL
+
+    def not_before(self, batch: SealedBatch) -> float:
+        """Return the time before which *batch* must not be sent again, in monotonic seconds."""
+        return time.monotonic() + self._backoff.pause(batch.attempts)
+
+    def _has_retries_left(self, batch: SealedBatch) -> bool:
+        return batch.attempts <= self._retries
+
+
+def _can_be_split(batch: SealedBatch) -> bool:
+    # If an earlier attempt was stored after all, the broker would not recognize the halves.
+    may_be_duplicate = batch.in_doubt and batch.idempotent
+    return batch.count > 1 and not batch.expired and not may_be_duplicate

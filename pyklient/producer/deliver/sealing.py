@@ -1,0 +1,50 @@
+"""Seals batches: closes them for new records, and compresses them.
+
+A batch is sealed when the sender drains it from its partition's queue. It is due then, because
+
+- ``linger_ms`` has passed since it was begun (``PartitionQueue.ready`` compares with ``Sealer.linger``), or
+- it was closed before: the next record did not fit, ``flush`` or ``close`` was called, or memory was short
+  (see ``pyklient.producer.accumulate.accumulator``).
+"""
+
+from pyklient.producer.accumulate.accumulator import RecordAccumulator
+from pyklient.producer.deliver.sealed_batch import SealedBatch
+from pyklient.protocol.records import Compression, compress
+from pyklient.protocol.records.kernel import Batch
+from pyklient.protocol.records.layout import Buffer
+
+__all__ = ["Sealer", "seal"]
+
+
+class Sealer:
+    """Seals the batches of a producer. *linger* is in seconds."""
+
+    def __init__(self, accumulator: RecordAccumulator, codec: Compression, linger: float) -> None:
+        self.linger = linger
+        self._accumulator = accumulator
+        self._codec = codec
+
+    def seal(self, batch: Batch) -> SealedBatch | None:
+        """Return all records of *batch*, which takes no more. None if it has no records; then it is done.
+
+        Compression runs without the GIL, and the memory that it saves is released.
+        """
+        self._accumulator.appender.take(batch)
+        if not batch.count:  # Ctrl-C interrupted the thread that began the batch
+            self._accumulator.finished(batch, batch.settle(0, 0, -1, -1, None) or [])
+            return None
+        capacity = batch.capacity
+        sealed = seal(batch, self._codec)
+        if self._codec:
+            self._accumulator.shrunk(batch, capacity - len(sealed.payload))
+        return sealed
+
+
+def seal(batch: Batch, codec: Compression) -> SealedBatch:
+    """Return all records of *batch*, which is closed, compressed."""
+    payload: Buffer = batch.payload()
+    if codec:
+        payload = compress(codec, payload)
+        batch.let_go()
+    timestamps = batch.base_timestamp, batch.max_timestamp
+    return SealedBatch(batch, 0, batch.count, payload, codec, timestamps)

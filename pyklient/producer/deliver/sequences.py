@@ -1,0 +1,61 @@
+"""Sequence numbers: how the broker tells a batch that is sent again from a new one (KIP-98).
+
+Each partition counts for itself. If its sequence has a gap, it continues with sequence number 0 in the next
+epoch (KIP-360). The broker checks epochs per partition too, so the other partitions need not stop for that.
+"""
+
+from typing import Final, NamedTuple
+
+__all__ = ["LAST_EPOCH", "NO_IDENTITY", "BatchIdentity", "Sequences"]
+
+LAST_EPOCH: Final = 0x7FFF
+_SEQUENCE_MODULUS: Final = 1 << 31
+
+
+class BatchIdentity(NamedTuple):
+    """Producer id, epoch and first sequence number, as the header of a batch has them.
+
+    They stay the same however often the batch is sent, unless it is certain that it has not been stored.
+    """
+
+    producer_id: int
+    epoch: int
+    sequence: int
+
+
+NO_IDENTITY: Final = BatchIdentity(-1, -1, -1)
+"""The identity of batches of a producer without idempotence."""
+
+
+class Sequences:
+    """Gives the batches of one partition their identities, in order."""
+
+    def __init__(self) -> None:
+        self.producer_id = -1
+        self.used_up = -1
+        """The producer id whose last epoch this partition has used."""
+        self._epoch = 0
+        self._next = 0
+
+    def adopt(self, producer_id: int, epoch: int) -> None:
+        """Begin with a producer id and epoch from ProducerIdentity."""
+        self.producer_id, self._epoch, self._next = producer_id, epoch, 0
+
+    def identify(self, count: int) -> BatchIdentity:
+        """Return the identity of a batch with the next *count* records."""
+        identity = BatchIdentity(self.producer_id, self._epoch, self._next)
+        self._next = (self._next + count) % _SEQUENCE_MODULUS
+        return identity
+
+    @property
+    def next_epoch(self) -> int:
+        """The epoch after the one in use. It may be greater than LAST_EPOCH."""
+        return self._epoch + 1
+
+    def restart(self) -> None:
+        """Continue from 0 in the next epoch, or without a producer id after the last epoch."""
+        self._next = 0
+        if self._epoch < LAST_EPOCH:
+            self._epoch += 1
+        else:
+            self.used_up, self.producer_id = self.producer_id, -1

@@ -1,0 +1,67 @@
+"""The locks of a producer. No other module of ``producer/`` makes one.
+
+They are taken in this order:
+
+1. The sender lock (``SenderLock``): whoever holds it runs the sender. A connection's reader thread only
+   tries to take it, so nobody waits for it while holding another lock.
+2. The batch lock (``new_batch_lock``): guards the table of topics, the list of unfinished batches, the
+   outcomes of batches, and the queue of threads that wait for memory. The Python kernel takes it for each
+   append; the compiled kernel relies on the GIL instead. It is reentrant, because a signal handler or a
+   finalizer may call ``send`` in the middle of a ``send``.
+
+A ``Wakeup`` guards no state: one thread waits for it, another one sets it. Nobody waits for a ``Wakeup``, or
+for the network, while holding a lock.
+"""
+
+import threading
+from contextlib import AbstractContextManager
+from typing import Any
+
+__all__ = ["SenderLock", "Wakeup", "new_batch_lock"]
+
+
+def new_batch_lock() -> AbstractContextManager[Any]:
+    """Return a new batch lock."""
+    batch_lock: AbstractContextManager[Any] = threading.RLock()
+    return batch_lock
+
+
+class SenderLock:
+    """The lock under which the sender runs, and the thread that holds it."""
+
+    def __init__(self) -> None:
+        sender_lock = threading.Lock()
+        self.acquire = sender_lock.acquire
+        self.release = sender_lock.release
+        self.holder: int | None = None
+        """The identifier of the thread that runs the sender. Set by ``SenderThread``."""
+
+    def is_mine(self) -> bool:
+        """Return True if the calling thread runs the sender."""
+        return self.holder == threading.get_ident()
+
+
+class Wakeup:
+    """A signal that one thread waits for. It is reset when the wait ends.
+
+    It takes the place of ``threading.Event`` and ``threading.Condition``, which take a lock of their own in
+    Python code: a KeyboardInterrupt in the middle of that leaves the lock held, and the thread that sets the
+    event would then wait for ever.
+    """
+
+    __slots__ = ("_wakeup",)
+
+    def __init__(self) -> None:
+        self._wakeup = threading.Lock()
+        self._wakeup.acquire()
+
+    def set(self) -> None:
+        """Wake the waiting thread. At most one thread may call this at a time."""
+        if self._wakeup.locked():
+            self._wakeup.release()
+
+    def wait(self, timeout: float | None) -> bool:
+        """Wait for at most *timeout* seconds (None: no limit). Return True if the signal was set."""
+        return self._wakeup.acquire(
+            timeout=-1 if timeout is None else min(max(timeout, 0.0), threading.TIMEOUT_MAX)
+        )

@@ -1,0 +1,79 @@
+"""Timers of the sender: at which time which object wants to be called."""
+
+import heapq
+import itertools
+import time
+from abc import ABC, abstractmethod
+from typing import Final, TypeAlias
+
+__all__ = ["NEVER", "Timed", "Timers"]
+
+NEVER: Final = float("inf")
+_FEW_TIMERS: Final = 1024
+
+
+class Timed(ABC):
+    """An object that has one timer. Both attributes are set by ``Timers``."""
+
+    timer: float = NEVER
+    """When the timer fires."""
+    alarm: float = NEVER
+    """When ``Timers`` checks ``timer`` next; never later than ``timer``. Most timers are put off again and
+    again, and putting one off only changes ``timer``."""
+
+    @abstractmethod
+    def on_timer(self) -> None:
+        """Note that the timer has fired. The sender runs right after this."""
+
+
+_Alarm: TypeAlias = tuple[float, int, Timed]
+"""The time, a serial number that makes alarms of the same time comparable, and the object."""
+
+
+class Timers:
+    """A heap of alarms. Times are ``time.monotonic`` seconds. Used with the sender lock held."""
+
+    def __init__(self) -> None:
+        self._alarms: list[_Alarm] = []
+        self._too_many = _FEW_TIMERS
+        self._serial = itertools.count()
+
+    def __len__(self) -> int:
+        return len(self._alarms)
+
+    def next_due(self) -> float:
+        """Return the time of the earliest alarm."""
+        return self._alarms[0][0] if self._alarms else NEVER
+
+    def set(self, target: Timed, when: float) -> None:
+        """Have the timer of *target* fire at *when* instead of any time set before."""
+        target.timer = when
+        if when < target.alarm:
+            self._set_alarm(target, when)
+            if len(self._alarms) > self._too_many:
+                self._drop_stale_alarms()
+
+    def fire_due(self) -> None:
+        """Call ``on_timer`` of every object whose timer is due."""
+        now = time.monotonic()
+        while self._alarms and self._alarms[0][0] <= now:
+            when, _, target = heapq.heappop(self._alarms)
+            if when != target.alarm:  # replaced by an earlier alarm
+                continue
+            target.alarm = NEVER
+            if target.timer <= now:
+                target.timer = NEVER
+                target.on_timer()
+            elif target.timer < NEVER:
+                self._set_alarm(target, target.timer)
+
+    def _set_alarm(self, target: Timed, when: float) -> None:
+        target.alarm = when
+        heapq.heappush(self._alarms, (when, next(self._serial), target))
+
+    def _drop_stale_alarms(self) -> None:
+        """Drop replaced alarms, which would stay in the heap until they are due."""
+        live = {alarm[2]: alarm for alarm in self._alarms if alarm[0] == alarm[2].alarm}
+        self._alarms = list(live.values())
+        heapq.heapify(self._alarms)
+        self._too_many = max(_FEW_TIMERS, 2 * len(self._alarms))
