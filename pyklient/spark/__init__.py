@@ -13,21 +13,21 @@ except ImportError as error:
 
 if TYPE_CHECKING:
     from pyklient.spark.data_source import PyklientDataSource
-    from pyklient.spark.load_progress import LoadProgress
-    from pyklient.spark.loading import LoadResult, load
-    from pyklient.spark.rows import Record
-    from pyklient.spark.sender import PartitionSender
+    from pyklient.spark.loading.load import LoadResult, load
+    from pyklient.spark.loading.load_progress import LoadProgress
+    from pyklient.spark.sink.partition_sender import PartitionSender
+    from pyklient.spark.sink.rows import Record
 
 __all__ = ["LoadProgress", "LoadResult", "PartitionSender", "PyklientDataSource", "Record", "load"]
 
 # As in ``pyklient`` itself: Spark starts processes that need one of them, and are gone in a moment.
 _HOME_OF: Final = {
-    "LoadProgress": "pyklient.spark.load_progress",
-    "LoadResult": "pyklient.spark.loading",
-    "PartitionSender": "pyklient.spark.sender",
+    "LoadProgress": "pyklient.spark.loading.load_progress",
+    "LoadResult": "pyklient.spark.loading.load",
+    "PartitionSender": "pyklient.spark.sink.partition_sender",
     "PyklientDataSource": "pyklient.spark.data_source",
-    "Record": "pyklient.spark.rows",
-    "load": "pyklient.spark.loading",
+    "Record": "pyklient.spark.sink.rows",
+    "load": "pyklient.spark.loading.load",
 }
 
 if not TYPE_CHECKING:

@@ -23,8 +23,8 @@ from pyspark.sql.types import (
 
 from pyklient.errors import ConfigurationError
 from pyklient.spark.options import Use
-from pyklient.spark.sink_options import SinkOptions
-from pyklient.spark.source_options import SourceOptions
+from pyklient.spark.sink.sink_options import SinkOptions
+from pyklient.spark.source.source_options import SourceOptions
 
 __all__ = ["HEADERS", "SCHEMA", "PyklientDataSource"]
 
@@ -68,7 +68,7 @@ class PyklientDataSource(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Reads a batch. *schema* is that of :meth:`schema`: no other can be asked for."""
-        from pyklient.spark.batch_reader import BatchReader
+        from pyklient.spark.source.batch_reader import BatchReader
 
         options = SourceOptions.parse(self.options, Use.BATCH)
         _refuse_other(schema, options)
@@ -79,9 +79,9 @@ class PyklientDataSource(DataSource):
         options = SourceOptions.parse(self.options, Use.STREAM)
         _refuse_other(schema, options)
         try:
-            from pyklient.spark.limited_reader import LimitedReader
+            from pyklient.spark.source.limited_reader import LimitedReader
         except ImportError:
-            from pyklient.spark.stream_reader import StreamReader
+            from pyklient.spark.source.stream_reader import StreamReader
 
             _refuse_limits(options)
             return StreamReader(options)
@@ -89,14 +89,14 @@ class PyklientDataSource(DataSource):
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Writes a batch of rows of *schema*."""
-        from pyklient.spark.sink import BatchSink
+        from pyklient.spark.sink.writers import BatchSink
 
         return BatchSink(SinkOptions.parse(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Writes a stream of rows of *schema*; in output mode complete too, where *overwrite* is set: as with
         Spark's own sink all rows are written again, for a topic cannot be emptied."""
-        from pyklient.spark.sink import stream_sink
+        from pyklient.spark.sink.writers import stream_sink
 
         return stream_sink(SinkOptions.parse(self.options), schema)
 

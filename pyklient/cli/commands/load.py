@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyklient.spark import LoadProgress, LoadResult
-    from pyklient.spark.load_changes import Change
+    from pyklient.spark.loading.changes import Change
 
 __all__ = ["AS_TYPED", "load"]
 
@@ -123,7 +123,7 @@ def load(
         from pyspark.errors import PySparkException
 
         from pyklient.spark import load as run
-        from pyklient.spark.naming import called
+        from pyklient.spark.option_names import called
 
         def selected(rows: "DataFrame") -> "DataFrame":
             return rows.selectExpr(*columns)

@@ -26,7 +26,7 @@ from tests.spark.chaos.kills import Kills, Stored
 @pytest.mark.parametrize(
     "victims",
     [
-        # Workers and brokers die in tests/spark/test_killed_writes.py too.
+        # Workers and brokers die in tests/spark/sink/test_killed_writes.py too.
         pytest.param(["executor", "driver"], id="two"),
         pytest.param([*VICTIMS, *VICTIMS], id="ten", marks=pytest.mark.long),
     ],

@@ -1,0 +1,1 @@
+"""Writing to topics: the sink of ``format("pyklient")`` and ``PartitionSender``."""
