@@ -58,7 +58,7 @@ lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
 	@$(MODULES) | xargs wc -l | awk '$$2 != "total" && $$1 > 500 { print $$2 ": " $$1 " lines, 500 at most"; bad = 1 } END { exit bad }'
 
 generated: $(VENV)/.dev ## write again what is derived from the code: the page and the types of the options, diagrams, tables
-	for each in configuration option_types diagrams broker_tables spark_options benchmark_row; do $(BIN)/python -m tests.docs.$$each || exit 1; done
+	for each in configuration option_types diagrams broker_tables spark_options benchmark_row; do $(BIN)/python -m tools.docs.$$each || exit 1; done
 
 fetch: $(VENV)/.dev ## what the tests download, Kafka's jars and PySpark 4.0.0, once per machine (Java and Maven needed)
 	$(BIN)/python -m tests.servers.fetch
@@ -81,16 +81,16 @@ test-containers: $(VENV)/.dev ## the system suite against a broker in a containe
 	$(PYTEST) tests/system tests/interop --broker container
 
 fuzz: $(VENV)/.dev ## ten million mutated inputs to the compiled kernel, under AddressSanitizer (gcc needed)
-	$(BIN)/python -m tests.fuzz --inputs 10000000
+	$(BIN)/python -m tools.fuzz --inputs 10000000
 
 faults: $(VENV)/.dev ## a hundred faults under an idempotent producer and under a group, on three real brokers; FAULTS=20 SEED=7
-	$(BIN)/python -m tests.faults --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
+	$(BIN)/python -m tools.faults --faults $(FAULTS) $(if $(SEED),--seed $(SEED))
 
 chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="--kills 10 --seed 7"
-	$(BIN)/python -m tests.spark.chaos $(CHAOS)
+	$(BIN)/python -m tools.spark.chaos $(CHAOS)
 
 memory-spark: $(VENV)/.dev ## 5 GB through one task of Spark, in a Python worker below 512 MiB
-	$(BIN)/python -m tests.spark.memory
+	$(BIN)/python -m tools.spark.memory
 
 mutants: $(VENV)/.dev ## break the code in known ways, one at a time: a test must fail each time; MUTANTS="-k producer", MUTANTS=--help
 	$(BIN)/python -m tools.mutants $(MUTANTS)
@@ -99,10 +99,10 @@ prose: $(VENV)/.created ## thirty docstrings, thirty messages and three pages at
 	@$(BIN)/python -m tools.prose $(if $(SEED),--seed $(SEED))
 
 bench-spark: $(VENV)/.dev ## pyklient, the connector of Spark and confluent-kafka side by side on Spark; BENCH="--only read --rounds 1"
-	$(BIN)/python -m tests.spark.bench $(BENCH)
+	$(BIN)/python -m tools.spark.benchmarks $(BENCH)
 
 bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker; BENCH="--rounds 1 --only consume"
-	$(BIN)/python -m tests.benchmarks $(BENCH)
+	$(BIN)/python -m tools.benchmarks $(BENCH)
 
 clean: ## remove the virtual environment and build products
 	rm -rf $(VENV) build dist *.egg-info pyklient/protocol/records/_kernel.c pyklient/protocol/records/_kernel.*.so

@@ -1,6 +1,6 @@
 """The keyword arguments of Broker, for type checkers and editors.
 
-Written from ``pyklient/broker/config.py`` by ``python -m tests.docs.option_types``; a test compares them.
+Written from ``pyklient/broker/config.py`` by ``python -m tools.docs.option_types``; a test compares them.
 """
 
 from typing import TypedDict

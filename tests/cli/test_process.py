@@ -11,8 +11,8 @@ import pytest
 
 from pyklient.broker import Broker
 from pyklient.version import VERSION
-from tests.docs.markdown import ROOT
 from tests.servers.fixtures import NewName
+from tools.repository import ROOT
 
 _PYKLIENT = [sys.executable, "-m", "pyklient"]
 

@@ -12,11 +12,11 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from pyklient.cli.streams import _Output
 
 from pyklient.broker import Broker
-from pyklient.cli.standard_streams import _Output
-from tests.docs.markdown import ROOT
 from tests.servers.fixtures import NewName
+from tools.repository import ROOT
 
 
 @pytest.fixture(scope="module")

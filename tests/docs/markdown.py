@@ -4,9 +4,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["DOCUMENTS", "ROOT", "Block", "blocks"]
+from tools.repository import ROOT
 
-ROOT = Path(__file__).parents[2]
+__all__ = ["DOCUMENTS", "Block", "blocks"]
+
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
-from tests.docs.markdown import ROOT
+from tools.repository import ROOT
 
 __all__ = ["Made", "locks", "thread_names", "threads"]
 

@@ -4,8 +4,8 @@ import ast
 import re
 from pathlib import Path
 
-from tests.docs.markdown import ROOT
 from tests.docs.synchronization import locks, thread_names, threads
+from tools.repository import ROOT
 
 _PLACE = re.compile(r"`((?:[a-z_]+/)*[a-z_]+\.py):([A-Za-z_.]+)`")
 

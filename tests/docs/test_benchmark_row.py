@@ -1,12 +1,12 @@
 """What the README says of speed is what has been measured."""
 
-from tests.docs.benchmark_row import BENCHMARKS, PAGE, filled
+from tools.docs.benchmark_row import BENCHMARKS, PAGE, filled
 
 
 def test_the_row_is_that_of_the_page() -> None:
     text = PAGE.read_text(encoding="utf-8")
     measured = BENCHMARKS.read_text(encoding="utf-8")
-    assert text == filled(text, measured), "run: python -m tests.docs.benchmark_row"
+    assert text == filled(text, measured), "run: python -m tools.docs.benchmark_row"
 
 
 def test_costs_have_two_digits() -> None:

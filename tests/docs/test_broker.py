@@ -16,12 +16,12 @@ from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 from tests.broker.wire_client import WireClient
-from tests.docs.broker_tables import PAGE, filled
+from tools.docs.broker_tables import PAGE, filled
 
 
 def test_the_tables_are_those_of_the_code() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert text == filled(text), "run: python -m tests.docs.broker_tables"
+    assert text == filled(text), "run: python -m tools.docs.broker_tables"
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import confluent_kafka
 import pytest
 
 from pyklient import ConsumerConfig, ConsumerConnector, KafkaStream, Producer
-from tests.docs.markdown import ROOT
+from tools.repository import ROOT
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # kafka-python's, for how it reads its own files

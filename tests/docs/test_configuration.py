@@ -1,7 +1,7 @@
 """The reference of the options is the one that the code would write."""
 
-from tests.docs.configuration import TARGET, page
+from tools.docs.configuration import TARGET, page
 
 
 def test_the_page_of_options_is_what_the_code_says() -> None:
-    assert TARGET.read_text(encoding="utf-8") == page(), "run: python -m tests.docs.configuration"
+    assert TARGET.read_text(encoding="utf-8") == page(), "run: python -m tools.docs.configuration"

@@ -1,7 +1,7 @@
 """The page of errors has them all."""
 
 from pyklient import errors
-from tests.docs.markdown import ROOT
+from tools.repository import ROOT
 
 
 def test_every_error_is_on_the_page_that_says_what_to_do_about_it() -> None:

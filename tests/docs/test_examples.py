@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyklient.broker import Broker
-from tests.docs.markdown import ROOT
+from tools.repository import ROOT
 
 _EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 

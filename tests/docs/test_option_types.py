@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from mypy import api
 
-from tests.docs.markdown import ROOT
-from tests.docs.option_types import MODULES
+from tools.docs.option_types import MODULES
+from tools.repository import ROOT
 
 _HEAD = [
     "from pyklient import Admin, ConsumerConnector, Producer, ProducerOptions, SimpleConsumer, read",
@@ -39,7 +39,7 @@ _RIGHT = [
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: path.parent.name)
 def test_the_typed_options_are_those_of_the_code(module: Path) -> None:
-    assert module.read_text(encoding="utf-8") == MODULES[module](), "run: python -m tests.docs.option_types"
+    assert module.read_text(encoding="utf-8") == MODULES[module](), "run: python -m tools.docs.option_types"
 
 
 def test_mypy_refuses_wrong_options_and_takes_right_ones(

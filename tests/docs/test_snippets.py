@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 
 from pyklient.broker import Broker
-from tests.docs.markdown import DOCUMENTS, ROOT, Block, blocks
+from tests.docs.markdown import DOCUMENTS, Block, blocks
+from tools.repository import ROOT
 
 _ALL_SPARK = "spark.md"
 _KNOWN = {"python", "shell", "console", "text", "json", "mermaid", "properties"}

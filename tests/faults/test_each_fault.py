@@ -18,12 +18,12 @@ from pyklient.protocol.messages import (
     SyncGroupRequest,
 )
 from pyklient.protocol.schema import ApiMessage
-from tests.faults.plan import FAULTS, Action, Fault, FaultPlan
-from tests.faults.proxy import FaultProxy
 from tests.servers.fixtures import NewName
 from tests.servers.groups import committed
 from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic
+from tools.faults.plan import FAULTS, Action, Fault, FaultPlan
+from tools.faults.proxy import FaultProxy
 
 pytestmark = pytest.mark.slow
 

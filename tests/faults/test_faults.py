@@ -5,15 +5,15 @@ import itertools
 import pytest
 
 from pyklient import Producer
-from tests.faults.group import CommitWatch, skipped
-from tests.faults.producing import order_problems, produce_through_faults
-from tests.faults.reading import read_through_faults
 from tests.run.seed import seed as run_seed
 from tests.servers.fixtures import NewName
 from tests.servers.kafka import KraftCluster
 from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic
 from tests.system.reading import connector
+from tools.faults.group import CommitWatch, skipped
+from tools.faults.producing import order_problems, produce_through_faults
+from tools.faults.reading import read_through_faults
 
 _FAULTS = 10
 

@@ -32,7 +32,7 @@ _SECONDS = {
     "cluster": 70.0,
     "secure": 15.0,
     "tests/spark/cluster/test_cluster.py": 100.0,
-    "tests/benchmarks/test_benchmarks.py": 45.0,
+    "tests/tools/test_benchmarks.py": 45.0,
     "tests/faults/test_each_fault.py": 45.0,
     "tests/docs/test_snippets.py": 35.0,
     "tests/protocol/records/test_kafka_bytes.py": 35.0,

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import ROOT
 from tests.servers.fetch import fetch, things
 from tests.servers.maven import VERSIONS
+from tools.repository import ROOT
 
 
 def without_java(directory: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

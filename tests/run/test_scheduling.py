@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import ROOT
+from tools.repository import ROOT
 
 _CONFTEST = """
 import json, os, time

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import ROOT
 from tests.run.seed import VARIABLE, dice
+from tools.repository import ROOT
 
 _TESTS = """
 import random

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.servers.java import MissingProgramError, program
 from tests.servers.maven import VERSIONS, FetchError, connector_libs, kafka_libs
-from tests.spark.same_job.environment import VERSION, old_pyspark
+from tests.servers.old_pyspark import VERSION, old_pyspark
 
 __all__ = ["fetch", "things"]
 

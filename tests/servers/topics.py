@@ -2,10 +2,11 @@
 
 import functools
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
@@ -17,7 +18,10 @@ __all__ = [
     "leaders",
     "replicas_in_sync",
     "serves",
+    "stored_records",
 ]
+
+_READ_TIMEOUT = 120.0
 
 _silent = logging.getLogger("tests.librdkafka")
 _silent.addHandler(logging.NullHandler())
@@ -89,3 +93,29 @@ def replicas_in_sync(bootstrap_servers: str, topic: str) -> int:
     """How many replicas of all partitions of *topic* together are in sync."""
     metadata = admin(bootstrap_servers).list_topics(topic, timeout=10).topics[topic]
     return sum(len(partition.isrs) for partition in metadata.partitions.values())
+
+
+def stored_records(bootstrap: str, topic: str) -> Iterator[Message]:
+    """Yield all records that *topic* holds now."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"{topic}-check", "log_level": 0})
+    try:
+        numbers = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        bounds = {
+            number: consumer.get_watermark_offsets(TopicPartition(topic, number), timeout=30)
+            for number in numbers
+        }
+        left = {number for number, (first, end) in bounds.items() if end > first}
+        consumer.assign([TopicPartition(topic, number, bounds[number][0]) for number in left])
+        deadline = time.monotonic() + _READ_TIMEOUT
+        while left:
+            assert time.monotonic() < deadline, f"{topic}: no record came from partitions {left}"
+            for message in consumer.consume(10_000, timeout=1):
+                assert message.error() is None, message.error()
+                yield message
+                number, offset = message.partition(), message.offset()
+                assert number is not None
+                assert offset is not None
+                if offset + 1 >= bounds[number][1]:
+                    left.discard(number)
+    finally:
+        consumer.close()

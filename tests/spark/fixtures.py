@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="session")
 def spark(servers: ServerPool, tmp_path_factory: pytest.TempPathFactory) -> "SparkSession":
     """Spark on two cores of this machine, which tries a task four times as a cluster does."""
-    from tests.spark.session import new_session  # and PySpark, which most runs of tests do without
+    from tools.spark.session import new_session  # and PySpark, which most runs of tests do without
 
     program("java")
     # Spark's workers run python3 of the PATH otherwise, which knows nothing of pyklient.

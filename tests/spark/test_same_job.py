@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.docs.markdown import ROOT
 from tests.servers.kafka import KraftCluster
 from tests.servers.maven import connector_libs
-from tests.spark.same_job.environment import VERSION, environment
+from tests.servers.old_pyspark import VERSION, environment
 from tests.spark.same_job.jobs import ERRORS, JOBS
 from tests.spark.same_job.writes import REFUSED, WRITES
+from tools.repository import ROOT
 
 pytestmark = pytest.mark.java
 

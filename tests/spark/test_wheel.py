@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.markdown import ROOT
 from tests.servers.fixtures import NewTopic
 from tests.servers.java import QUICK_JVM
 from tests.spark.topics import fill, number_records
+from tools.repository import ROOT
 
 pytestmark = [pytest.mark.java, pytest.mark.brokers(real=False), pytest.mark.timeout(600)]
 

@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 
-from tests.faults.group import PARTITIONS, CommitWatch, Flow, Group, wait_for_all
 from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.groups import committed
+from tools.faults.group import PARTITIONS, CommitWatch, Flow, Group, wait_for_all
 
 pytestmark = pytest.mark.slow
 

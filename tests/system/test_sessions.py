@@ -5,14 +5,14 @@ from typing import Any
 import pytest
 
 from pyklient.protocol.messages import SaslAuthenticateRequest
-from tests.faults.group import PARTITIONS, CommitWatch, Flow, Group, wait_for_all
-from tests.faults.plan import FaultPlan
-from tests.faults.producing import order_problems, stored_numbers
-from tests.faults.proxy import FaultProxy
 from tests.servers.fixtures import NewName
 from tests.servers.process import wait_until
 from tests.servers.secure import PASSWORD, SESSION_SECONDS, USER, SecureBroker
 from tests.servers.topics import create_topic
+from tools.faults.group import PARTITIONS, CommitWatch, Flow, Group, wait_for_all
+from tools.faults.plan import FaultPlan
+from tools.faults.producing import order_problems, stored_numbers
+from tools.faults.proxy import FaultProxy
 
 _SESSIONS = 30
 """Of all connections together: producer, fetcher and two members have five at the same time."""

@@ -27,9 +27,10 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 
 from tools.mutants.catalog import MUTANTS
-from tools.mutants.copies import ROOT, TreeCopy, fetch_build_tools
+from tools.mutants.copies import TreeCopy, fetch_build_tools
 from tools.mutants.mutant import Mutant, StaleMutant, is_kernel_source
 from tools.mutants.runner import Outcome, Result, end_all, examine, run_tests
+from tools.repository import ROOT
 
 _UNCHANGED_SECONDS = 900
 _printing = threading.Lock()

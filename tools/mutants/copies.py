@@ -10,10 +10,10 @@ import tomllib
 from pathlib import Path
 
 from tools.mutants.mutant import Mutant, is_kernel_source
+from tools.repository import ROOT
 
-__all__ = ["KERNEL_FOLDER", "ROOT", "SUFFIX", "BrokenMutant", "TreeCopy", "fetch_build_tools"]
+__all__ = ["KERNEL_FOLDER", "SUFFIX", "BrokenMutant", "TreeCopy", "fetch_build_tools"]
 
-ROOT = Path(__file__).parents[2]
 
 KERNEL_FOLDER = Path("pyklient/protocol/records")
 SUFFIX: str = sysconfig.get_config_var("EXT_SUFFIX")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.spark.session import new_session
+from tools.spark.session import new_session
 
 __all__ = ["archived_session"]
 

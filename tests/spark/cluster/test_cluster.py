@@ -19,8 +19,8 @@ from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic
 from tests.spark.cluster.environment import pack
 from tests.spark.cluster.standalone import StandaloneCluster
-from tests.spark.processes import spark_home
 from tests.spark.topics import fill, number_records
+from tools.spark.processes import spark_home
 
 _ROOT = Path(__file__).parents[3]
 _COUNT = 1000

@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from tests.spark.same_job.jobs import ERRORS, JOBS, LIMITED, Word
 from tests.spark.same_job.topics import make_topics
 from tests.spark.same_job.writes import REFUSED, WRITES
-from tests.spark.session import new_session
+from tools.spark.session import new_session
 
 _WORDS = ("kafka", "pyklient")
 

@@ -13,7 +13,7 @@ from pyklient import read as read_topic
 from tests.run.seed import dice
 from tests.servers.fixtures import NewTopic
 from tests.servers.process import wait_until
-from tests.spark.chaos.feed import everything
+from tests.servers.topics import stored_records
 from tests.spark.streams import Stream
 from tests.spark.topics import delete_before, fill, number_records, transaction
 
@@ -35,10 +35,10 @@ def compacted(bootstrap: str, topic: str) -> list[int]:
     def is_compacted() -> bool:
         # The last segment is never compacted: another record closes it.
         fill(bootstrap, topic, [{"key": b"end", "value": b"-1"}])
-        return len(list(everything(bootstrap, topic))) < 50
+        return len(list(stored_records(bootstrap, topic))) < 50
 
     wait_until(is_compacted, 60, "compaction", poll=0.5)
-    return sorted(message.offset() or 0 for message in everything(bootstrap, topic))
+    return sorted(message.offset() or 0 for message in stored_records(bootstrap, topic))
 
 
 def test_what_compaction_leaves_is_read_whole_wherever_the_tasks_begin(

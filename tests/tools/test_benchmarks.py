@@ -1,0 +1,98 @@
+"""What `make bench` consists of works: every client in every scenario, the checks, the page."""
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+
+from pyklient.broker import Broker
+from tools.benchmarks.bench import Bench, Results, check, rotated, run_job
+from tools.benchmarks.report import page, targets_table
+from tools.benchmarks.scenarios import PRODUCE, SCENARIOS, Scenario
+from tools.benchmarks.work import Job, Measured
+
+_UNLIKE = [scenario for scenario in SCENARIOS if scenario.value_size != 1024]
+"""A kilobyte takes the same paths as a hundred bytes."""
+
+
+@pytest.fixture(scope="module")
+def bench() -> Iterator[Bench]:
+    with Broker() as broker:
+        bench = Bench(broker.bootstrap_servers, scale=0.0001)
+        yield bench
+        bench.close()
+
+
+@pytest.mark.java
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", _UNLIKE, ids=lambda scenario: scenario.title)
+def test_every_client_does_what_the_scenario_asks(bench: Bench, scenario: Scenario) -> None:
+    bench.load(scenario)
+    for contender in scenario.contenders:
+        measured = bench.trial(scenario, contender)
+        assert measured.records >= 100
+        assert measured.payload_bytes >= 100 * 100
+        assert measured.wall > 0
+        assert measured.cpu > 0
+        assert measured.peak_mib > 1
+        assert bool(measured.percentiles_ms) == bool(scenario.rate)
+    bench.drop(scenario)
+
+
+def test_a_client_that_fails_ends_the_run_and_says_why() -> None:
+    with pytest.raises(RuntimeError, match=r"own failed at no such task:[\s\S]*KeyError"):
+        run_job(_job("no such task"), "python")
+
+
+@pytest.mark.parametrize(
+    ("task", "records", "stored", "size"),
+    [("produce", 99, 99, 0), ("produce", 100, 99, 0), ("produce", 100, 101, 0), ("consume", 99, 0, 9_900)],
+)
+def test_a_run_that_loses_or_doubles_records_is_refused(
+    task: str, records: int, stored: int, size: int
+) -> None:
+    with pytest.raises(RuntimeError, match=rf"own at {task}: \d+ of 100 records"):
+        check(_job(task), Measured(records=records, payload_bytes=size), stored)
+
+
+def test_a_run_that_reads_other_bytes_is_refused() -> None:
+    check(_job("consume"), Measured(records=100, payload_bytes=10_000), 0)
+    with pytest.raises(RuntimeError, match="9,900 bytes in 100 records"):
+        check(_job("consume"), Measured(records=100, payload_bytes=9_900), 0)
+
+
+def test_contenders_change_places_but_all_run_in_each_round() -> None:
+    rounds = [rotated(PRODUCE.contenders, number) for number in range(5)]
+    assert all(set(contenders) == set(PRODUCE.contenders) for contenders in rounds)
+    assert all(before[0] != after[0] for before, after in pairwise(rounds))
+
+
+@pytest.mark.parametrize(("middle", "reached"), [(5.1, "yes"), (4.9, "no")])
+def test_a_target_is_reached_by_the_median_of_the_ratios_within_rounds(middle: float, reached: str) -> None:
+    results = _results(PRODUCE, cpus=[1.0, 1.0, 1.0])
+    results.runs["confluent-kafka"] = [_measured(cpu) for cpu in (2.0, middle, 9.0)]
+    [row] = [row for row in targets_table([results]).splitlines() if "every delivery confirmed" in row]
+    assert row.endswith(f"| {middle:.2f} (2.00 to 9.00) | {reached} |")
+
+
+def test_the_page_has_a_table_for_every_scenario_and_every_client() -> None:
+    text = page([_results(each, cpus=[1.0, 2.0]) for each in SCENARIOS], ["a machine"], [("client", "words")])
+    for scenario in SCENARIOS:
+        part = text.split(f"## {scenario.title}\n")[1].split("\n## ")[0]
+        assert part.count("\n| ") == len(scenario.contenders) + 2
+    assert "- a machine" in text
+    assert "- **client**: words" in text
+
+
+def _job(task: str) -> Job:
+    return Job("own", task, "localhost:1", "clicks", records=100, value_size=100)
+
+
+def _measured(cpu: float) -> Measured:
+    measured = Measured(records=1_000, payload_bytes=100_000, wall=1.0, cpu=cpu, peak_mib=10)
+    measured.percentiles_ms = {"p50": cpu, "p99": cpu, "p99.9": cpu}
+    return measured
+
+
+def _results(scenario: Scenario, cpus: list[float]) -> Results:
+    return Results(scenario, {each.name: [_measured(cpu) for cpu in cpus] for each in scenario.contenders})

@@ -1,0 +1,244 @@
+"""One delivery callback for all records, in the configuration (cheaper than one a call), served by `poll(0)`
+every 1,000 records and on BufferError; reads `consume(10_000)`.
+
+librdkafka's introduction, "High throughput": `linger.ms` of 5 or more (5 here) and large batches
+(`batch.size` 1 MB, `batch.num.messages` 100,000), a queue that does not run full (1,000,000 messages, 1
+GiB). Its consumer keeps its defaults (it checks no CRCs) but for `fetch.queue.backoff.ms` = 5: with 1,000
+it pauses for a second whenever its queue is full; larger queues and fetches cost it more CPU and gained
+nothing. Idempotent, as pyklient is.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from itertools import islice
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, Message, Producer
+
+from tools.benchmarks.work import Job, Measured, fields_for, measuring, values_for
+
+_AT_ONCE = 1_000
+_BULK = 10_000
+_TIMEOUT = 120.0
+
+OnDelivery = Callable[[KafkaError | None, Message], None]
+
+
+class _Confirmed:
+    """The delivery callback of a run, and the count of what it was told of."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, error: KafkaError | None, _message: Message) -> None:
+        if error is not None:
+            raise RuntimeError(str(error))
+        self.count += 1
+
+
+def _producer(job: Job, linger_ms: float, **options: Any) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": job.bootstrap_servers,
+            "acks": "all",
+            "enable.idempotence": True,
+            "linger.ms": linger_ms,
+            "batch.size": 1_000_000,
+            "batch.num.messages": 100_000,
+            "queue.buffering.max.messages": 1_000_000,
+            "queue.buffering.max.kbytes": 1_048_576,
+            "compression.type": job.compression,
+            **options,
+        }
+    )
+
+
+def produce(job: Job) -> Measured:
+    values = values_for(job)
+    items = fields_for(job) if job.field else values
+    measured, confirmed = Measured(), _Confirmed()
+    with measuring(measured) as clock:
+        producer = _producer(job, 5, on_delivery=confirmed)
+        producer.produce(job.topic, values[0])
+        producer.flush(30)
+        clock.begin()
+        send_chunk, rest = _SENDERS[job.field], job.rest(items)
+        while chunk := list(islice(rest, _AT_ONCE)):
+            send_chunk(producer, job.topic, chunk)
+            producer.poll(0)
+        producer.flush(_TIMEOUT)
+    measured.records = confirmed.count
+    return measured
+
+
+def _send_values(producer: Producer, topic: str, chunk: list[bytes]) -> None:
+    send = producer.produce
+    for value in chunk:
+        try:
+            send(topic, value)
+        except BufferError:
+            _send_later(producer, topic, value)
+
+
+def _send_keys(producer: Producer, topic: str, chunk: list[Any]) -> None:
+    send = producer.produce
+    for value, key in chunk:
+        try:
+            send(topic, value, key=key)
+        except BufferError:
+            _send_later(producer, topic, value, key=key)
+
+
+def _send_timestamps(producer: Producer, topic: str, chunk: list[Any]) -> None:
+    send = producer.produce
+    for value, timestamp in chunk:
+        try:
+            send(topic, value, timestamp=timestamp)
+        except BufferError:
+            _send_later(producer, topic, value, timestamp=timestamp)
+
+
+def _send_headers(producer: Producer, topic: str, chunk: list[Any]) -> None:
+    send = producer.produce
+    for value, headers in chunk:
+        try:
+            send(topic, value, headers=headers)
+        except BufferError:
+            _send_later(producer, topic, value, headers=headers)
+
+
+def _send_all_fields(producer: Producer, topic: str, chunk: list[Any]) -> None:
+    for value, key, timestamp, headers in chunk:
+        try:
+            producer.produce(topic, value, key=key, timestamp=timestamp, headers=headers)
+        except BufferError:
+            _send_later(producer, topic, value, key=key, timestamp=timestamp, headers=headers)
+
+
+_SENDERS: dict[str, Callable[[Producer, str, list[Any]], None]] = {
+    "": _send_values,
+    "key": _send_keys,
+    "timestamp": _send_timestamps,
+    "headers": _send_headers,
+    "all": _send_all_fields,
+}
+"""A loop for each kind of record, so that none pays for fields that it does not have."""
+
+
+def _send_later(producer: Producer, topic: str, value: bytes, **fields: Any) -> None:
+    """The queue is full: serve callbacks until there is room."""
+    while True:
+        producer.poll(0.01)
+        try:
+            producer.produce(topic, value, **fields)
+            return
+        except BufferError:
+            continue
+
+
+def produce_batch(job: Job) -> Measured:
+    values = values_for(job)
+    measured, confirmed = Measured(), _Confirmed()
+    with measuring(measured) as clock:
+        producer = _producer(job, 5)
+        producer.produce(job.topic, values[0], on_delivery=confirmed)
+        producer.flush(30)
+        clock.begin()
+        rest = job.rest(values)
+        while messages := [{"value": value} for value in islice(rest, _BULK)]:
+            while producer.produce_batch(job.topic, messages, on_delivery=confirmed) < len(messages):
+                messages = [{"value": message["value"]} for message in messages if "_error" in message]
+                producer.poll(0.01)
+            producer.poll(0)
+        producer.flush(_TIMEOUT)
+    measured.records = confirmed.count
+    return measured
+
+
+def consume(job: Job) -> Measured:
+    measured = Measured()
+    records = total = 0
+    with measuring(measured) as clock:
+        consumer = Consumer(
+            {
+                "bootstrap.servers": job.bootstrap_servers,
+                "group.id": f"confluent-{time.time_ns()}",
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "fetch.queue.backoff.ms": 5,
+            }
+        )
+        consumer.subscribe([job.topic])
+        deadline = time.monotonic() + _TIMEOUT
+        while records < job.records and time.monotonic() < deadline:
+            messages = consumer.consume(_BULK, 1.0)
+            if messages and not records:
+                clock.begin()
+            count, size = (_read_fields if job.field else _read_values)(messages)
+            records += count
+            total += size
+        clock.end()
+        consumer.close()
+    measured.records, measured.payload_bytes = records, total
+    return measured
+
+
+def _read_values(messages: list[Message]) -> tuple[int, int]:
+    """How many of *messages* are records, and the bytes of their values."""
+    count = total = 0
+    for message in messages:
+        if message.error() is None:
+            total += len(message.value() or b"")
+            count += 1
+    return count, total
+
+
+def _read_fields(messages: list[Message]) -> tuple[int, int]:
+    count = total = 0
+    for message in messages:
+        if message.error() is None:
+            fields = (message.value(), message.key(), message.timestamp(), message.headers())
+            total += len(fields[0] or b"")
+            count += 1
+    return count, total
+
+
+def latency(job: Job) -> Measured:
+    """As its own asyncio example has it: a thread of its own serves the callbacks."""
+    values = values_for(job)
+    measured = Measured()
+    producer = _producer(job, 0)
+    producer.produce(job.topic, values[0])
+    producer.flush(30)
+    latencies: list[float] = []
+    ended = threading.Event()
+
+    def timed(due: float) -> OnDelivery:
+        def delivered(error: KafkaError | None, _message: Message) -> None:
+            if error is None:
+                latencies.append(time.perf_counter() - due)
+
+        return delivered
+
+    def serve() -> None:
+        while not ended.is_set():
+            producer.poll(0.1)
+
+    poller = threading.Thread(target=serve)
+    poller.start()
+    with measuring(measured):
+        begin = time.perf_counter()
+        for index, value in enumerate(job.repeated(values)):
+            due = begin + index / job.rate
+            if (left := due - time.perf_counter()) > 0:
+                time.sleep(left)
+            producer.produce(job.topic, value, on_delivery=timed(due))
+        producer.flush(60)
+    ended.set()
+    poller.join()
+    measured.latencies(latencies)
+    return measured
+
+
+TASKS = {"produce": produce, "produce-batch": produce_batch, "consume": consume, "latency": latency}

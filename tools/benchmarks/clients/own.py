@@ -1,0 +1,234 @@
+"""Defaults (linger 5 ms, batches up to 1 MB, idempotent); CRCs of what is read are checked.
+
+A produce run ends with `flush()`, which raises if any record was not confirmed.
+"""
+
+import importlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import cycle, islice
+from typing import Any
+
+from pyklient import ConsumerConnector, Delivery, KafkaStream, Producer
+from tools.benchmarks.work import Clock, Job, Measured, fields_for, measuring, values_for
+
+_TIMEOUT = 120.0
+_ROWS = 100_000
+"""Rows of a table that send_arrow() is given at once."""
+
+
+@contextmanager
+def _producing(job: Job, measured: Measured) -> Iterator[Producer]:
+    first = values_for(job)[0]
+    with (
+        measuring(measured) as clock,
+        Producer(job.bootstrap_servers, compression_type=job.compression) as producer,
+    ):
+        producer.send(job.topic, first).result(30)
+        clock.begin()
+        yield producer
+        producer.flush(_TIMEOUT)
+        clock.end()
+
+
+def produce(job: Job) -> Measured:
+    items = fields_for(job) if job.field else values_for(job)
+    measured = Measured()
+    with _producing(job, measured) as producer:
+        _send_all(producer.send, job, items)
+    measured.records = job.records
+    return measured
+
+
+def _send_all(send: Callable[..., Delivery], job: Job, items: list[Any]) -> None:
+    topic = job.topic
+    match job.field:
+        case "key":
+            for value, key in job.rest(items):
+                send(topic, value, key=key)
+        case "timestamp":
+            for value, timestamp in job.rest(items):
+                send(topic, value, timestamp_ms=timestamp)
+        case "headers":
+            for value, headers in job.rest(items):
+                send(topic, value, headers=headers)
+        case "all":
+            for value, key, timestamp, headers in job.rest(items):
+                send(topic, value, key=key, timestamp_ms=timestamp, headers=headers)
+        case _:
+            for value in job.rest(items):
+                send(topic, value)
+
+
+def produce_with_callback(job: Job) -> Measured:
+    values = values_for(job)
+    measured = Measured()
+    confirmed = 0
+
+    def delivered(delivery: Delivery) -> None:
+        nonlocal confirmed
+        if delivery.exception(0) is None:
+            confirmed += 1
+
+    with _producing(job, measured) as producer:
+        send, topic = producer.send, job.topic
+        for value in job.rest(values):
+            send(topic, value, on_delivery=delivered)
+    measured.records = 1 + confirmed
+    return measured
+
+
+def produce_many(job: Job) -> Measured:
+    values = values_for(job)
+    measured = Measured()
+    with _producing(job, measured) as producer:
+        bulk = producer.send_many(job.topic, job.rest(values))
+        ranges = bulk.result(_TIMEOUT)
+    measured.records = 1 + sum(len(run) for runs in ranges.values() for run in runs)
+    return measured
+
+
+def produce_arrow(job: Job) -> Measured:
+    table = _table(job)
+    measured = Measured()
+    with _producing(job, measured) as producer:
+        whole, rest = divmod(job.records - 1, len(table))
+        parts = [table] * whole + ([table.slice(0, rest)] if rest else [])
+        deliveries = [producer.send_arrow(job.topic, part) for part in parts]
+        ranges = [run for bulk in deliveries for runs in bulk.result(_TIMEOUT).values() for run in runs]
+    measured.records = 1 + sum(len(run) for run in ranges)
+    return measured
+
+
+def _table(job: Job) -> Any:
+    """A table of at most 100,000 rows; as many of it as there are records are sent."""
+    arrow = importlib.import_module("pyarrow")  # here: no other run's memory is to hold it
+    rows = min(_ROWS, job.records)
+    if job.field:
+        found = dict(zip(("value", job.field), zip(*fields_for(job), strict=True), strict=True))
+    else:
+        found = {"value": tuple(values_for(job))}
+    header = arrow.struct([("key", arrow.string()), ("value", arrow.binary())])
+    types = {"value": arrow.binary(), "key": arrow.binary(), "headers": arrow.list_(header)}
+    return arrow.table(
+        {
+            name: arrow.array(islice(cycle(column), rows), type=types.get(name))
+            for name, column in found.items()
+        }
+    )
+
+
+@contextmanager
+def _consuming(job: Job, measured: Measured) -> Iterator[tuple[KafkaStream, Clock]]:
+    with (
+        measuring(measured) as clock,
+        ConsumerConnector(
+            job.bootstrap_servers,
+            group_id=f"pyklient-{time.time_ns()}",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            consumer_timeout_ms=30_000,
+        ) as connector,
+    ):
+        yield connector.stream(job.topic), clock
+
+
+def consume(job: Job) -> Measured:
+    measured = Measured()
+    with _consuming(job, measured) as (stream, clock):
+        messages = iter(stream)
+        total = len(next(messages).value)
+        clock.begin()
+        if job.field:
+            for message in islice(messages, job.records - 2):
+                fields = (message.value, message.key, message.timestamp_ms, message.headers)
+                total += len(fields[0])
+        else:
+            for message in islice(messages, job.records - 2):
+                total += len(message.value)
+        total += len(next(messages).value)  # had one been missing, this would raise ConsumerTimeout
+        clock.end()
+    measured.records, measured.payload_bytes = job.records, total
+    return measured
+
+
+def consume_batches(job: Job) -> Measured:
+    measured = Measured()
+    with _consuming(job, measured) as (stream, clock):
+        records = total = 0
+        for batch in stream.batches(10_000, timeout=30):
+            if not records:
+                clock.begin()
+            for message in batch:
+                total += len(message.value)
+            records += len(batch)
+            if records >= job.records or not batch:
+                break
+        clock.end()
+    measured.records, measured.payload_bytes = records, total
+    return measured
+
+
+def _compute() -> Any:
+    """pyarrow's functions, once called: the first call sets them all up."""
+    arrow = importlib.import_module("pyarrow")
+    compute = importlib.import_module("pyarrow.compute")
+    compute.sum(compute.binary_length(arrow.array([b""])))
+    return compute
+
+
+def consume_arrow(job: Job) -> Measured:
+    compute = _compute()
+    measured = Measured()
+    with _consuming(job, measured) as (stream, clock):
+        records = total = 0
+        for batch in stream.arrow_batches(timeout=30, headers=bool(job.field)):
+            if not records:
+                clock.begin()
+            total += compute.sum(compute.binary_length(batch.column("value"))).as_py() or 0
+            records += batch.num_rows
+            if records >= job.records or not batch.num_rows:
+                break
+        clock.end()
+    measured.records, measured.payload_bytes = records, total
+    return measured
+
+
+def latency(job: Job) -> Measured:
+    values = values_for(job)
+    measured = Measured()
+    latencies: list[float] = []
+
+    def timed(due: float) -> Callable[[Delivery], None]:
+        def delivered(delivery: Delivery) -> None:
+            if delivery.exception(0) is None:
+                latencies.append(time.perf_counter() - due)
+
+        return delivered
+
+    with Producer(job.bootstrap_servers, linger_ms=0) as producer:
+        send = producer.send
+        send(job.topic, values[0]).result(30)
+        with measuring(measured):
+            begin = time.perf_counter()
+            for index, value in enumerate(job.repeated(values)):
+                due = begin + index / job.rate
+                if (left := due - time.perf_counter()) > 0:
+                    time.sleep(left)
+                send(job.topic, value, on_delivery=timed(due))
+            producer.flush(60)
+    measured.latencies(latencies)
+    return measured
+
+
+TASKS = {
+    "produce": produce,
+    "produce-callback": produce_with_callback,
+    "produce-many": produce_many,
+    "produce-arrow": produce_arrow,
+    "consume": consume,
+    "consume-batches": consume_batches,
+    "consume-arrow": consume_arrow,
+    "latency": latency,
+}

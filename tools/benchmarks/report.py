@@ -1,0 +1,146 @@
+"""Medians, ratios and targets of a run: on the terminal, and as docs/benchmarks.md."""
+
+import statistics
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from tools.benchmarks.bench import Results
+from tools.benchmarks.scenarios import CONSUME, PRODUCE, TARGETS, Figure, Target
+from tools.benchmarks.work import Measured
+
+__all__ = ["page", "scenario_table", "targets_table"]
+
+_HEAD = """\
+# Benchmarks
+
+Written by `make bench`, which starts a real broker and runs every client on it, one after another, in
+rounds. Compare ratios, not figures: a ratio is taken within one round, and shown as the median over the
+rounds with the smallest and the largest in brackets. 2 against pyklient means twice as much as the first
+row. Your figures will differ, the ratios less so.
+
+CPU is the time of the client's process with all its threads, from the making of the client to its end,
+for each record; Java's includes the start of its JVM. Records a second are counted by the clock, from
+the first confirmation to the last and from the first records read (with aiokafka, which reads ahead by
+itself, from the assignment of its partitions) to the last. Every client waits for all in-sync replicas
+(`acks=all`), confirms every delivery and counts every record; after each run the broker is asked how many
+records it has stored. Latency is counted from the moment a record was due, so that a client that holds
+its caller up gains nothing by it."""
+
+
+_WORDS: dict[Figure, str] = {
+    "CPU": "CPU {:g} times less",
+    "wall": "{:g} times faster",
+    "p99": "p99 no worse",
+}
+
+
+def scenario_table(results: Results) -> str:
+    """One scenario as a Markdown table."""
+    return _table(*(_latency_rows(results) if results.scenario.rate else _rows(results)))
+
+
+def targets_table(finished: Sequence[Results]) -> str:
+    """Every target whose contenders were run; "" without any."""
+    by_title = {results.scenario.title: results for results in finished}
+    rows = [
+        _verdict(target, results)
+        for target in TARGETS
+        if (results := by_title.get(target.scenario.title))
+        and {target.ours, target.theirs} <= {*results.runs}
+    ]
+    heads = ["", "pyklient", "against", "target", "measured", "reached"]
+    return _table(heads, rows) if rows else ""
+
+
+def page(finished: Sequence[Results], facts: Iterable[str], setups: Iterable[tuple[str, str]]) -> str:
+    """The whole page: facts, targets, charts, a table a scenario, how each client was set up."""
+    parts = [_HEAD, "\n".join(f"- {fact}" for fact in facts), "## Targets", targets_table(finished)]
+    parts += [
+        _chart(results) for results in finished if results.scenario.title in (PRODUCE.title, CONSUME.title)
+    ]
+    for results in finished:
+        parts += [f"## {results.scenario.title}", scenario_table(results)]
+    parts += ["## How each client is set up", "\n".join(f"- **{name}**: {text}" for name, text in setups)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _verdict(target: Target, results: Results) -> list[str]:
+    ratios = results.ratios(target.theirs, target.ours, target.figure)
+    return [
+        target.what,
+        target.ours,
+        target.theirs,
+        _WORDS[target.figure].format(target.factor),
+        _spread(ratios),
+        "yes" if statistics.median(ratios) >= target.factor else "no",
+    ]
+
+
+def _spread(ratios: Sequence[float]) -> str:
+    return f"{statistics.median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
+
+
+def _against_first(results: Results, name: str, figure: Figure) -> str:
+    first = results.scenario.contenders[0].name
+    return "" if name == first else _spread(results.ratios(name, first, figure))
+
+
+def _latency_rows(results: Results) -> tuple[list[str], list[list[str]]]:
+    heads = ["client", "p50 ms", "p99 ms", "p99.9 ms", "p99 against pyklient"]
+    return heads, [
+        [
+            name,
+            *(
+                f"{results.median(name, partial(_percentile, share=share)):.2f}"
+                for share in ("p50", "p99", "p99.9")
+            ),
+            _against_first(results, name, "p99"),
+        ]
+        for name in results.runs
+    ]
+
+
+def _percentile(run: Measured, share: str) -> float:
+    return run.percentiles_ms[share]
+
+
+def _rows(results: Results) -> tuple[list[str], list[list[str]]]:
+    heads = ["client", "records/s", "MB/s", "CPU µs a record", "peak MiB"]
+    return [*heads, "CPU against pyklient", "time against pyklient"], [
+        [
+            name,
+            f"{results.median(name, lambda run: run.records / run.wall):,.0f}",
+            f"{results.median(name, lambda run: run.payload_bytes / run.wall / 1e6):,.0f}",
+            f"{results.median(name, lambda run: run.cpu_per_record_us):.3f}",
+            f"{results.median(name, lambda run: run.peak_mib):,.0f}",
+            _against_first(results, name, "CPU"),
+            _against_first(results, name, "wall"),
+        ]
+        for name in results.runs
+    ]
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [heads, ["---", *("--:" for _ in heads[1:])], *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _chart(results: Results) -> str:
+    """Records for a second of CPU: longer is better."""
+    names = ", ".join(f'"{name.replace("`", "")}"' for name in results.runs)
+    thousands = (round(1e3 / results.median(name, _cpu)) for name in results.runs)
+    return "\n".join(
+        [
+            "```mermaid",
+            "xychart-beta horizontal",
+            f'    title "{results.scenario.title}: thousands of records for a second of client CPU"',
+            f"    x-axis [{names}]",
+            '    y-axis "thousands of records"',
+            f"    bar [{', '.join(map(str, thousands))}]",
+            "```",
+        ]
+    )
+
+
+def _cpu(run: Measured) -> float:
+    return run.cpu_per_record_us

@@ -1,0 +1,1 @@
+"""Programs that write pages and modules from the code: `make generated`."""

@@ -1,0 +1,355 @@
+"""Mutated input for both kernels: what one process of ``python -m tools.fuzz`` does.
+
+Runs as a file, so that the package comes from where the sanitized build of it is.
+"""
+
+import ctypes
+import random
+import sys
+import threading
+from array import array
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from pyklient.errors import CorruptRecordError
+from pyklient.protocol.records import (
+    AbortedTransactions,
+    Compression,
+    NewRecord,
+    _append_py,
+    _columns_append_py,
+    _columns_py,
+    _kernel,
+    _kernel_py,
+    encode_batch,
+)
+from pyklient.protocol.records.column_layout import Cells, HeaderLists, Numbers
+
+FIELDS: Final = (
+    "topic",
+    "partition",
+    "offset",
+    "timestamp_ms",
+    "timestamp_type",
+    "key",
+    "value",
+    "headers",
+)
+EDGES: Final = (0, 1, 2, 3, 0x7F, 0x80, 0x81, 0xFE, 0xFF)
+INT64: Final = (1 << 63) - 1
+LIMIT: Final = 1 << 20
+_AT_ONCE: Final = 200
+NUMBERS: Final = (0, 1, 63, 64, 8191, 8192, 1 << 31, 1 << 32, 1 << 62, INT64)
+
+
+def exact(data: bytes) -> memoryview:
+    """The same in memory of its own without the byte behind it that Python's buffers have."""
+    return memoryview((ctypes.c_char * len(data)).from_buffer_copy(data)).cast("B")
+
+
+def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What comes of it, in a form that can be compared."""
+    try:
+        result = call(*arguments, **options)
+    except Exception as error:
+        return type(error), str(error), getattr(error, "__notes__", [])
+    if isinstance(result, list):
+        return [tuple(getattr(message, name) for name in FIELDS) for message in result]
+    return result
+
+
+class Fuzz:
+    """One input after the other, all from one seed."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        self.sections = [self._section() for _ in range(200)]
+        self.batches = [
+            encode_batch(self._records(magic), magic=magic, compression=codec, base_offset=3)
+            for magic in (0, 1, 2)
+            for codec in Compression
+            if magic == 2 or codec != Compression.ZSTD
+            for _ in range(4)
+        ]
+
+    def some(self) -> int:
+        """Try some inputs; how many they were. AssertionError where the kernels do not agree."""
+        kind = self.chance.random()
+        if kind < 0.5:
+            return self._bytes_of_a_section()
+        if kind < 0.75:
+            self._records_section()
+        elif kind < 0.8:
+            self._batch()
+        elif kind < 0.85:
+            self._columns()
+        elif kind < 0.92:
+            self._encoding()
+        elif kind < 0.96:
+            self._arrow_rows()
+        else:
+            self._appending()
+        return 1
+
+    def _bytes_of_a_section(self) -> int:
+        """Many inputs for the compiled kernel alone, from a section that differs in a byte or two each time;
+        the last of them for both."""
+        chance = self.chance
+        data, count = chance.choice(self.sections)
+        view = exact(data)
+        size = len(view)
+        columns = chance.random() < 0.5
+        for _ in range(_AT_ONCE):
+            at, next_at = int(chance.random() * size), int(chance.random() * size)
+            before, next_before = view[at], view[next_at]
+            view[next_at] = EDGES[int(chance.random() * len(EDGES))]
+            view[at] = int(chance.random() * 256)
+            with suppress(CorruptRecordError):
+                if columns:
+                    _kernel.ColumnFilling(True).add(view, count, 0, count, 5, None, 0)
+                elif chance.random() < 0.5:
+                    _kernel.parse_messages(view, count, 0, count, 5, None, "t", 0, 0)
+                else:
+                    run = _kernel.parse_run(view, count, 0, count, 5, None, "t", 0, 0)
+                    # which is safe, if not right
+                    view[next_at] = next_before
+                    list(run)
+            view[next_at] = next_before
+            view[at] = before
+        view[at] = chance.choice(EDGES)
+        self._same("parse_records", view, count, 0, count, 5)
+        return _AT_ONCE + 1
+
+    def _same(self, name: str, *arguments: Any, **options: Any) -> Any:
+        python = outcome(getattr(_kernel_py, name), *arguments, **options)
+        compiled = outcome(getattr(_kernel, name), *arguments, **options)
+        if python != compiled:
+            raise AssertionError(f"{name}{arguments} {options}: {python} is not {compiled}")
+        return python
+
+    def _bytes(self, most: int = 40) -> bytes | None:
+        if self.chance.random() < 0.2:
+            return None
+        size = self.chance.choice((0, 1, 5, most, self.chance.randrange(most), self.chance.randrange(300)))
+        return self.chance.randbytes(size)
+
+    def _headers(self) -> tuple[tuple[str, bytes | None], ...]:
+        count = self.chance.choice((0, 0, 0, 1, 2, 70))
+        return tuple((self.chance.choice(("", "name", "größe")), self._bytes(8)) for _ in range(count))
+
+    def _records(self, magic: int = 2) -> list[NewRecord]:
+        count = self.chance.choice((1, 2, 3, 8))
+        return [
+            NewRecord(
+                1000 + self.chance.choice((0, 5, 70, 1 << 20)),
+                self._bytes(),
+                self._bytes(),
+                self._headers() if magic == 2 else (),
+            )
+            for _ in range(count)
+        ]
+
+    def _section(self) -> tuple[bytes, int]:
+        records = self._records()
+        return encode_batch(records)[61:], len(records)
+
+    def _mutated(self, data: bytes) -> bytes:
+        mutated = bytearray(data)
+        chance = self.chance
+        for _ in range(chance.choice((0, 1, 1, 1, 2, 4))):
+            if not mutated:
+                break
+            at = chance.randrange(len(mutated))
+            what = chance.random()
+            if what < 0.6:
+                mutated[at] = chance.choice(EDGES)
+            elif what < 0.75:
+                mutated[at] = chance.randrange(256)
+            elif what < 0.85:
+                del mutated[at:]
+            elif what < 0.95:
+                del mutated[at : at + chance.randrange(1, 12)]
+            else:
+                mutated[at:at] = chance.choice((b"\xff" * 12, b"\x80" * 9 + b"\x01", b"\x00" * 20))
+        return bytes(mutated)
+
+    def _records_section(self) -> None:
+        chance = self.chance
+        data, count = chance.choice(self.sections)
+        view = exact(self._mutated(data))
+        count = count if chance.random() < 0.9 else chance.choice((-1, 0, 1, 7, 1 << 31))
+        base = chance.choice((0, 3, INT64 - 4, -5, -INT64 - 1))
+        arguments = (view, count, base, count + chance.choice((-1, 0, 3)), chance.choice((5, INT64, -INT64)))
+        if chance.random() < 0.5:
+            self._same("parse_records", *arguments)
+        else:
+            start = min(base + chance.choice((0, 1, 5)), INT64)
+            rest = chance.choice((None, 7)), "t", 1, start
+            messages = self._same("parse_messages", *arguments, *rest)
+            run = outcome(lambda: list(_kernel.parse_run(*arguments, *rest)))
+            if run != messages:
+                raise AssertionError(f"parse_run{arguments + rest}: {run} is not {messages}")
+
+    def _batch(self) -> None:
+        view = exact(self._mutated(self.chance.choice(self.batches)))
+        options = {"check_crcs": self.chance.random() < 0.1, "max_decompressed": LIMIT}
+        results = []
+        for kernel in (_kernel_py, _kernel):
+            aborted = AbortedTransactions([(-1, 0), (5, 3)])
+            try:
+                chunk = kernel.decode(view, "t", 0, 0, aborted=aborted, **options)
+                results.append((outcome(lambda chunk=chunk: list(chunk)), chunk.nbytes, chunk.next_offset))
+            except Exception as error:
+                results.append((type(error), str(error), 0))
+        if results[0] != results[1]:
+            raise AssertionError(f"decode({bytes(view)!r}, {options}): {results[0]} is not {results[1]}")
+
+    def _columns(self) -> None:
+        """Two batches, so that what is wrong with the second is met with columns filled."""
+        data = self.chance.choice(self.batches) if self.chance.random() < 0.5 else b""
+        data += self._mutated(self.chance.choice(self.batches))
+        view = exact(data)
+        start = self.chance.choice((0, 0, 4, 6))
+        options = {
+            "check_crcs": self.chance.random() < 0.1,
+            "max_decompressed": LIMIT,
+            "headers": self.chance.random() < 0.8,
+            "most_bytes": self.chance.choice((1, 200, LIMIT)),
+        }
+        results = []
+        for kernel in (_columns_py, _kernel):
+            aborted = AbortedTransactions([(-1, 0), (5, 3)])
+            try:
+                chunk = kernel.decode_columns(view, "t", 0, start, aborted=aborted, **options)
+                results.append((chunk._columns, chunk.nbytes, chunk.next_offset))
+            except Exception as error:
+                results.append((type(error), str(error), 0))
+        if results[0] != results[1]:
+            raise AssertionError(f"columns of {data!r}, {options}: {results[0]} is not {results[1]}")
+
+    def _encoding(self) -> None:
+        key, value, headers = self._bytes(), self._bytes(), self._headers()
+        number = self.chance.choice(NUMBERS)
+        self._same("encode_record", number, self.chance.choice(NUMBERS), key, value, headers)
+        self._same("encode_record", -number, 0, key, value, list(headers))
+        self._same("encode_records", self.chance.choice((self._records(), [(5, key, value, ())])), number)
+        self._same("murmur2", exact(value or b""))
+
+    def _arrow_rows(self) -> None:
+        """Columns that mostly are what Arrow says, in buffers that end where they have to."""
+        chance = self.chance
+        length = chance.choice((0, 1, 2, 7, 8, 9, 30))
+        value, key, names, values = (self._cells(length) for _ in range(4))
+        if chance.random() < 0.9:
+            names = names._replace(validity=None)
+        base = chance.choice((0, 0, 3))
+        lists = self._cells(length, most=1)._replace(data=b"")
+        headers = HeaderLists(*lists[:3], self._offsets(lists, base), names, values, base, lists.wide)
+        numbers = [Numbers(length, 0, None, exact(chance.randbytes(8 * length))) for _ in range(2)]
+        small = b"".join(chance.choice((0, 1, 2, 300)).to_bytes(8, "little") for _ in range(length))
+        numbers += [Numbers(length, 0, value.validity and exact(bytes(value.validity)), exact(small))] * 4
+        columns = (
+            value,
+            chance.choice((None, key, key)),
+            chance.choice((None, 0, 1, -1, *numbers)),
+            chance.choice((None, *numbers)),
+            chance.choice((None, headers)),
+        )
+        results = [
+            outcome(self._append_rows, *kernels, columns)
+            for kernels in ((_append_py, _columns_append_py), (_kernel, _kernel))
+        ]
+        if results[0] != results[1]:
+            raise AssertionError(f"rows of {columns}: {results[0]} is not {results[1]}")
+
+    def _cells(self, length: int, most: int = 20) -> Cells:
+        chance = self.chance
+        first = chance.choice((0, 0, 1, 9))
+        wide = chance.random() < 0.3
+        bits = chance.choice((None, exact(chance.randbytes((first + length + 7) // 8))))
+        sizes = [chance.choice((0, 1, 5, most)) for _ in range(first + length)]
+        data = bytes(chance.choice(b"abc") for _ in range(sum(sizes)))
+        cells = Cells(length, first, bits, b"", exact(data + chance.choice((b"", b"", b"\xff"))), wide)
+        return cells._replace(offsets=self._offsets(cells, 0, sizes))
+
+    def _offsets(self, cells: Cells, base: int, sizes: Sequence[int] | None = None) -> memoryview:
+        """Where cells begin and end; now and then one of them is anywhere, or missing."""
+        chance = self.chance
+        ends = [base]
+        for size in sizes or [chance.choice((0, 0, 0, 1, 2)) for _ in range(cells.first + cells.length)]:
+            ends.append(ends[-1] + size)
+        if chance.random() < 0.1:
+            ends[chance.randrange(len(ends))] = chance.choice((-1, 0, 1 << 30, ends[-1] + 1))
+        if chance.random() < 0.02:
+            ends.pop()
+        return exact(array("q" if cells.wide else "i", ends).tobytes())
+
+    def _append_rows(self, kernel: Any, column_kernel: Any, columns: Any) -> Any:
+        rows = column_kernel.ArrowRows(*columns)
+        appender = kernel.Appender(
+            lambda *_: None, Desk(), lambda: 7_000_000, plain=True, batch_size=300, limit=5_000
+        )
+        appender.know("t", 2)
+        batches = [appender.open("t", partition, 0.0) for partition in range(2)]
+        calls = []
+        for start in range(rows.count):
+            taken, runs = column_kernel.append_rows(appender, "t", rows, start)
+            calls.append((rows.row(start), taken, [(batches.index(batch), *run) for batch, *run in runs]))
+        return calls, [(batch.count, batch.charged, bytes(batch.payload())) for batch in batches]
+
+    def _appending(self) -> None:
+        size, limit = self.chance.choice((50, 500, 5000)), self.chance.choice((500, 5000, 1 << 30))
+        steps = [
+            (
+                self.chance.choice((self._bytes(), self._bytes(600), 5, "text")),
+                self.chance.choice((None, self._bytes(), 5)),
+                self.chance.choice((None, None, 0, 1, 2, -1, 1 << 70, True)),
+                self.chance.choice((0, 5, INT64, -1, 1 << 63, 1.5)),
+                self.chance.choice((None, [], self._headers(), [("\ud800", b"")], [(b"n", b"")], 5)),
+                self.chance.choice((None, print, 5)),
+            )
+            for _ in range(self.chance.randrange(1, 12))
+        ]
+        results = [self._append(kernel, steps, size, limit) for kernel in (_append_py, _kernel)]
+        if results[0] != results[1]:
+            raise AssertionError(f"appending {steps}: {results[0]} is not {results[1]}")
+
+    def _append(self, kernel: Any, steps: list[Any], size: int, limit: int) -> Any:
+        appender = kernel.Appender(
+            lambda *_: None, Desk(), lambda: 7_000_000, plain=True, batch_size=size, limit=limit
+        )
+        appender.know("t", 2)
+        batches = [appender.open("t", partition, 0.0) for partition in range(2)]
+        places = []
+        for value, key, partition, timestamp, headers, callback in steps:
+            delivery = appender.send("t", value, key, partition, timestamp, headers, callback)
+            places.append(delivery and (batches.index(delivery.place[0]), delivery.place[1]))
+        run = appender.append_many("t", None, [step[0] for step in steps], 1)
+        places.append(run and run[1:])
+        facts = [(batch.count, batch.size, batch.charged, bytes(batch.payload())) for batch in batches]
+        heard = [len(batch.settle(0, batch.count, 5, -1, None) or ()) for batch in batches if batch.count]
+        return places, facts, heard, appender.used
+
+
+class Desk:
+    """Nobody waits here."""
+
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+
+    def wait(self, batch: Any, timeout: float | None) -> bool:
+        return bool(batch.done)
+
+    def unseen(self, batch: Any, change: int, error: Exception) -> None: ...
+
+
+def main() -> None:
+    seed, inputs = int(sys.argv[1]), int(sys.argv[2])
+    fuzz = Fuzz(seed)
+    while inputs > 0:
+        inputs -= fuzz.some()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Programs that run Spark against a real broker: benchmarks, kills, memory."""

@@ -1,0 +1,1 @@
+"""pyklient, the connector of Spark and confluent-kafka on Spark: `make bench-spark`."""

@@ -1,0 +1,117 @@
+"""The job that the kills go for: one topic, read by two queries and by loads, stored three times.
+
+    python -m tools.spark.chaos.job '{"bootstrap": …, "source": …, "copy": …, "home": …}'
+
+Goes on where the last one was. Ends with status 0 once ``<home>/finish`` exists and everything that was in
+the topic then is stored; ``<home>/stored.json`` says then which numbers are in each Parquet data set.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from pyklient.spark import load
+from tools.spark.session import new_session
+
+_BETWEEN_LOADS = 0.5
+
+
+def main() -> None:
+    given: dict[str, Any] = json.loads(sys.argv[1])
+    home = Path(given["home"])
+    spark = _session(home)
+    queries = [_copy(spark, given, home), _files(spark, given, home)]
+    while not (home / "finish").exists():
+        _fail_with_the_first(queries)
+        _load(spark, given, home)
+        time.sleep(_BETWEEN_LOADS)
+    for query in queries:
+        query.processAllAvailable()
+        query.stop()
+    _load(spark, given, home)
+    stored = {name: _numbers(spark.read.parquet(str(home / name))) for name in ("files", "loads")}
+    (home / "stored.json").write_text(json.dumps(stored))
+    spark.stop()
+
+
+def _session(home: Path) -> SparkSession:
+    settings = {
+        "spark.driver.memory": "512m",
+        # Kills are many, and each executor that is lost counts.
+        "spark.deploy.maxExecutorRetries": "-1",
+    }
+    session = new_session("local-cluster[2,1,512]", home, settings)
+    session.sparkContext.setLogLevel("WARN")
+    return session
+
+
+def _source(spark: SparkSession, given: dict[str, Any]) -> DataFrame:
+    return (
+        spark.readStream.format("pyklient")
+        .option("kafka.bootstrap.servers", given["bootstrap"])
+        .option("subscribe", given["source"])
+        .option("startingOffsets", "earliest")
+        .load()
+    )
+
+
+def _copy(spark: SparkSession, given: dict[str, Any], home: Path) -> StreamingQuery:
+    """Writes the numbers to another topic, at least once, each with headers that tell copies apart."""
+    return (
+        _source(spark, given)
+        .select("value")
+        .writeStream.format("pyklient")
+        .option("kafka.bootstrap.servers", given["bootstrap"])
+        .option("topic", given["copy"])
+        .option("deduplicationHeaders", True)
+        .option("checkpointLocation", str(home / "copy.checkpoint"))
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+
+
+def _files(spark: SparkSession, given: dict[str, Any], home: Path) -> StreamingQuery:
+    """Spark's own file sink, which stores each row of a micro-batch once."""
+    return (
+        _source(spark, given)
+        .select("value")
+        .writeStream.format("parquet")
+        .option("path", str(home / "files"))
+        .option("checkpointLocation", str(home / "files.checkpoint"))
+        .trigger(processingTime="0 seconds")
+        .start()
+    )
+
+
+def _load(spark: SparkSession, given: dict[str, Any], home: Path) -> None:
+    """Stores what has come since the last load, once."""
+    try:
+        load(spark, given["bootstrap"], given["source"], home / "loads")
+    except Exception as error:
+        _fail(error)
+
+
+def _fail_with_the_first(queries: list[StreamingQuery]) -> None:
+    for query in queries:
+        if not query.isActive:
+            _fail(query.exception())
+
+
+def _fail(error: Exception | None) -> NoReturn:
+    """End at once, as if this had been killed too: others are in the middle of something."""
+    print(f"FAILED {error}", flush=True)
+    os._exit(1)
+
+
+def _numbers(rows: DataFrame) -> list[int]:
+    return sorted(int(row[0]) for row in rows.select("value").collect())
+
+
+if __name__ == "__main__":
+    main()
