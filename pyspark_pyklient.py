@@ -1,5 +1,8 @@
-"""Makes ``format("pyklient")`` known to Spark, which imports every top-level module called ``pyspark_…`` and
-registers its ``DefaultSource`` when a data source is first asked for."""
+"""Registers ``format("pyklient")`` with Spark.
+
+When a data source is first used, Spark imports every top-level module with a name that begins with
+``pyspark_``, and registers its ``DefaultSource``.
+"""
 
 from pyklient.spark import PyklientDataSource as DefaultSource
 

@@ -1,6 +1,6 @@
 """The keyword arguments of the clients, for type checkers and editors.
 
-Written from ``pyklient/config.py`` by ``python -m tools.docs.option_types``; a test compares them.
+Written from ``pyklient/config/…_options.py`` by ``python -m tools.docs.option_types``; a test compares them.
 """
 
 import ssl

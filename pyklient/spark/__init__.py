@@ -1,5 +1,8 @@
-"""Kafka in PySpark: ``spark.read.format("pyklient")``, batch and streaming; ``PartitionSender`` for
-``foreachPartition`` and its like; ``load`` for topics in Parquet. Needs the extra ``spark``."""
+"""Kafka in PySpark. Needs the extra ``spark``.
+
+``format("pyklient")`` reads and writes topics, in batches and streams; ``PartitionSender`` sends rows in
+``foreachPartition``, ``foreachBatch`` and ``mapInArrow``; ``load`` stores topics as Parquet.
+"""
 
 from typing import TYPE_CHECKING, Final
 
@@ -7,7 +10,7 @@ from pyklient.lazy_imports import on_first_use
 from pyklient.missing_packages import without_pyspark
 
 try:
-    import pyspark.sql.datasource  # noqa: F401  - 4.0 is the first with it
+    import pyspark.sql.datasource  # noqa: F401  - PySpark has it since 4.0
 except ImportError as error:
     raise without_pyspark() from error
 
@@ -20,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LoadProgress", "LoadResult", "PartitionSender", "PyklientDataSource", "Record", "load"]
 
-# As in ``pyklient`` itself: Spark starts processes that need one of them, and are gone in a moment.
+# Imported on first use, as in ``pyklient`` itself: Spark starts short-lived processes that need one of them.
 _HOME_OF: Final = {
     "LoadProgress": "pyklient.spark.loading.load_progress",
     "LoadResult": "pyklient.spark.loading.load",

@@ -1,8 +1,7 @@
-"""``format("pyklient")``: where Spark asks for readers and writers."""
+"""The data source ``format("pyklient")``, which gives Spark its readers and writers."""
 
 from typing import Final
 
-import pyspark
 from pyspark.sql.datasource import (
     DataSource,
     DataSourceReader,
@@ -39,7 +38,7 @@ SCHEMA: Final = StructType(
         StructField("timestampType", IntegerType()),
     ]
 )
-"""The rows of Spark's own Kafka source."""
+"""The columns of Spark's own Kafka source."""
 
 HEADERS: Final = StructField(
     "headers",
@@ -49,80 +48,65 @@ HEADERS: Final = StructField(
 
 
 class PyklientDataSource(DataSource):
-    """Kafka for Spark without the JVM's connector: schema, options and offsets of ``format("kafka")``.
+    """A Kafka source and sink for Spark, with the schema, options and offsets of ``format("kafka")``.
 
-    Spark finds it by itself. ``spark.dataSource.register(PyklientDataSource)`` does the same by hand.
+    It needs no connector in the JVM. Spark finds it by itself;
+    ``spark.dataSource.register(PyklientDataSource)`` registers it explicitly.
     """
 
-    # Spark starts a process for each step of a plan, and the first asks for no more than the schema: readers
-    # and writers are imported where they are made.
+    # Spark starts a process for each step of a plan, and the first step needs the schema only. Therefore
+    # readers and writers are imported where they are made.
 
     @classmethod
     def name(cls) -> str:
-        """What ``format`` is called with."""
+        """Return the name that ``format`` takes."""
         return "pyklient"
 
     def schema(self) -> StructType:
-        """The schema of what is read; with ``includeHeaders`` a column of headers too."""
+        """Return the schema of the rows that are read. Option ``includeHeaders`` adds a column."""
         return _schema(SourceOptions.parse(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        """Reads a batch. *schema* is that of :meth:`schema`: no other can be asked for."""
+        """Return the reader of a batch query. *schema* must be the one that :meth:`schema` returns."""
         from pyklient.spark.source.batch_reader import BatchReader
 
         options = SourceOptions.parse(self.options, Use.BATCH)
-        _refuse_other(schema, options)
+        _require_schema(schema, options)
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Reads a stream."""
-        options = SourceOptions.parse(self.options, Use.STREAM)
-        _refuse_other(schema, options)
-        try:
-            from pyklient.spark.source.limited_reader import LimitedReader
-        except ImportError:
-            from pyklient.spark.source.stream_reader import StreamReader
+        """Return the reader of a stream. *schema* must be the one that :meth:`schema` returns."""
+        from pyklient.spark.source.stream_reader import stream_reader
 
-            _refuse_limits(options)
-            return StreamReader(options)
-        return LimitedReader(options)
+        options = SourceOptions.parse(self.options, Use.STREAM)
+        _require_schema(schema, options)
+        return stream_reader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Writes a batch of rows of *schema*."""
-        from pyklient.spark.sink.writers import BatchSink
+        """Return the writer of a batch with rows of *schema*."""
+        from pyklient.spark.sink.writers import BatchWriter
 
-        return BatchSink(SinkOptions.parse(self.options), schema, overwrite=overwrite)
+        return BatchWriter(SinkOptions.parse(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Writes a stream of rows of *schema*; in output mode complete too, where *overwrite* is set: as with
-        Spark's own sink all rows are written again, for a topic cannot be emptied."""
-        from pyklient.spark.sink.writers import stream_sink
+        """Return the writer of a stream with rows of *schema*.
 
-        return stream_sink(SinkOptions.parse(self.options), schema)
+        In output mode complete, *overwrite* is true. As with Spark's own sink, all rows are appended again,
+        because a topic cannot be emptied.
+        """
+        from pyklient.spark.sink.writers import stream_writer
+
+        return stream_writer(SinkOptions.parse(self.options), schema)
 
 
 def _schema(options: SourceOptions) -> StructType:
     return StructType([*SCHEMA.fields, HEADERS]) if options.headers else SCHEMA
 
 
-def _refuse_other(schema: StructType, options: SourceOptions) -> None:
-    """Raises ConfigurationError for a schema that the query has set itself."""
+def _require_schema(schema: StructType, options: SourceOptions) -> None:
+    """Raise ConfigurationError for a schema that the query has set itself."""
     if schema != _schema(options):
         raise ConfigurationError(
-            "the rows of format('pyklient') have a fixed schema, drop .schema(…): select and cast columns "
-            f"of {_schema(options).simpleString()}"
+            "the rows of format('pyklient') have a fixed schema: remove .schema(…), and select and cast "
+            f"columns of {_schema(options).simpleString()}"
         )
-
-
-def _refuse_limits(options: SourceOptions) -> None:
-    """Raises ConfigurationError for a limit that this version of PySpark has no way to keep."""
-    limits = {
-        "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
-        "minOffsetsPerTrigger": options.min_offsets_per_trigger,
-    }
-    for name, limit in limits.items():
-        if limit is not None:
-            raise ConfigurationError(
-                f"option {name} needs PySpark 4.2 or later, and this is {pyspark.__version__}: "
-                "before that a data source is not told where a micro-batch begins"
-            )

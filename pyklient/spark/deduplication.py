@@ -1,7 +1,8 @@
-"""Headers that tell copies of a row apart from other rows.
+"""Headers by which consumers recognize duplicates of a row.
 
-A task that fails, or is run twice, sends its rows again. These four headers are the same in each copy, and in
-no other row: which query or job wrote it, in which batch, as which row of which of Spark's partitions.
+A task that fails, or that Spark runs twice, sends its rows again. These four headers are the same in each
+duplicate and different in every other row: they name the query or job, the batch, Spark's partition and the
+row within it.
 """
 
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from pyspark import TaskContext
 
 from pyklient.errors import ConfigurationError
 
-__all__ = ["BATCH", "PARTITION", "QUERY", "ROW", "Origin", "origin"]
+__all__ = ["BATCH", "PARTITION", "QUERY", "ROW", "Headers", "TaskOrigin", "task_origin"]
 
 QUERY: Final = "pyklient-query"
 BATCH: Final = "pyklient-batch"
@@ -25,42 +26,43 @@ Headers = list[tuple[str, bytes | None]]
 
 
 @dataclass(frozen=True)
-class Origin:
-    """Where the rows of one task come from, whichever attempt it is."""
+class TaskOrigin:
+    """The query, batch and partition whose rows a task writes. Every attempt of the task has the same."""
 
     query: str
     batch: int
     partition: int
 
     def headers(self, first: int, count: int) -> list[Headers]:
-        """Those of *count* rows, of which the first is row *first* of the task."""
+        """Return the headers of *count* rows, of which the first is row *first* of the task."""
         query, batch = (QUERY, self.query.encode()), (BATCH, b"%d" % self.batch)
         partition = (PARTITION, b"%d" % self.partition)
         return [[query, batch, partition, (ROW, b"%d" % row)] for row in range(first, first + count)]
 
 
-def origin(named: str | None, token: str, batch_id: int | None = None) -> Origin:
-    """That of the task that runs here.
+def task_origin(query_name: str | None, token: str, batch_id: int | None = None) -> TaskOrigin:
+    """Return the origin of the rows of the task that runs in this process.
 
-    The query is *named* by the user, else a streaming query's id, which a restart from its checkpoint keeps,
-    else *token*, made for this write alone. The batch is a streaming query's, *batch_id* where Spark has said
-    it; in a job that is none, and that nobody has named, it is the stage, for one token may serve several.
+    The query is *query_name* if the user gave one; otherwise the id of the streaming query, which stays the
+    same after a restart from its checkpoint; otherwise *token*, which was made for this write. The batch is
+    the streaming query's, or *batch_id* if the caller knows it. A job that is no stream and has no name takes
+    the number of its stage as its batch, because one token may serve several jobs.
 
-    Raises ConfigurationError in a micro-batch of a query whose id is not to be known here: a token would be
-    another one after a restart.
+    Raises ConfigurationError in a micro-batch if the query's id cannot be known here: a token would differ
+    after a restart.
     """
     task = TaskContext.get()
     partition = task.partitionId() if task else 0
     query, batch = (
         (task.getLocalProperty(_QUERY_ID), task.getLocalProperty(_BATCH_ID)) if task else (None, None)
     )
-    if batch_id is not None and named is None and query is None:
+    if batch_id is not None and query_name is None and query is None:
         raise ConfigurationError(
-            "headers for deduplication need the streaming query's id, and Spark Connect does not tell it to "
-            "foreachBatch: name the query, PartitionSender(…, query='…')"
+            "headers for deduplication need the id of the streaming query, and Spark Connect does not tell "
+            "it to foreachBatch: name the query with PartitionSender(…, query='…')"
         )
     if batch_id is None and batch is not None:
         batch_id = int(batch)
     if batch_id is not None:
-        return Origin(named or query or token, batch_id, partition)
-    return Origin(named or token, 0 if named or task is None else task.stageId(), partition)
+        return TaskOrigin(query_name or query or token, batch_id, partition)
+    return TaskOrigin(query_name or token, 0 if query_name or task is None else task.stageId(), partition)

@@ -1,7 +1,8 @@
-"""How far a streaming query is, for the tools that show the lag of consumer groups.
+"""Shows the progress of a streaming query in tools that display the lag of consumer groups.
 
-Spark keeps offsets in a query's checkpoint, where no such tool looks. A listener commits them to a group as
-well, as each micro-batch ends. Nobody reads them back: the checkpoint alone says where the query goes on.
+Spark keeps the offsets of a query in its checkpoint, which such tools do not read. A listener commits them to
+a group, too, at the end of each micro-batch. The committed offsets are for display only: a query continues
+from its checkpoint.
 """
 
 import json
@@ -35,23 +36,23 @@ __all__ = ["LagListener", "kafka_offsets"]
 
 log = logging.getLogger("pyklient.spark")
 
-_PATIENCE_MS: Final = 10_000
-_REST: Final = 30.0
-"""Seconds without a further attempt after one that failed: Spark's other listeners wait for this one."""
+_API_TIMEOUT_MS: Final = 10_000
+_RETRY_AFTER: Final = 30.0
+"""Seconds until the next attempt after a commit that failed: Spark's other listeners wait for this one."""
 
 
 class LagListener(StreamingQueryListener):
-    """Commits the end of each micro-batch to *group_id*, so that tools for groups show a query's lag.
+    """Commits the end of each micro-batch to *group_id*, so that tools for groups show the lag of a query.
 
     ::
 
         spark.streams.addListener(LagListener("localhost:9092", "clicks-to-parquet", query_name="clicks"))
 
-    It counts for the queries called *query_name*, or for all of this session. Sources are
-    ``format("pyklient")`` and Spark's own Kafka source; others are passed over. The group is for this alone:
-    one that consumers belong to refuses the commits. *options* are those that every client takes.
+    It commits for the queries called *query_name*, by default for all queries of the session, and for the
+    sources ``format("pyklient")`` and Spark's own Kafka source; other sources are ignored. Use the group for
+    nothing else: a group that has consumers rejects the commits. *options* are those that every client takes.
 
-    What goes wrong is logged, and never stops a query. Raises ConfigurationError for wrong options.
+    Errors are logged, and never stop a query. Raises ConfigurationError for wrong options.
     """
 
     def __init__(
@@ -63,73 +64,79 @@ class LagListener(StreamingQueryListener):
         **options: Unpack[ClientOptions],
     ) -> None:
         if not argument_checks.text(group_id, "group_id"):
-            raise ConfigurationError("group_id is empty: name the group that is to show the lag")
-        given: dict[str, Any] = {"default_api_timeout_ms": _PATIENCE_MS, **options}
+            raise ConfigurationError("group_id is empty: name the group to commit to")
+        given: dict[str, Any] = {"default_api_timeout_ms": _API_TIMEOUT_MS, **options}
         self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **given})
         self._group_id = group_id
         self._query_name = query_name
-        self._ours: set[str] = set()
-        self._waiting: dict[TopicPartition, int] = {}
+        self._runs: set[str] = set()
+        self._uncommitted: dict[TopicPartition, int] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._not_before = 0.0
         self._client: NetworkClient | None = None
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:
-        """Take note of a query that it counts for."""
+        """Remember a query to commit for."""
         if self._query_name is None or event.name == self._query_name:
-            self._ours.add(str(event.runId))
+            self._runs.add(str(event.runId))
 
     def onQueryProgress(self, event: "QueryProgressEvent") -> None:
-        """Commit what a micro-batch has come to."""
+        """Commit the end of a micro-batch."""
         progress = event.progress
         if self._query_name is not None and progress.name != self._query_name:
             return
         for source in progress.sources:
-            self._waiting.update(kafka_offsets(source.endOffset))
+            self._uncommitted.update(kafka_offsets(source.endOffset))
         if time.monotonic() >= self._not_before:
             self._commit()
 
     def onQueryIdle(self, event: "QueryIdleEvent") -> None:
-        """Nothing has changed."""
+        """Do nothing: no offset has changed."""
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
-        """Commit what could not be committed yet, and close the connections."""
-        if str(event.runId) not in self._ours:
+        """Commit the offsets that are not committed yet, and close the connections after the last query."""
+        if str(event.runId) not in self._runs:
             return
-        self._ours.discard(str(event.runId))
+        self._runs.discard(str(event.runId))
         self._commit()
-        if not self._ours:
+        if not self._runs:
             self.close()
 
     def close(self) -> None:
-        """Close the connections, as the end of the last query does. They are opened again when needed."""
+        """Close the connections. They are opened again when needed."""
         client, self._client = self._client, None
         if client is not None:
             client.close()
 
     def _commit(self) -> None:
-        """Commit what is waiting; what fails waits on, or is dropped where trying again is of no use."""
-        new = {each: at for each, at in self._waiting.items() if self._committed.get(each) != at}
+        """Commit the latest offsets.
+
+        If the brokers cannot be reached, the offsets are kept for the next attempt. Offsets that a broker
+        rejects are dropped.
+        """
+        new = {each: at for each, at in self._uncommitted.items() if self._committed.get(each) != at}
         if not new:
             return
         try:
             refused = self._play(new)
         except Exception as error:
-            self._not_before = time.monotonic() + _REST
-            log.warning("group %s does not show the lag for now: %s", self._group_id, error)
+            self._not_before = time.monotonic() + _RETRY_AFTER
+            log.warning(
+                "offsets could not be committed to group %s, which shows lag: %s", self._group_id, error
+            )
             return
         if refused:
-            self._not_before = time.monotonic() + _REST
+            self._not_before = time.monotonic() + _RETRY_AFTER
         for each, code in refused.items():
             log.warning("%s", broker_error(code, f"group {self._group_id}, committing {each}"))
         self._committed.update(new)
-        self._waiting.clear()
+        self._uncommitted.clear()
 
     def _play(self, offsets: "Mapping[TopicPartition, int]") -> "dict[TopicPartition, int]":
         config = self._config
         if self._client is None:
             self._client = NetworkClient(config)
-        # Commits alone: nothing joins.
+        # Nothing joins the group. The commits are those of a consumer without a membership.
         nobody = Member(self._group_id, None, "range", session_timeout_ms=0, rebalance_timeout_ms=0)
         positions = {each: OffsetAndMetadata(at) for each, at in offsets.items()}
         dialogue = commit_offsets(nobody, Assignment({}), positions)
@@ -137,7 +144,7 @@ class LagListener(StreamingQueryListener):
 
 
 def kafka_offsets(end: str | None) -> dict[TopicPartition, int]:
-    """The offsets in *end*, a source's as Spark reports it; nothing if that source is not one of Kafka's."""
+    """Return the offsets in *end*, the end offset of a source; nothing if it is not a Kafka source."""
     try:
         topics = json.loads(end or "null")
     except ValueError:

@@ -1,8 +1,8 @@
-"""Options in errors have the names under which they were given.
+"""Translates the names of options in errors to the names under which they were given.
 
-An option passes several hands: ``load(max_partition_fetch_bytes=…)`` becomes Spark's option
-``kafka.max.partition.fetch.bytes``, and that an option of pyklient's client. Each of them raises errors with
-its own name for it.
+An option can have several names: ``load(max_partition_fetch_bytes=…)`` becomes Spark's option
+``kafka.max.partition.fetch.bytes``, and that becomes an option of pyklient's client. Each layer raises errors
+with its own name for it.
 """
 
 import re
@@ -15,28 +15,28 @@ from typing import Final
 from pyklient.config import ConsumerConfig, ProducerConfig
 from pyklient.errors import KafkaError
 
-__all__ = ["OF_LOAD", "OF_SPARK", "called", "of_properties"]
+__all__ = ["LOAD_NAMES", "SPARK_NAMES", "property_names", "rename_options"]
 
-_PATIENCE: Final = "kafkaConsumer.pollTimeoutMs"
+_POLL_TIMEOUT: Final = "kafkaConsumer.pollTimeoutMs"
 _CLIENT_OPTIONS: Final = tuple(
     dict.fromkeys(item.name for each in (ConsumerConfig, ProducerConfig) for item in fields(each))
 )
 
 
-def of_properties(names: Iterable[str]) -> dict[str, str]:
-    """The properties *names*, and what a client calls them, → Spark's options."""
+def property_names(names: Iterable[str]) -> dict[str, str]:
+    """Return Spark's name for each of the properties *names*, by their dotted and their client names."""
     listed = list(names)
     return {each: f"kafka.{name}" for name in listed for each in (name.replace(".", "_"), name)}
 
 
-OF_SPARK: Final = {
+SPARK_NAMES: Final = {
     **{name: f"kafka.{name.replace('_', '.')}" for name in _CLIENT_OPTIONS},
-    "consumer_timeout_ms": _PATIENCE,
+    "consumer_timeout_ms": _POLL_TIMEOUT,
 }
-"""Options of pyklient's clients → Spark's options."""
+"""Option of pyklient's clients → Spark's option."""
 
-OF_LOAD: Final = {
-    **{spark: own for own, spark in OF_SPARK.items()},
+LOAD_NAMES: Final = {
+    **{spark: own for own, spark in SPARK_NAMES.items()},
     "kafka.consumer.timeout.ms": "consumer_timeout_ms",
     "failOnDataLoss": "fail_on_data_loss",
     "includeHeaders": "include_headers",
@@ -46,23 +46,23 @@ OF_LOAD: Final = {
     "subscribe": "topics",
     "subscribePattern": "topics",
 }
-"""Spark's options → parameters of ``pyklient.spark.load``."""
+"""Spark's option → parameter of ``pyklient.spark.load``."""
 
 
 @contextmanager
-def called(names: Mapping[str, str]) -> Iterator[None]:
-    """Let errors that leave the block call options by the values of *names*, instead of by its keys."""
+def rename_options(names: Mapping[str, str]) -> Iterator[None]:
+    """Replace each key of *names* by its value in the text of KafkaErrors that leave the ``with`` block."""
     try:
         yield
     except KafkaError as error:
         if error.args and isinstance(error.args[0], str):
-            said = _any_of(tuple(names)).sub(lambda found: names[found[0]], error.args[0])
-            error.args = (said, *error.args[1:])
+            text = _any_of(tuple(names)).sub(lambda found: names[found[0]], error.args[0])
+            error.args = (text, *error.args[1:])
         raise
 
 
 @cache
 def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Matches each of *names* where it is a whole name."""
+    """Return a pattern that matches each of *names* as a whole name."""
     longest_first = sorted(names, key=len, reverse=True)
     return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest_first))})(?!\w|\.\w)")

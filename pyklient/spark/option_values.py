@@ -1,23 +1,20 @@
-"""What Spark's options hold, from the text they come as: offsets, times, flags.
+"""Parsers for the values of Spark's options, which are text: offsets, times, flags.
 
-Each function takes the text and returns the value, or raises ValueError with what the option takes instead.
+Each function returns the value, or raises ValueError with a description of the values that the option takes.
 """
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any, Final
 
 from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
+from pyklient.spark.offsets_json import EARLIEST, LATEST
 from pyklient.topic_partition import TopicPartition
 
 __all__ = [
-    "EARLIEST",
-    "LATEST",
     "ends",
     "flag",
-    "json_text",
     "milliseconds",
     "offsets",
     "partitions",
@@ -31,8 +28,6 @@ __all__ = [
     "whole",
 ]
 
-EARLIEST: Final = -2
-LATEST: Final = -1
 _INT64_MAX: Final = 2**63 - 1
 _UNITS: Final = {
     "us": 0.001,
@@ -48,29 +43,29 @@ _TIME: Final = re.compile(r"([0-9]{1,18})\s*([a-z]*)")
 
 
 def text(given: str) -> str:
-    """Text with something in it."""
+    """Parse text that is not blank."""
     if not given.strip():
-        raise ValueError("text")
+        raise ValueError("text that is not blank")
     return given
 
 
 def topic(given: str) -> str:
-    """The name of a topic."""
+    """Parse the name of a topic."""
     try:
         return argument_checks.topic_name(given.strip())
     except ConfigurationError as error:
-        raise ValueError(f"the name of a topic; {error}") from None
+        raise ValueError(f"the name of a topic: {error}") from None
 
 
 def flag(given: str) -> bool:
-    """``true`` or ``false``."""
+    """Parse ``true`` or ``false``."""
     if (lowered := given.strip().lower()) not in ("true", "false"):
         raise ValueError("true or false")
     return lowered == "true"
 
 
 def whole(given: str) -> int:
-    """A whole number, not negative."""
+    """Parse a whole number of 0 or more."""
     number = given.strip()
     if not number.isascii() or not number.isdigit() or len(number) > 19 or int(number) > _INT64_MAX:
         raise ValueError("a whole number of 0 or more")
@@ -78,34 +73,34 @@ def whole(given: str) -> int:
 
 
 def positive(given: str) -> int:
-    """A whole number above 0."""
+    """Parse a whole number of 1 or more."""
     try:
         number = whole(given)
     except ValueError:
         number = 0
     if not number:
-        raise ValueError("a whole number above 0")
+        raise ValueError("a whole number of 1 or more")
     return number
 
 
 def milliseconds(given: str) -> int:
-    """A time such as ``15m``, ``90s``, ``500ms``; a bare number is in milliseconds."""
+    """Parse a duration such as ``15m``, ``90s`` or ``500ms``; a number without a unit is in milliseconds."""
     found = _TIME.fullmatch(given.strip().lower())
     if found is None or found[2] not in _UNITS:
-        raise ValueError("a time such as 15m, 90s or 500ms")
+        raise ValueError("a duration such as 15m, 90s or 500ms")
     return int(int(found[1]) * _UNITS[found[2]])
 
 
 def topics(given: str) -> tuple[str, ...]:
-    """Names between commas."""
+    """Parse names of topics, separated by commas."""
     found = tuple(dict.fromkeys(name for each in given.split(",") if (name := each.strip())))
     if not found:
-        raise ValueError("the name of a topic, or several with commas between them")
+        raise ValueError("the name of a topic, or several names separated by commas")
     return found
 
 
 def pattern(given: str) -> str:
-    """A regular expression, in Python's syntax, which is Java's but for details."""
+    """Parse a regular expression in Python's syntax, which differs from Java's in details only."""
     try:
         re.compile(text(given).strip())
     except re.error as error:
@@ -114,14 +109,14 @@ def pattern(given: str) -> str:
 
 
 def strategy(given: str) -> str:
-    """``error`` or ``latest``."""
+    """Parse ``error`` or ``latest``."""
     if (lowered := given.strip().lower()) not in ("error", "latest"):
         raise ValueError("error or latest")
     return lowered
 
 
 def partitions(given: str) -> tuple[TopicPartition, ...]:
-    """``{"clicks": [0, 1], "views": [2]}``."""
+    """Parse partitions such as ``{"clicks": [0, 1], "views": [2]}``."""
     example = '{"clicks": [0, 1], "views": [2]}'
     found = []
     for topic, numbers in _topics_of(given, example).items():
@@ -134,7 +129,7 @@ def partitions(given: str) -> tuple[TopicPartition, ...]:
 
 
 def ends(given: str) -> int | dict[TopicPartition, int]:
-    """``earliest``, ``latest``, or offsets as JSON."""
+    """Parse ``earliest``, ``latest``, or offsets in JSON."""
     word = given.strip().lower()
     if word in ("earliest", "latest"):
         return EARLIEST if word == "earliest" else LATEST
@@ -145,23 +140,15 @@ def ends(given: str) -> int | dict[TopicPartition, int]:
 
 
 def offsets(given: str) -> dict[TopicPartition, int]:
-    """``{"clicks": {"0": 23, "1": -1, "2": -2}}``; -2 is the earliest, -1 the latest."""
+    """Parse offsets such as ``{"clicks": {"0": 23, "1": -1, "2": -2}}``; -2 is earliest, -1 is latest."""
     example = '{"clicks": {"0": 23, "1": -1}, "views": {"0": -2}}'
     return _by_partition(given, f"JSON such as {example} (-2: earliest, -1: latest)", example, EARLIEST)
 
 
 def times(given: str) -> dict[TopicPartition, int]:
-    """``{"clicks": {"0": 1700000000000}}``, in milliseconds since 1970."""
+    """Parse times such as ``{"clicks": {"0": 1700000000000}}``, in milliseconds since 1970."""
     example = '{"clicks": {"0": 1700000000000}}'
-    return _by_partition(given, f"JSON such as {example}, in milliseconds", example, 0)
-
-
-def json_text(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """*offsets* as Spark's checkpoints have them, ready for JSON: sorted, the partitions' numbers as text."""
-    found: dict[str, dict[str, int]] = {}
-    for (topic, partition), offset in sorted(offsets.items()):
-        found.setdefault(topic, {})[str(partition)] = offset
-    return found
+    return _by_partition(given, f"JSON such as {example}, in milliseconds since 1970", example, 0)
 
 
 def _by_partition(given: str, wanted: str, example: str, least: int) -> dict[TopicPartition, int]:

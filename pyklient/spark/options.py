@@ -1,7 +1,7 @@
-"""The options of ``format("pyklient")``, each declared once, by the names of Spark's own Kafka source.
+"""The options of ``format("pyklient")``, each declared once, with the names of Spark's own Kafka source.
 
-Options reach a data source as text, their names in lower case. Those that begin with ``kafka.`` are Kafka's
-own and go to pyklient's client.
+Spark passes options to a data source as text, with their names in lower case. An option that begins with
+``kafka.`` is a property of Kafka and is passed on to pyklient's client.
 """
 
 import logging
@@ -15,13 +15,13 @@ from pyklient.config.unknown_options import nearest
 from pyklient.errors import ConfigurationError
 from pyklient.spark import option_values as values
 
-__all__ = ["OPTIONS", "Given", "SparkOption", "Use", "given_options"]
+__all__ = ["OPTIONS", "GivenOptions", "SparkOption", "Use", "parse_options"]
 
 log = logging.getLogger("pyklient.spark")
 
 
 class Use(StrEnum):
-    """What an option is for."""
+    """The kind of query that an option is for."""
 
     BATCH = "batch"
     STREAM = "stream"
@@ -30,7 +30,7 @@ class Use(StrEnum):
 
 @dataclass(frozen=True)
 class SparkOption:
-    """One option: who takes it, the default as the documentation shows it, how its text is read."""
+    """One option: the queries that take it, its default and meaning in the documentation, and its parser."""
 
     name: str
     uses: frozenset[Use]
@@ -45,131 +45,147 @@ _SINK: Final = frozenset({Use.SINK})
 _SOURCE: Final = _BATCH | _STREAM
 
 OPTIONS: Final = (
-    SparkOption("subscribe", _SOURCE, "", values.topics, "topics to read, with commas between them"),
+    SparkOption("subscribe", _SOURCE, "", values.topics, "the topics to read, separated by commas"),
     SparkOption(
         "subscribePattern",
         _SOURCE,
         "",
         values.pattern,
-        "a regular expression: topics whose whole name it matches, new ones too as they come; internal "
-        "topics are left out",
+        "a regular expression: the topics whose whole name it matches are read, including topics that are "
+        "created later, but no internal topics",
     ),
     SparkOption(
         "assign",
         _SOURCE,
         "",
         values.partitions,
-        'these partitions and no others, as `{"clicks": [0, 1]}`. Exactly one of the three is given',
+        'the partitions to read, as `{"clicks": [0, 1]}`. Exactly one of `subscribe`, `subscribePattern` and '
+        "`assign` must be set",
     ),
     SparkOption(
         "startingOffsets",
         _SOURCE,
-        "`earliest`; of a stream `latest`",
+        "`earliest`; `latest` for a stream",
         values.ends,
         "where a new query begins: `earliest`, `latest` (streams only), or an offset for each partition, as "
-        '`{"clicks": {"0": 23, "1": -2}}` (-2 earliest, -1 latest). A query that has a checkpoint goes on '
-        "where that says, and partitions that are new to it begin at their earliest offset",
+        '`{"clicks": {"0": 23, "1": -2}}` (-2 is earliest, -1 is latest). A query that has a checkpoint '
+        "continues from its offsets; a partition that is new to the query begins at its earliest offset",
     ),
     SparkOption(
         "startingTimestamp",
         _SOURCE,
         "",
         values.whole,
-        "begin at the first record of this time (milliseconds since 1970) or later; wins over the two others",
+        "begin at the first record with this timestamp (milliseconds since 1970) or a later one; takes "
+        "precedence over `startingOffsetsByTimestamp` and `startingOffsets`",
     ),
     SparkOption(
         "startingOffsetsByTimestamp",
         _SOURCE,
         "",
         values.times,
-        'the same for each partition, as `{"clicks": {"0": 1700000000000}}`; wins over `startingOffsets`',
+        'a timestamp to begin at for each partition, as `{"clicks": {"0": 1700000000000}}`; takes precedence '
+        "over `startingOffsets`",
     ),
     SparkOption(
         "startingOffsetsByTimestampStrategy",
         _SOURCE,
         "`error`",
         values.strategy,
-        "where no record is that late: `error`, or begin at the `latest` offset",
+        "what happens if a partition has no record with the timestamp or a later one: `error` fails the "
+        "query, `latest` begins at the end of the partition",
     ),
     SparkOption(
         "endingOffsets",
         _BATCH,
         "`latest`",
         values.ends,
-        "where a batch ends, this offset left out: `latest` or an offset for each partition (-1 latest)",
+        "where a batch query ends: `latest`, or an offset for each partition (-1 is latest). The record at "
+        "that offset is not read",
     ),
     SparkOption(
         "endingTimestamp",
         _BATCH,
         "",
         values.whole,
-        "end before the first record of this time or later; wins over the two others",
+        "end before the first record with this timestamp (milliseconds since 1970) or a later one; takes "
+        "precedence over `endingOffsetsByTimestamp` and `endingOffsets`",
     ),
     SparkOption(
         "endingOffsetsByTimestamp",
         _BATCH,
         "",
         values.times,
-        "the same for each partition; wins over `endingOffsets`",
+        "a timestamp to end at for each partition; takes precedence over `endingOffsets`",
     ),
     SparkOption(
         "failOnDataLoss",
         _SOURCE,
         "`true`",
         values.flag,
-        "fail where records are gone before they were read; `false` warns in the log and goes on with what "
-        "is still there",
+        "fail if records were deleted before they were read; with `false`, log a warning and read the "
+        "records that are left",
     ),
     SparkOption(
         "minPartitions",
         _SOURCE,
         "",
         values.positive,
-        "tasks to read with, at least, if there are so many offsets: the largest ranges are cut. Without it, "
-        "one task for each partition that has something to read",
+        "the least number of tasks that read, if there are that many offsets; the largest ranges are split. "
+        "By default, there is one task for each partition that has records to read",
     ),
     SparkOption(
-        "maxRecordsPerPartition", _SOURCE, "", values.positive, "offsets that one task reads, at most"
+        "maxRecordsPerPartition",
+        _SOURCE,
+        "",
+        values.positive,
+        "the greatest number of offsets that one task reads",
     ),
     SparkOption(
         "maxOffsetsPerTrigger",
         _STREAM,
         "",
         values.positive,
-        "offsets in one micro-batch, shared out by what waits in each partition, at least one of each. Needs "
-        "PySpark 4.2",
+        "the greatest number of offsets in a micro-batch, divided in proportion to what each partition has "
+        "to read, and at least one offset of each. Needs PySpark 4.2",
     ),
     SparkOption(
         "minOffsetsPerTrigger",
         _STREAM,
         "",
         values.positive,
-        "a micro-batch waits until so many offsets are there, or for `maxTriggerDelay`. Needs PySpark 4.2",
+        "the least number of offsets in a micro-batch: it waits for them, but not for longer than "
+        "`maxTriggerDelay`. Needs PySpark 4.2",
     ),
     SparkOption(
-        "maxTriggerDelay", _STREAM, "`15m`", values.milliseconds, "longest wait for `minOffsetsPerTrigger`"
+        "maxTriggerDelay",
+        _STREAM,
+        "`15m`",
+        values.milliseconds,
+        "the longest wait for `minOffsetsPerTrigger`",
     ),
-    SparkOption("includeHeaders", _SOURCE, "`false`", values.flag, "a column of headers too"),
+    SparkOption("includeHeaders", _SOURCE, "`false`", values.flag, "add the column `headers`"),
     SparkOption(
         "topic",
         _SINK,
         "",
         values.topic,
-        "the topic to write to; wins over a column `topic`, and one of the two is needed",
+        "the topic to write to; takes precedence over a column `topic`. One of the two is required",
     ),
     SparkOption(
         "deduplicationHeaders",
         _SINK,
         "`false`",
         values.flag,
-        "headers that say which row of which query or job a record is, so that readers can drop copies",
+        "add headers that identify the query or job and the row of each record, so that consumers can drop "
+        "duplicates",
     ),
     SparkOption(
         "deduplicationQuery",
         _SINK,
-        "a streaming query's id; of a batch, one made up",
+        "the id of a streaming query; a random name for a batch",
         values.text,
-        "what these headers call the query or job. A job that is run again under the same name makes the "
+        "the name of the query or job in these headers. A job that runs again with the same name writes the "
         "same headers",
     ),
     SparkOption(
@@ -177,31 +193,31 @@ OPTIONS: Final = (
         _SOURCE,
         "`60000`",
         values.positive,
-        "a task fails when nothing comes for this long, in milliseconds; sooner where its topic is gone",
+        "milliseconds without a record after which a task fails; it fails sooner if its topic was deleted",
     ),
     SparkOption(
         "groupIdPrefix",
         _SOURCE,
         "",
         values.text,
-        "changes nothing: reading needs no group here. Nor does `kafka.group.id`",
+        "no effect, as pyklient reads without a group; `kafka.group.id` has no effect either",
     ),
     SparkOption(
         "fetchOffset.numRetries",
         _SOURCE,
         "",
         values.whole,
-        "changes nothing: brokers are asked again for `kafka.default.api.timeout.ms`",
+        "no effect: requests are retried for `kafka.default.api.timeout.ms`",
     ),
     SparkOption(
         "fetchOffset.retryIntervalMs",
         _SOURCE,
         "",
         values.whole,
-        "changes nothing: see `kafka.retry.backoff.ms`",
+        "no effect: see `kafka.retry.backoff.ms`",
     ),
 )
-"""Every option but those of ``kafka.``"""
+"""All options except those that begin with ``kafka.``"""
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 _OF_SPARK: Final = frozenset(
@@ -212,40 +228,43 @@ _OF_SPARK: Final = frozenset(
         "queryname",
     }
 )
-"""Options of the query itself, which a stream's sink is shown too."""
+"""Options of the query itself, which Spark passes to the sink of a stream too."""
 
 _NO_OPTION: Final = {
-    "path": "load() and save() take no path: topics are named by option subscribe, or topic of a sink",
+    "path": "load() and save() take no path: set option subscribe to read, or option topic to write",
 }
 
 
 @dataclass(frozen=True)
-class Given:
-    """Options as a query gave them: values by name, and the properties of ``kafka.`` without that prefix."""
+class GivenOptions:
+    """The options of a query: values by name, and the properties of ``kafka.`` without that prefix."""
 
     values: Mapping[str, Any]
     kafka: Mapping[str, str]
 
-    def check_kafka(self, refused: Mapping[str, str]) -> None:
-        """Raises ConfigurationError where no broker is named, and for a property that is among the *refused*,
-        which say what to do instead, or that nobody knows."""
+    def check_properties(self, refused: Mapping[str, str]) -> None:
+        """Raise ConfigurationError if no broker is named, or for a property that is unknown or *refused*.
+
+        *refused* has the reason for each property, or what to set instead.
+        """
         if not self.kafka.get("bootstrap.servers", "").strip():
-            raise ConfigurationError("option kafka.bootstrap.servers is missing: host:port of some brokers")
-        for name, instead in refused.items():
+            raise ConfigurationError(
+                "option kafka.bootstrap.servers is missing: set it to host:port of a broker"
+            )
+        for name, reason in refused.items():
             if name in self.kafka:
-                raise ConfigurationError(f"option kafka.{name} cannot be set: {instead}")
+                raise ConfigurationError(f"option kafka.{name} cannot be set: {reason}")
         for name in unknown_properties(self.kafka):
             near = nearest_property(name)
             hint = f"; did you mean 'kafka.{near}'?" if near else ""
             raise ConfigurationError(f"option 'kafka.{name}' is unknown{hint}")
 
 
-def given_options(options: Mapping[str, str], use: Use | None = None) -> Given:
-    """*options* of a query, checked one by one.
+def parse_options(options: Mapping[str, str], use: Use | None = None) -> GivenOptions:
+    """Parse the *options* of a query, each on its own.
 
-    Raises ConfigurationError for one that is unknown, with the nearest name, for one that does not hold what
-    it takes, and for the end of a stream. What is of another *use* (None: not known yet) is passed over with
-    a warning.
+    Raises ConfigurationError for an option that is unknown or has a wrong value, and for the end of a stream.
+    An option for another *use* is ignored with a warning; *use* is None if it is not known yet.
     """
     found: dict[str, Any] = {}
     kafka: dict[str, str] = {}
@@ -262,12 +281,12 @@ def given_options(options: Mapping[str, str], use: Use | None = None) -> Given:
         if use is None or use in option.uses:
             found[option.name] = _parsed(option, text)
         elif use is Use.STREAM and name.startswith("ending"):
-            raise ConfigurationError(f"option {option.name} is for batch queries: a stream has no end")
+            raise ConfigurationError(f"option {option.name} is for batch queries only: a stream has no end")
         else:
             log.warning(
-                "option %s changes nothing here: it is for %s", option.name, " and ".join(sorted(option.uses))
+                "option %s has no effect here: it is for %s", option.name, " and ".join(sorted(option.uses))
             )
-    return Given(found, kafka)
+    return GivenOptions(found, kafka)
 
 
 def _parsed(option: SparkOption, text: str) -> Any:
@@ -275,7 +294,7 @@ def _parsed(option: SparkOption, text: str) -> Any:
         return option.parse(text)
     except ValueError as error:
         raise ConfigurationError(
-            f"option {option.name}={text!r} is not understood: it takes {error}"
+            f"option {option.name} has the wrong value {text!r}: it takes {error}"
         ) from None
 
 
@@ -285,4 +304,4 @@ def _unknown(name: str) -> str:
     beginning = f"option {name!r} is unknown to format('pyklient')"
     if (near := nearest(name, _BY_NAME)) is not None:
         return f"{beginning}; did you mean {_BY_NAME[near].name!r}?"
-    return f"{beginning}; if it is one of Kafka's own, write 'kafka.{name}'"
+    return f"{beginning}; if it is a property of Kafka, write 'kafka.{name}'"

@@ -10,6 +10,7 @@ from tools.mutants import __main__ as command
 from tools.mutants import copies, runner
 from tools.mutants.catalog import MUTANTS
 from tools.mutants.mutant import Mutant, StaleMutant
+from tools.repository import ROOT
 
 SOURCE = "def twice(number):\n    return number * 2\n"
 TESTS = "from shop import twice\n\n\ndef test_twice():\n    assert twice(2) == 4\n"
@@ -108,7 +109,7 @@ def test_every_mutant_fits_the_code_and_names_tests_that_exist() -> None:
     stale = []
     for each in MUTANTS:
         try:
-            each.check(copies.ROOT)
+            each.check(ROOT)
         except StaleMutant as error:
             stale.append(str(error))
         stale += [f"{each.name}: there is no {test}" for test in each.tests if not _exists(test)]
@@ -119,12 +120,13 @@ def test_names_differ_and_begin_with_the_folder_that_the_mistake_is_made_in() ->
     assert len({each.name for each in MUTANTS}) == len(MUTANTS)
     folders = {each.name: each.name.partition(":")[0] for each in MUTANTS}
     wanted = {
-        name: "tests/" if folder == "tests" else f"pyklient/{folder}/" for name, folder in folders.items()
+        name: f"{folder}/" if folder in ("tests", "tools") else f"pyklient/{folder}/"
+        for name, folder in folders.items()
     }
     assert [each.name for each in MUTANTS if not each.file.startswith(wanted[each.name])] == []
 
 
 def _exists(test: str) -> bool:
     file, *names = test.split("::")
-    source = (copies.ROOT / file).read_text(encoding="utf-8")
+    source = (ROOT / file).read_text(encoding="utf-8")
     return all(re.search(rf"^\s*(def|class) {name}\b", source, re.MULTILINE) for name in names)

@@ -29,8 +29,8 @@ and a line in the log says so. Options that only pyklient has are marked with (o
 For type checkers, the TypedDicts `pyklient.ProducerOptions`, `ConsumerOptions`, `AdminOptions` and
 `ReadOptions` describe the keyword arguments.
 
-This page is written from `pyklient/config.py` by `python -m tools.docs.configuration`; a test compares
-the two.
+This page is written from the options in `pyklient/config/` by `python -m tools.docs.configuration`; a test
+compares the two.
 """
 
 _INTRODUCTIONS = {

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from pyklient.spark import LoadProgress, LoadResult
-    from pyklient.spark.loading.changes import Change
+    from pyklient.spark.loading.allowed_changes import Change
 
 __all__ = ["AS_TYPED", "load"]
 
@@ -123,12 +123,12 @@ def load(
         from pyspark.errors import PySparkException
 
         from pyklient.spark import load as run
-        from pyklient.spark.option_names import called
+        from pyklient.spark.option_names import rename_options
 
         def selected(rows: "DataFrame") -> "DataFrame":
             return rows.selectExpr(*columns)
 
-        with _progress() as watch, called(AS_TYPED):
+        with _progress() as watch, rename_options(AS_TYPED):
             try:
                 done = run(
                     spark,

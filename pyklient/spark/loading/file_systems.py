@@ -1,7 +1,7 @@
-"""The file systems that a data set can be on: a directory is renamed there in one step, and onto nothing.
+"""The file systems on which a data set can be stored: local disks and HDFS.
 
-That step is what makes a load visible. A local disk has it, and so has HDFS. Object stores have not: there a
-"rename" copies file by file, and a reader sees half of it.
+They rename a directory in one step, and never onto an existing one; this step makes a load visible. An object
+store cannot be used: it renames by copying file after file, and readers would see half of a load.
 """
 
 import contextlib
@@ -18,54 +18,58 @@ from pyklient.errors import ConfigurationError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Files", "HadoopFiles", "LocalFiles", "open_files"]
+__all__ = ["FileSystem", "HadoopFileSystem", "LocalFileSystem", "open_file_system"]
 
 _LOCAL: Final = "file"
 _HDFS: Final = "hdfs"
-_TAKEN: Final = (errno.EEXIST, errno.ENOTEMPTY)
-_GONE: Final = ".gone"
+_TARGET_EXISTS: Final = (errno.EEXIST, errno.ENOTEMPTY)
+_DELETED: Final = ".gone"
 
 
-class Files(Protocol):
-    """The directory of a data set. Names are relative to it, with ``/`` between their parts."""
+class FileSystem(Protocol):
+    """Access to the directory of a data set. Names are relative to it, with ``/`` between their parts."""
 
     @property
     def root(self) -> str:
-        """Where it is, as Spark takes it: file system and path. Nothing is percent-encoded, which
-        to Spark would be another name."""
+        """The directory with its file system, as Spark takes it: not percent-encoded, because that
+        would be another name."""
 
     def names(self, folder: str = "") -> list[str]:
-        """What is in *folder*; nothing where there is none."""
+        """Return the names in *folder*; no names if it does not exist."""
 
     def read(self, name: str) -> str | None:
-        """The text of a file; None where there is none."""
+        """Return the text of a file; None if it does not exist."""
 
     def write(self, name: str, text: str) -> None:
-        """Write a new file."""
+        """Create a file with *text*."""
 
-    def claim(self, folder: str) -> bool:
-        """Make *folder*, which is ours until this process ends; False if somebody has removed it already."""
+    def make_locked(self, folder: str) -> bool:
+        """Create *folder* and lock it until this process ends. Return False if another process has already
+        removed it."""
 
-    def abandoned(self, folder: str) -> bool:
-        """Whether the process that has claimed *folder* is known to have ended."""
+    def is_abandoned(self, folder: str) -> bool:
+        """Return True if the process that locked *folder* is known to have ended."""
 
     def rename(self, folder: str, target: str) -> None:
-        """Rename what :meth:`claim` has made, in one step. Raises FileExistsError if *target* is there."""
+        """Rename a folder that :meth:`make_locked` created, in one step.
+
+        Raises FileExistsError if *target* exists.
+        """
 
     def remove(self, folder: str) -> None:
-        """Delete it with all that is in it, if it is there."""
+        """Delete *folder* and its contents, if it exists."""
 
 
-def open_files(spark: "SparkSession", path: str | os.PathLike[str]) -> Files:
-    """The directory *path*, as Spark understands it.
+def open_file_system(spark: "SparkSession", path: str | os.PathLike[str]) -> FileSystem:
+    """Return the file system of *path*, which is resolved as Spark does.
 
-    Raises ConfigurationError for a file system that cannot publish a directory in one step, and for Spark
-    Connect, whose server's files are out of reach.
+    Raises ConfigurationError for a file system that cannot rename a directory in one step, and over Spark
+    Connect, where the files of the server are out of reach.
     """
     jvm = getattr(spark, "_jvm", None)
     if jvm is None:
         raise ConfigurationError(
-            "load() needs the driver's own Spark session: over Spark Connect it cannot publish files. Run it "
+            "load() needs a Spark session in the driver, and cannot publish files over Spark Connect. Run it "
             "with spark-submit, or with a local master"
         )
     conf = spark._jsc.hadoopConfiguration()
@@ -73,23 +77,23 @@ def open_files(spark: "SparkSession", path: str | os.PathLike[str]) -> Files:
     scheme = given.toUri().getScheme() or jvm.org.apache.hadoop.fs.FileSystem.getDefaultUri(conf).getScheme()
     if scheme not in (_LOCAL, _HDFS):
         raise ConfigurationError(
-            f"{os.fspath(path)} is on file system {scheme!r}: a load is published by renaming a directory "
-            f"in one step, which is relied on for {_LOCAL} and {_HDFS} alone (object stores copy file by "
-            "file). Load into one of these, and copy finished loads from there"
+            f"{os.fspath(path)} is on file system {scheme!r}, but a load is published by renaming a "
+            f"directory in one step, which only {_LOCAL} and {_HDFS} support (object stores copy file after "
+            "file). Load into one of these, and copy published loads from there"
         )
     system = given.getFileSystem(conf)
     whole = system.makeQualified(given)
     if scheme == _LOCAL:
-        return LocalFiles(Path(whole.toUri().getPath()))
-    return HadoopFiles(jvm, spark.sparkContext._gateway, system, whole)
+        return LocalFileSystem(Path(whole.toUri().getPath()))
+    return HadoopFileSystem(jvm, spark.sparkContext._gateway, system, whole)
 
 
-class LocalFiles:
-    """A directory on a disk of this machine, or on one that all machines have mounted."""
+class LocalFileSystem:
+    """A directory on a local disk, or on a disk that is mounted on all machines."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
-        self._claims: dict[str, int] = {}
+        self._locks: dict[str, int] = {}
 
     @property
     def root(self) -> str:
@@ -111,8 +115,8 @@ class LocalFiles:
         with (self._root / name).open("x", encoding="utf-8") as file:
             file.write(text)
 
-    def claim(self, folder: str) -> bool:
-        # The system lets go of the lock when the process ends, however it does.
+    def make_locked(self, folder: str) -> bool:
+        # The system releases the lock when the process ends, even if it is killed.
         path = self._root / folder
         path.mkdir(parents=True)
         try:
@@ -124,14 +128,14 @@ class LocalFiles:
         except BlockingIOError:
             os.close(handle)
             return False
-        self._claims[folder] = handle
-        if self._is_ours(folder):
+        self._locks[folder] = handle
+        if self._is_locked(folder):
             return True
-        self._let_go(folder)
+        self._unlock(folder)
         return False
 
-    def abandoned(self, folder: str) -> bool:
-        if folder.endswith(_GONE):
+    def is_abandoned(self, folder: str) -> bool:
+        if folder.endswith(_DELETED):
             return True
         try:
             handle = os.open(self._root / folder, os.O_RDONLY | os.O_DIRECTORY)
@@ -146,47 +150,47 @@ class LocalFiles:
         return True
 
     def rename(self, folder: str, target: str) -> None:
-        if not self._is_ours(folder):
-            # Tasks make missing directories again: what is there now is not all that was written.
-            raise FileNotFoundError(errno.ENOENT, "somebody has removed it", str(self._root / folder))
+        if not self._is_locked(folder):
+            # Spark's tasks create missing directories again: such a directory is not complete.
+            raise FileNotFoundError(errno.ENOENT, "another process has removed it", str(self._root / folder))
         _flush(self._root / folder)
         try:
-            # Onto a directory that is not empty this fails, and one that was published never is.
+            # This fails if the target is not empty, and a published load never is.
             os.rename(self._root / folder, self._root / target)
         except OSError as error:
-            if error.errno in _TAKEN:
-                raise FileExistsError(errno.EEXIST, "it is there", str(self._root / target)) from error
+            if error.errno in _TARGET_EXISTS:
+                raise FileExistsError(errno.EEXIST, "it already exists", str(self._root / target)) from error
             raise
-        self._let_go(folder)
+        self._unlock(folder)
         _flush_directory(self._root)
 
     def remove(self, folder: str) -> None:
         path = self._root / folder
         gone = path
-        if not folder.endswith(_GONE):
-            # In one step, so that nobody takes a part of it for the whole; and to a name of its own, for
-            # another process may be removing what has stood here before.
-            gone = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{_GONE}")
+        if not folder.endswith(_DELETED):
+            # Renaming first makes the removal one step, so that no process takes the rest for a whole load.
+            # The new name is unique, because another process may be removing an earlier folder of that name.
+            gone = path.with_name(f"{path.name}.{uuid.uuid4().hex[:8]}{_DELETED}")
             with contextlib.suppress(FileNotFoundError):
                 os.rename(path, gone)
         shutil.rmtree(gone, ignore_errors=True)
-        self._let_go(folder)
+        self._unlock(folder)
 
-    def _is_ours(self, folder: str) -> bool:
-        handle = self._claims.get(folder)
+    def _is_locked(self, folder: str) -> bool:
+        handle = self._locks.get(folder)
         try:
             return handle is not None and os.path.samestat(os.fstat(handle), os.stat(self._root / folder))
         except FileNotFoundError:
             return False
 
-    def _let_go(self, folder: str) -> None:
-        handle = self._claims.pop(folder, None)
+    def _unlock(self, folder: str) -> None:
+        handle = self._locks.pop(folder, None)
         if handle is not None:
             os.close(handle)
 
 
-class HadoopFiles:
-    """A directory on HDFS, through Hadoop's client in the driver's JVM."""
+class HadoopFileSystem:
+    """A directory on HDFS, accessed with Hadoop's client in the driver's JVM."""
 
     def __init__(self, jvm: Any, gateway: Any, system: Any, root: Any) -> None:
         self._jvm, self._gateway, self._system, self._root = jvm, gateway, system, root
@@ -218,14 +222,14 @@ class HadoopFiles:
         finally:
             stream.close()
 
-    def claim(self, folder: str) -> bool:
+    def make_locked(self, folder: str) -> bool:
         return bool(self._system.mkdirs(self._path(folder)))
 
-    def abandoned(self, folder: str) -> bool:
+    def is_abandoned(self, folder: str) -> bool:
         return False
 
     def rename(self, folder: str, target: str) -> None:
-        # FileSystem.rename would move it into a target that is there; FileContext's refuses.
+        # FileSystem.rename would move the folder into an existing target; FileContext.rename fails instead.
         context = self._jvm.org.apache.hadoop.fs.FileContext.getFileContext(
             self._system.getUri(), self._system.getConf()
         )
@@ -236,7 +240,7 @@ class HadoopFiles:
             context.rename(self._path(folder), self._path(target), how)
         except Exception as error:
             if self._system.exists(self._path(target)):
-                raise FileExistsError(errno.EEXIST, "it is there", f"{self.root}/{target}") from error
+                raise FileExistsError(errno.EEXIST, "it already exists", f"{self.root}/{target}") from error
             raise
 
     def remove(self, folder: str) -> None:
@@ -247,8 +251,8 @@ class HadoopFiles:
 
 
 def _flush(folder: Path) -> None:
-    """Have everything in *folder* on the disk: after a power failure a directory's new name may outlive what
-    was in its files."""
+    """Write everything in *folder* to the disk. Otherwise the new name of a directory may survive a power
+    failure, but not the contents of its files."""
     for path, _, files in os.walk(folder):
         for name in files:
             handle = os.open(os.path.join(path, name), os.O_RDONLY)

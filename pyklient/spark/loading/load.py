@@ -1,4 +1,4 @@
-"""Incremental loads of topics into a Parquet data set, each committed with its offsets in one step."""
+"""Incremental loads of topics into a Parquet data set: rows and offsets are published in one step."""
 
 import inspect
 import json
@@ -14,14 +14,14 @@ from pyklient.config.dotted_names import unknown_properties
 from pyklient.config.keyword_types import ReadOptions
 from pyklient.config.unknown_options import did_you_mean
 from pyklient.errors import ConfigurationError
-from pyklient.spark.loading.changes import Change, Changes
-from pyklient.spark.loading.data_set import DataSet, Manifest, offsets_json
-from pyklient.spark.loading.file_systems import open_files
-from pyklient.spark.loading.load_plan import plan_load
-from pyklient.spark.loading.load_progress import LoadProgress, watched
-from pyklient.spark.option_names import OF_LOAD, called
-from pyklient.spark.option_values import EARLIEST
-from pyklient.spark.source.offset_lookup import Brokers
+from pyklient.spark.loading.allowed_changes import AllowedChanges, Change
+from pyklient.spark.loading.data_set import DataSet, Manifest
+from pyklient.spark.loading.file_systems import open_file_system
+from pyklient.spark.loading.load_plan import LoadPlan, plan_load
+from pyklient.spark.loading.load_progress import LoadProgress, reported_jobs
+from pyklient.spark.offsets_json import EARLIEST, to_json
+from pyklient.spark.option_names import LOAD_NAMES, rename_options
+from pyklient.spark.source.offset_lookup import OffsetLookup
 from pyklient.spark.source.offset_ranges import OffsetRange
 from pyklient.spark.source.source_options import SourceOptions
 from pyklient.topic_partition import TopicPartition
@@ -32,32 +32,33 @@ if TYPE_CHECKING:
 __all__ = ["LoadResult", "load"]
 
 _LOAD_COLUMN: Final = "load"
-_BY_DEFAULT: Final = ("topic", "partition")
+_DEFAULT_PARTITION_BY: Final = ("topic", "partition")
 _COMMITTER: Final = {
-    # Files of a task appear together, once it is known to have ended well.
+    # The files of a task appear together, after the task has succeeded.
     "mapreduce.fileoutputcommitter.algorithm.version": "1",
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 _GLOB: Final = re.compile(r"[\\*?{}\[\]]")
-"""What stands for other characters in a path that Spark reads, and for itself in one that it writes."""
+"""Characters that are wildcards in a path that Spark reads, but not in a path that it writes."""
 _FLAGS: Final = {re.ASCII: "a", re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x"}
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str]
 Start: TypeAlias = datetime | Mapping[TopicPartition, int] | None
+Transform: TypeAlias = "Callable[[DataFrame], DataFrame] | None"
 
 
 @dataclass(frozen=True)
 class LoadResult:
-    """What a load has done. Where there was nothing new, ``path`` and ``number`` are None."""
+    """The result of a load. If there were no new records, ``path`` and ``number`` are None."""
 
     rows: int
-    """Rows stored: records, unless the transformation makes more or fewer of them."""
+    """The number of rows stored: one for each record, unless the transformation makes more or fewer."""
     offsets: Mapping[TopicPartition, OffsetRange]
-    """What was read."""
+    """The offsets that were read."""
     path: str | None
-    """The load's directory, with its file system, as Spark takes it: nothing in it is percent-encoded."""
+    """The directory of the load with its file system, in the form that Spark takes: not percent-encoded."""
     number: int | None
-    """Its number, which is column ``load`` of its rows."""
+    """The number of the load, which is column ``load`` of its rows."""
 
 
 def load(
@@ -66,7 +67,7 @@ def load(
     topics: Topics,
     path: str | os.PathLike[str],
     *,
-    transform: "Callable[[DataFrame], DataFrame] | None" = None,
+    transform: Transform = None,
     partition_by: Sequence[str] | None = None,
     start: Start = None,
     max_records: int | None = None,
@@ -77,64 +78,75 @@ def load(
     watch: Callable[[LoadProgress], None] | None = None,
     **options: Unpack[ReadOptions],
 ) -> LoadResult:
-    """Store what is new in *topics* (names, or a pattern for whole names) in the Parquet data set at *path*.
+    """Store the new records of *topics* (names, or a pattern of names) in the Parquet data set at *path*.
 
     ::
 
-        load(spark, "localhost:9092", "clicks", "/data/clicks")     # everything, the first time
-        load(spark, "localhost:9092", "clicks", "/data/clicks")     # what is new since
+        load(spark, "localhost:9092", "clicks", "/data/clicks")     # all records, the first time
+        load(spark, "localhost:9092", "clicks", "/data/clicks")     # the records that are new since
         spark.read.parquet("/data/clicks")
 
-    Each record is stored exactly once, however often this is run, and whatever it is interrupted by: rows and
-    offsets are published together, in one step. Of loads that run at the same time one is published, and the
-    others raise LoadConflictError. Where nothing is new, nothing is published.
+    Each record is stored exactly once, even if loads are interrupted: rows and offsets are published
+    together, in one step. If several loads run at the same time, one is published and the others raise
+    LoadConflictError. If there are no new records, nothing is published.
 
-    The rows are those of ``format("pyklient")``, or what *transform* makes of them; column ``load`` is added,
-    the number of the load. Directories are made by the columns of *partition_by*, if left out by topic and
-    partition, as far as the rows have these. *start* is where topics begin that have not been loaded yet: a
-    time (with a time zone), or an offset for each partition; else the earliest record. At most about
-    *max_records* are read, shared out by what waits in each partition, at least one of each.
-    *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source, *options* those of
-    ``pyklient.read``. A directory keeps to its cluster and its columns, and to its topics: at least one of
-    *topics* was loaded before, and others may be added beside it. *allow* names what may be different in this
-    load, of "cluster", "columns" and "topics". *watch* is called a few times a second, from another thread. A
-    relative *path* begins at the working directory of Spark's JVM, whatever that of Python is by now.
+    The rows are those of ``format("pyklient")``, or those that *transform* returns. Column ``load``, the
+    number of the load, is added. The columns of *partition_by* determine the directories, by default topic
+    and partition if the rows have them. Topics that have not been loaded yet begin at *start*: a time with a
+    time zone, or an offset for each partition; by default at their earliest record. About *max_records* are
+    read at most, divided in proportion to what each partition has to read, and at least one of each.
+    *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source; *options* are those
+    of ``pyklient.read``. A load must have the cluster and columns of the loads before it in the directory,
+    and at least one of their topics, unless *allow* has "cluster", "columns" or "topics". *watch* is called
+    several times a second, from another thread. A relative *path* begins at the working directory of the JVM.
 
-    Raises LoadConflictError; DataLossError where records are gone before they were loaded, unless
-    *fail_on_data_loss* is off; ConfigurationError for wrong options, for a path that holds other things, or
-    loads of other topics, or is on a file system without an exclusive rename, for Spark Connect; KafkaError
-    for what the brokers answer; and what Spark raises, in which case nothing is published.
+    Raises LoadConflictError; DataLossError if records were deleted before they were loaded, unless
+    *fail_on_data_loss* is false; ConfigurationError for wrong options, for a path that cannot be used, and
+    over Spark Connect; KafkaError for errors of the brokers; and Spark's own errors. After an error, nothing
+    of this load is visible.
     """
-    if max_records is not None and max_records < 1:
-        raise ConfigurationError(
-            f"max_records={max_records}: it takes a number above 0, or None for no bound"
-        )
-    reading = _reading(bootstrap_servers, options) | {
-        "failOnDataLoss": str(fail_on_data_loss).lower(),
-        "includeHeaders": str(include_headers).lower(),
-        **({} if min_partitions is None else {"minPartitions": str(min_partitions)}),
-    }
-    with called(OF_LOAD):
-        source = SourceOptions.parse(reading | _subscribed(topics) | _beginning(start))
-    data = DataSet(open_files(spark, path))
+    reading = _source_options(bootstrap_servers, options, include_headers, fail_on_data_loss, min_partitions)
+    with rename_options(LOAD_NAMES):
+        source = SourceOptions.parse(reading | _topic_options(topics) | _start_options(start))
+    data = DataSet(open_file_system(spark, path))
     before = data.newest()
-    changes = Changes(data.uri, before, allow)
-    data.sweep(None if before is None else before.load)
-    with called(OF_LOAD), Brokers(source.config) as brokers:
-        partitions = brokers.partitions(source.subscription)
-        cluster_id = brokers.cluster_id
-        continued = changes.continued(cluster_id, {each.topic for each in partitions})
-        plan = plan_load(brokers, source, partitions, continued, max_records)
+    changes = AllowedChanges(data.uri, before, allow)
+    data.remove_failed(None if before is None else before.load)
+    plan = _plan(source, changes, max_records)
     if not plan.ranges:
         return LoadResult(0, {}, None, None)
-    rows = spark.read.format("pyklient").options(**reading, **_exactly(plan.ranges)).load()
+    rows = spark.read.format("pyklient").options(**reading, **_range_options(plan.ranges)).load()
     rows = rows if transform is None else transform(rows)
     by = _partition_columns(rows, partition_by, before)
-    columns = {each.name: each.dataType.simpleString() for each in rows.schema.fields}
-    changes.check_columns(columns)
+    changes.check_columns(_types(rows))
+    return _publish(spark, data, before, plan, rows, by, watch)
+
+
+def _plan(source: SourceOptions, changes: AllowedChanges, max_records: int | None) -> LoadPlan:
+    """Return the offsets to read. Raises ConfigurationError for a change that is not allowed."""
+    if max_records is not None and max_records < 1:
+        raise ConfigurationError(
+            f"max_records={max_records} is not possible: it takes a number of 1 or more, or None for no limit"
+        )
+    with rename_options(LOAD_NAMES), OffsetLookup(source.config) as lookup:
+        partitions = lookup.partitions(source.subscription)
+        continued = changes.check_source(lookup.cluster_id, {each.topic for each in partitions})
+        return plan_load(lookup, source, partitions, continued, max_records)
+
+
+def _publish(
+    spark: "SparkSession",
+    data: DataSet,
+    before: Manifest | None,
+    plan: LoadPlan,
+    rows: "DataFrame",
+    by: list[str],
+    watch: Callable[[LoadProgress], None] | None,
+) -> LoadResult:
+    """Write *rows* to a staging directory and publish it as the load after *before*."""
     staging = data.stage(0 if before is None else before.load + 1)
     try:
-        with watched(spark, f"load {staging.token}", plan.ranges, watch):
+        with reported_jobs(spark, f"load {staging.token}", plan.ranges, watch):
             count = _write(spark, rows, by, data.uri_of(staging))
         data.publish(
             staging,
@@ -144,10 +156,10 @@ def load(
                 rows=count,
                 partition_by=by,
                 topic_ids=dict(plan.topic_ids),
-                start=offsets_json({each: wanted.start for each, wanted in plan.ranges.items()}),
-                end=offsets_json(plan.end),
-                cluster_id=cluster_id,
-                columns=columns,
+                start=to_json({each: wanted.start for each, wanted in plan.ranges.items()}),
+                end=to_json(plan.end),
+                cluster_id=plan.cluster_id,
+                columns=_types(rows),
             ),
         )
     except BaseException as error:
@@ -155,17 +167,27 @@ def load(
         if isinstance(error, Exception):
             data.raise_conflict(staging, error)
         raise
-    data.sweep(staging.number)
+    data.remove_failed(staging.number)
     return LoadResult(count, plan.ranges, data.uri_of(staging.number), staging.number)
 
 
-def _reading(bootstrap_servers: str | Sequence[str], options: Mapping[str, Any]) -> dict[str, str]:
-    """The options of the source that say how it talks to the brokers."""
+def _types(rows: "DataFrame") -> dict[str, str]:
+    return {each.name: each.dataType.simpleString() for each in rows.schema.fields}
+
+
+def _source_options(
+    bootstrap_servers: str | Sequence[str],
+    options: Mapping[str, Any],
+    include_headers: bool,
+    fail_on_data_loss: bool,
+    min_partitions: int | None,
+) -> dict[str, str]:
+    """Return the options of the source, without those for topics and offsets."""
     servers = bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
     found = {"kafka.bootstrap.servers": servers}
     for name, value in options.items():
         if not isinstance(value, str | int | float | None):
-            raise ConfigurationError(f"{name} is of no use to load(): it cannot be sent to Spark's workers")
+            raise ConfigurationError(f"load() cannot use {name}: it cannot be sent to Spark's workers")
         if value is not None:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             found[f"kafka.{name.replace('_', '.')}"] = text
@@ -173,46 +195,51 @@ def _reading(bootstrap_servers: str | Sequence[str], options: Mapping[str, Any])
         if unknown_properties([name.replace("_", ".")]):
             own = {*inspect.signature(load).parameters, *ReadOptions.__annotations__} - {"options"}
             raise ConfigurationError(f"unknown option {name!r} of load(){did_you_mean(name, own)}")
-    return found
+    if min_partitions is not None:
+        found["minPartitions"] = str(min_partitions)
+    return found | {
+        "failOnDataLoss": str(fail_on_data_loss).lower(),
+        "includeHeaders": str(include_headers).lower(),
+    }
 
 
-def _subscribed(topics: Topics) -> dict[str, str]:
+def _topic_options(topics: Topics) -> dict[str, str]:
     if isinstance(topics, re.Pattern):
         return {"subscribePattern": _pattern_text(topics)}
     names = argument_checks.names(topics, "topics")
     if not names:
-        raise ConfigurationError("name at least one topic to load")
+        raise ConfigurationError("topics is empty: name at least one topic to load")
     return {"subscribe": ",".join(names)}
 
 
 def _pattern_text(pattern: re.Pattern[str]) -> str:
-    """*pattern* with its flags in the text, which is all that an option can hold."""
+    """Return the text of *pattern*, with its flags in the text."""
     if not isinstance(pattern.pattern, str):
-        raise TypeError(f"topics takes a pattern of text, not {pattern!r}")
+        raise TypeError(f"topics takes a pattern of text, not of bytes: {pattern!r}")
     flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
     return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 
 
-def _beginning(start: Start) -> dict[str, str]:
+def _start_options(start: Start) -> dict[str, str]:
     if start is None:
         return {"startingOffsets": "earliest"}
     if isinstance(start, datetime):
         if start.tzinfo is None:
             raise ConfigurationError(
-                f"start={start!r} has no time zone: datetime(…, tzinfo=UTC), for example"
+                f"start={start!r} has no time zone: pass datetime(…, tzinfo=UTC), for example"
             )
         milliseconds = str(max(0, round(start.timestamp() * 1000)))
         return {"startingTimestamp": milliseconds, "startingOffsetsByTimestampStrategy": "latest"}
     for each, at in start.items():
         if type(at) is not int or at < EARLIEST:
             raise ConfigurationError(
-                f"start: {at!r} for {each} is not an offset; -2 is the earliest, -1 the latest"
+                f"start has {at!r} for {each}, which is not an offset (-2 is earliest, -1 is latest)"
             )
-    return {"startingOffsets": json.dumps(offsets_json(start))}
+    return {"startingOffsets": json.dumps(to_json(start))}
 
 
-def _exactly(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, str]:
-    """The options of a query that reads *ranges* and nothing else."""
+def _range_options(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, str]:
+    """Return the options of a query that reads *ranges*."""
     partitions: dict[str, list[int]] = {}
     for topic, partition in sorted(ranges):
         partitions.setdefault(topic, []).append(partition)
@@ -222,38 +249,39 @@ def _exactly(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, str]:
     }
     return {
         "assign": json.dumps(partitions),
-        **{name: json.dumps(offsets_json(offsets)) for name, offsets in bounds.items()},
+        **{name: json.dumps(to_json(offsets)) for name, offsets in bounds.items()},
     }
 
 
 def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: Manifest | None) -> list[str]:
-    """The columns that directories are made by. Raises ConfigurationError where *before* has used others."""
+    """Return the columns that determine the directories. Raises ConfigurationError if *before* has others."""
     if not hasattr(rows, "columns"):
-        raise TypeError(f"transform returns the DataFrame to store, not {rows!r}")
+        raise TypeError(f"transform must return the DataFrame to store, not {rows!r}")
     columns = {name.lower() for name in rows.columns}
     if _LOAD_COLUMN in columns:
         raise ConfigurationError(
-            "a column is called 'load', as the number of the load will be: have the transformation rename it"
+            "a column is called 'load', but load() adds a column of that name: rename it in transform"
         )
     if isinstance(wanted, str):
-        raise TypeError(f"partition_by takes a list of columns: [{wanted!r}]")
-    by = list(wanted) if wanted is not None else [str(each) for each in _BY_DEFAULT if each in columns]
+        raise TypeError(f"partition_by takes a list of columns, such as [{wanted!r}], not a text")
+    usual = [str(each) for each in _DEFAULT_PARTITION_BY if each in columns]
+    by = usual if wanted is None else list(wanted)
     if missing := [each for each in by if each.lower() not in columns]:
         raise ConfigurationError(
-            f"partition_by names {missing[0]!r}; the rows have {', '.join(rows.columns)} alone"
+            f"partition_by names {missing[0]!r}, but the rows have only {', '.join(rows.columns)}"
         )
     if before is not None and before.partition_by != by:
         used = ", ".join(before.partition_by) or "no column"
         raise ConfigurationError(
-            f"the loads before have made directories by {used}, this one by {', '.join(by) or 'no column'}: "
-            "readers take either, but not both. Set partition_by as it was, or load into another directory"
+            f"earlier loads made directories by {used}, but this one by {', '.join(by) or 'no column'}: "
+            "readers cannot read both together. Set partition_by as before, or load into another directory"
         )
     return by
 
 
 def _write(spark: "SparkSession", rows: "DataFrame", by: Sequence[str], uri: str) -> int:
-    """Store *rows* at *uri*; how many there are, as counted in the files."""
-    # Here, for Spark's workers import this package too.
+    """Write *rows* to *uri*, and return their number as counted in the files."""
+    # Imported here, because Spark's workers import this module too.
     from pyspark.sql import Observation, functions
 
     written = Observation()
@@ -261,9 +289,9 @@ def _write(spark: "SparkSession", rows: "DataFrame", by: Sequence[str], uri: str
     counted.write.mode("append").options(**_COMMITTER).partitionBy(*by).parquet(uri)
     stored = spark.read.schema(rows.schema).parquet(_GLOB.sub(r"\\\g<0>", uri)).count()
     if stored != written.get["rows"]:
-        # An executor's own disk is not the driver's, and its files would never be seen.
+        # Some executors wrote to a disk of their own, where the driver and readers cannot see the files.
         raise ConfigurationError(
-            f"{written.get['rows']} rows were written and {stored} of them are in {uri}: every executor and "
-            "the driver must see the same files, so use a disk that all have mounted, or HDFS"
+            f"{written.get['rows']} rows were written, but {stored} rows are in {uri}: the driver and all "
+            "executors must see the same files. Use a disk that is mounted on all machines, or HDFS"
         )
     return stored

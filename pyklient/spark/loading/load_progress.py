@@ -1,4 +1,4 @@
-"""How far Spark's tasks are with a load."""
+"""The progress of a load, as Spark's tasks report it."""
 
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -13,54 +13,56 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-__all__ = ["LoadProgress", "watched"]
+__all__ = ["LoadProgress", "reported_jobs"]
 
-_LOOK: Final = 0.25
-_GROUP: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+_INTERVAL: Final = 0.25
+_JOB_PROPERTIES: Final = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 
 
 @dataclass(frozen=True)
 class LoadProgress:
-    """What a load has to do, and has done."""
+    """The size of a load, and the part of it that is done."""
 
     records: int
-    """Offsets to read in all: gaps count."""
+    """Offsets to read in all. Gaps count."""
     partitions: int
     """Partitions to read."""
     tasks: int
-    """Spark's tasks, of the stages that have begun."""
+    """Spark's tasks in the stages that have begun."""
     done: int
-    """Those that have ended."""
+    """Tasks that have ended."""
 
 
 @contextmanager
-def watched(
+def reported_jobs(
     spark: "SparkSession",
     group: str,
     ranges: Mapping[TopicPartition, OffsetRange],
     watch: Callable[[LoadProgress], None] | None,
 ) -> Iterator[None]:
-    """Run Spark's jobs of the block under the name *group*, and tell *watch* how far they are. What the block
-    leaves behind by an exception is cancelled."""
+    """Give the Spark jobs of the ``with`` block the job group *group*, and call *watch* with their progress.
+
+    If the block raises an exception, the jobs that still run are cancelled.
+    """
     context = spark.sparkContext
-    before: dict[str, Any] = {name: context.getLocalProperty(name) for name in _GROUP}
+    before: dict[str, Any] = {name: context.getLocalProperty(name) for name in _JOB_PROPERTIES}
     described = ", ".join(sorted({each.topic for each in ranges}))
     context.setJobGroup(group, f"load {described}")
-    watching = None if watch is None else _Watching(context, group, ranges, watch)
+    reporter = None if watch is None else _ProgressReporter(context, group, ranges, watch)
     try:
         yield
     except BaseException:
         context.cancelJobGroup(group)
         raise
     finally:
-        if watching is not None:
-            watching.end()
+        if reporter is not None:
+            reporter.stop()
         for name, value in before.items():
             context.setLocalProperty(name, value)
 
 
-class _Watching:
-    """Asks Spark how far it is, again and again, until the end."""
+class _ProgressReporter:
+    """A thread that asks Spark for the progress of a job group, and calls *watch* with it, until stopped."""
 
     def __init__(
         self,
@@ -76,15 +78,15 @@ class _Watching:
         self._thread = threading.Thread(target=self._run, name="pyklient-load", daemon=True)
         self._thread.start()
 
-    def end(self) -> None:
-        """Ask once more, and no more."""
+    def stop(self) -> None:
+        """Report the progress once more, and end."""
         self._ended.set()
         self._thread.join()
 
     def _run(self) -> None:
         last = False
         while not last:
-            last = self._ended.wait(_LOOK)
+            last = self._ended.wait(_INTERVAL)
             self._watch(self._progress())
 
     def _progress(self) -> LoadProgress:
@@ -93,7 +95,7 @@ class _Watching:
             info = self._tracker.getJobInfo(job)
             for stage in info.stageIds if info is not None else ():
                 found = self._tracker.getStageInfo(stage)
-                # Stages that are skipped, as their result is there, never begin.
+                # Stages are skipped, and never begin, if their result exists already.
                 if found is not None and found.numActiveTasks + found.numCompletedTasks:
                     tasks += found.numTasks
                     done += found.numCompletedTasks

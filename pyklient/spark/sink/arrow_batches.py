@@ -1,4 +1,4 @@
-"""Spark's record batches as records: their columns go to the kernel as they are."""
+"""Sends Arrow record batches: one Kafka record for each row, without Python objects for the values."""
 
 import importlib
 from collections.abc import Iterable, Iterator
@@ -6,16 +6,16 @@ from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
 from pyklient.producer.producer import Producer
-from pyklient.spark.deduplication import Origin
-from pyklient.spark.sink.producer_cache import Unconfirmed
+from pyklient.spark.deduplication import TaskOrigin
+from pyklient.spark.sink.producer_cache import UnconfirmedDeliveries
 
-__all__ = ["COLUMNS", "send_batches", "sent"]
+__all__ = ["COLUMNS", "count_batch", "send_batches"]
 
 pyarrow: Any = importlib.import_module("pyarrow")
 compute: Any = importlib.import_module("pyarrow.compute")
 
 COLUMNS: Final = ("value", "key", "partition", "headers", "timestamp")
-"""What a record is made of, beside its topic. Other columns are passed over, as Spark's sink does."""
+"""The columns of a record besides its topic. Other columns are ignored, as in Spark's own sink."""
 
 _HEADERS: Final = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
 
@@ -24,29 +24,28 @@ def send_batches(
     producer: Producer,
     batches: Iterable[Any],
     topic: str | None,
-    origin: Origin | None,
+    origin: TaskOrigin | None,
     columns: Iterable[str] = COLUMNS,
 ) -> int:
-    """Send a record for each row, and return how many they were. They are not confirmed yet.
+    """Send a record for each row, and return how many records that are. They are not confirmed yet.
 
-    *batches* are RecordBatches of pyarrow; of the *columns* those count that there are. Raises DeliveryError
-    as soon as some are seen to have failed; ConfigurationError and TypeError for a batch that records cannot
-    be made of.
+    *batches* are RecordBatches of pyarrow. Of their columns, those that are among *columns* are used. Raises
+    DeliveryError as soon as a delivery is known to have failed, and ConfigurationError or TypeError for a
+    batch that cannot be sent.
     """
     wanted = frozenset(columns)
-    unconfirmed = Unconfirmed()
+    unconfirmed = UnconfirmedDeliveries()
     count = 0
     for batch in batches:
-        own = _stamped(batch, origin, count)
-        for name, rows in _by_topic(own, topic):
+        for name, rows in _by_topic(_with_headers(batch, origin, count), topic):
             chosen = rows.select([each for each in rows.schema.names if each in wanted])
             unconfirmed.add(producer.send_arrow(name, chosen))
         count += batch.num_rows
     return count
 
 
-def sent(partition: int, records: int) -> Any:
-    """A batch of one row, which says how many *records* one of Spark's partitions has sent."""
+def count_batch(partition: int, records: int) -> Any:
+    """Return a batch with one row: the number of *records* that one of Spark's partitions has sent."""
     columns = {"partition": (partition, pyarrow.int32()), "records": (records, pyarrow.int64())}
     return pyarrow.record_batch(
         {name: pyarrow.array([value], kind) for name, (value, kind) in columns.items()}
@@ -59,20 +58,21 @@ def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
         return
     if "topic" not in batch.schema.names:
         raise ConfigurationError(
-            "no topic to send to: name it in `topic`, or let the rows have a column `topic`"
+            "no topic to send to: set parameter `topic`, or add a column `topic` to the rows"
         )
     column = batch.column("topic")
     if column.null_count:
         raise ConfigurationError(
-            "a row has null for its topic: name a topic in `topic`, which counts for all rows, or filter them"
+            "column `topic` is null in some rows: filter these rows, or set parameter `topic`, which holds "
+            "for all rows"
         )
     names = column.unique().to_pylist()
     for name in names:
         yield name, batch if len(names) == 1 else batch.filter(compute.equal(column, name))
 
 
-def _stamped(batch: Any, origin: Origin | None, first: int) -> Any:
-    """*batch* with the headers of *origin*, after those that its rows have."""
+def _with_headers(batch: Any, origin: TaskOrigin | None, first: int) -> Any:
+    """Return *batch* with the headers of *origin* after those that its rows have."""
     if origin is None:
         return batch
     headers: list[Any] = origin.headers(first, batch.num_rows)

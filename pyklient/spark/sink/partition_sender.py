@@ -1,4 +1,4 @@
-"""PartitionSender: what to hand to Spark's foreachPartition, foreachBatch and mapInArrow."""
+"""PartitionSender, a function for Spark's foreachPartition, foreachBatch and mapInArrow."""
 
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,8 +10,8 @@ from pyklient import argument_checks
 from pyklient.config import ProducerConfig
 from pyklient.config.keyword_types import ProducerOptions
 from pyklient.errors import ConfigurationError
-from pyklient.spark.deduplication import origin
-from pyklient.spark.sink.producer_cache import borrowed
+from pyklient.spark.deduplication import task_origin
+from pyklient.spark.sink.producer_cache import borrowed_producer
 from pyklient.spark.sink.rows import send_rows
 
 if TYPE_CHECKING:
@@ -20,43 +20,44 @@ if TYPE_CHECKING:
 
 __all__ = ["PartitionSender"]
 
-_NOT_IN_A_WORKER: Final = {
-    "key_encoder": "`to_record` can make bytes of a row",
-    "ssl_context": "it cannot be sent to Spark's workers; there are ssl_truststore_location and the other "
-    "ssl_ options",
-    "value_encoder": "`to_record` can make bytes of a row",
+_NOT_FOR_WORKERS: Final = {
+    "key_encoder": "encode the key in `to_record`",
+    "ssl_context": "it cannot be sent to Spark's workers; set ssl_truststore_location and the other "
+    "ssl_ options instead",
+    "value_encoder": "encode the value in `to_record`",
 }
 
 
 class PartitionSender:
-    """Sends the rows of one of Spark's partitions to Kafka, and returns when every one is confirmed.
+    """Sends the rows of one of Spark's partitions to Kafka, and returns when every record is confirmed.
 
     ::
 
         sender = PartitionSender("localhost:9092", topic="clicks", compression_type="zstd")
-        df.foreachPartition(sender)                              # rows; an RDD's too
+        df.foreachPartition(sender)                              # rows, of an RDD too
         df.mapInArrow(sender, PartitionSender.schema).collect()  # record batches: several times as fast
         df.writeStream.foreachBatch(sender).start()              # a stream
 
-    It holds configuration only, so Spark can send it to its workers. There, each Python process has one
-    Producer for it, kept from one task to the next; *options* are those of ``ProducerConfig``.
+    It holds configuration only, so Spark can send it to its workers. There, each Python process keeps one
+    Producer for it from one task to the next. *options* are those of ``ProducerConfig``.
 
-    A row's columns go by name, as in Spark's own sink: ``value`` (STRING or BINARY), and if wanted ``key``
-    (the same), ``topic``, which *topic* overrides, ``partition``, ``headers``
-    (``array<struct<key: string, value: binary>>``) and ``timestamp``. Others are passed over. An RDD may also
-    have pairs (key, value), mappings, or values alone. ``to_record(row)`` turns rows of another shape into
-    any of these, best a ``Record``; it is not for mapInArrow.
+    The columns of a row are found by name, as in Spark's own sink: ``value`` (STRING or BINARY), and
+    optionally ``key`` (the same), ``topic``, over which *topic* takes precedence, ``partition``, ``headers``
+    (``array<struct<key: string, value: binary>>``) and ``timestamp``. Other columns are ignored. An RDD may
+    also have pairs (key, value), mappings, or plain values. ``to_record(row)`` converts other rows to one of
+    these, preferably to a ``Record``; it cannot be used with mapInArrow.
 
-    At least once: a task whose records are not all confirmed raises DeliveryError, and Spark runs it again,
-    so what it had sent before is sent twice. With *deduplication_headers* each record says which row it is
-    (``pyklient.spark.deduplication``), so that a reader can tell; *query* is the name of what is written, in
-    place of a streaming query's id, or of one made up for this sender.
+    Records are delivered at least once: a task whose records are not all confirmed raises DeliveryError, and
+    Spark runs it again, so that records are sent twice. With *deduplication_headers*, each record has headers
+    that identify its row (``pyklient.spark.deduplication``), so that a consumer can recognize duplicates.
+    *query* is the name that these headers have for the query or job; by default it is the id of the streaming
+    query, or a random name of this sender.
 
-    Raises ConfigurationError for options that are unknown, wrong, or of no use in a worker.
+    Raises ConfigurationError for options that are unknown, wrong, or cannot be used in a worker.
     """
 
     schema: Final = "partition int, records bigint"
-    """What mapInArrow gets back: for each partition that is not empty, how many records it has sent."""
+    """The schema of mapInArrow's result: the number of records sent, for each partition with rows."""
 
     def __init__(
         self,
@@ -69,17 +70,17 @@ class PartitionSender:
         **options: Unpack[ProducerOptions],
     ) -> None:
         self._options: dict[str, Any] = {"bootstrap_servers": bootstrap_servers, **options}
-        for name, instead in _NOT_IN_A_WORKER.items():
+        for name, instead in _NOT_FOR_WORKERS.items():
             if self._options.pop(name, None) is not None:
-                raise ConfigurationError(f"{name} is of no use to a PartitionSender: {instead}")
+                raise ConfigurationError(f"a PartitionSender cannot use {name}: {instead}")
         ProducerConfig.from_options(self._options)
         self._topic = (
             None if topic is None else argument_checks.topic_name(argument_checks.text(topic, "topic"))
         )
         if to_record is not None and not callable(to_record):
-            raise TypeError(f"to_record takes a function of a row, not {to_record!r}")
+            raise TypeError(f"to_record must be a function that takes a row, not {to_record!r}")
         self._to_record = to_record
-        self._stamps = argument_checks.flag(deduplication_headers, "deduplication_headers")
+        self._adds_headers = argument_checks.flag(deduplication_headers, "deduplication_headers")
         self._query = None if query is None else argument_checks.text(query, "query")
         self._token = uuid.uuid4().hex
         self._batch_id: int | None = None
@@ -94,12 +95,11 @@ class PartitionSender:
     def __call__(self, rows: "DataFrame", batch_id: int) -> None: ...
 
     def __call__(self, rows: Any, batch_id: int | None = None) -> Any:
-        """Send *rows*: those of a partition, or its record batches; of the data frame of a micro-batch, where
-        there is a *batch_id*.
+        """Send *rows*: the rows or record batches of a partition, or, with *batch_id*, a micro-batch.
 
-        Returns what mapInArrow wants of it (see ``schema``); nothing after rows. Raises DeliveryError where a
-        record is not delivered, BufferFullError where ``buffer_memory`` stays full for ``max_block_ms``,
-        ConfigurationError and TypeError for rows that no record can be made of.
+        Returns batches of :attr:`schema` for record batches, and nothing for rows. Raises DeliveryError if a
+        record is not delivered, BufferFullError if ``buffer_memory`` stays full for ``max_block_ms``, and
+        ConfigurationError or TypeError for rows that cannot be sent.
         """
         if batch_id is not None:
             sender = copy(self)
@@ -108,7 +108,7 @@ class PartitionSender:
         iterator = iter(rows)
         first = next(iterator, None)
         if first is None:
-            # Of rows or batches: one of the two takes an iterator, the other anything.
+            # Spark accepts an iterator both as the result for rows and as the one for record batches.
             return iter(())
         everything = chain([first], iterator)
         if type(first).__name__ == "RecordBatch" and type(first).__module__.startswith("pyarrow"):
@@ -120,20 +120,20 @@ class PartitionSender:
         return f"<PartitionSender to {self._options['bootstrap_servers']!r}{topic}>"
 
     def _send_rows(self, rows: Iterable[Any]) -> None:
-        stamp = origin(self._query, self._token, self._batch_id) if self._stamps else None
-        with borrowed(self._options, self._token) as producer:
-            send_rows(producer, rows, self._topic, self._to_record, stamp)
+        origin = task_origin(self._query, self._token, self._batch_id) if self._adds_headers else None
+        with borrowed_producer(self._options, self._token) as producer:
+            send_rows(producer, rows, self._topic, self._to_record, origin)
 
     def _send_batches(self, batches: Iterable["pyarrow.RecordBatch"]) -> Iterator["pyarrow.RecordBatch"]:
-        # Here, for rows need no pyarrow.
-        from pyklient.spark.sink.arrow_batches import send_batches, sent
+        # Imported here, because rows need no pyarrow.
+        from pyklient.spark.sink.arrow_batches import count_batch, send_batches
 
         if self._to_record is not None:
             raise ConfigurationError(
-                "to_record is for rows, and mapInArrow hands over record batches: select and rename columns "
-                "before, or use foreachPartition"
+                "to_record takes rows, but mapInArrow passes record batches: select and rename columns "
+                "before mapInArrow, or use foreachPartition"
             )
-        here = origin(self._query, self._token)
-        with borrowed(self._options, self._token) as producer:
-            count = send_batches(producer, batches, self._topic, here if self._stamps else None)
-        return iter([sent(here.partition, count)])
+        here = task_origin(self._query, self._token)
+        with borrowed_producer(self._options, self._token) as producer:
+            count = send_batches(producer, batches, self._topic, here if self._adds_headers else None)
+        return iter([count_batch(here.partition, count)])

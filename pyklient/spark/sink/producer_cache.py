@@ -1,7 +1,7 @@
-"""Producers of this process, kept from one task to the next.
+"""A cache of producers, which stay open from one task to the next in a Python worker.
 
-Spark runs task after task in the same Python worker, and pickles what they call anew for each of them: only
-an importable module's globals stay. Here they are producers that nobody is using at the moment.
+Spark runs one task after another in the same Python worker, and pickles the functions of each task anew. Only
+the globals of an importable module survive; the ones here are the producers that no task is using.
 """
 
 import atexit
@@ -17,31 +17,30 @@ from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Delivery
 
-__all__ = ["Unconfirmed", "borrowed", "close_idle", "idle"]
+__all__ = ["UnconfirmedDeliveries", "borrowed_producer", "close_idle", "idle_count"]
 
 log = logging.getLogger("pyklient.spark")
 
-MOST_IDLE: Final = 4
-"""Producers kept; the one longest unused goes first. A worker process has one task at a time, and a job few
-configurations."""
+MAX_IDLE: Final = 4
+"""The number of producers kept; the one that was not used for the longest time is closed first. A worker
+process runs one task at a time, and a job has few configurations."""
 
-_CLOSING: Final = 5.0
+_CLOSE_TIMEOUT: Final = 5.0
 
 _idle: dict[Hashable, Producer] = {}
 
 
 @contextmanager
-def borrowed(options: Mapping[str, Any], token: Hashable = None) -> Iterator[Producer]:
-    """A Producer with *options* that is nobody else's for the time of the ``with`` block, which ends when
-    every record sent in it is confirmed.
+def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Iterator[Producer]:
+    """Lend a Producer with *options* to the ``with`` block, and flush it at the end.
 
-    Raises DeliveryError where some could not be delivered. A producer that anything was raised over is closed
-    at once, with what it had not sent yet; otherwise it is kept for the next who asks for the same *options*.
-    *token* stands for those of them that cannot be compared, such as functions, which are not the same object
-    once pickled.
+    Raises DeliveryError if some records could not be delivered. If the block or the flush raises an error,
+    the producer is closed at once and gives up its unsent records. Otherwise it is kept for the next caller
+    with the same *options*. *token* stands for options that cannot be compared, such as functions, which are
+    no longer the same object after pickling.
     """
     key = _key(options, token)
-    # One step each: threads that take and give back need no lock.
+    # Each of these calls is atomic: threads that borrow and return producers need no lock.
     producer = _idle.pop(key, None) or Producer(**options)
     try:
         yield producer
@@ -50,21 +49,23 @@ def borrowed(options: Mapping[str, Any], token: Hashable = None) -> Iterator[Pro
         _close(producer, 0)
         raise
     if _idle.setdefault(key, producer) is not producer:
-        _close(producer, _CLOSING)
-    while len(_idle) > MOST_IDLE:
+        _close(producer, _CLOSE_TIMEOUT)
+    while len(_idle) > MAX_IDLE:
         _close_one()
 
 
-class Unconfirmed:
-    """Deliveries under way, in the order in which they were sent, so that a task fails when its records begin
-    to, and not when all of them have been sent. ``borrowed`` has the last word: this may know but the last
-    record of many."""
+class UnconfirmedDeliveries:
+    """The deliveries of a task in the order in which they were sent, so that it fails early.
+
+    A task fails when one of them fails, and not only after it has sent all its records. Errors that are not
+    seen here, because only the last delivery of many is added, are raised by ``borrowed_producer``.
+    """
 
     def __init__(self) -> None:
         self._waiting: deque[Delivery | BulkDelivery] = deque()
 
     def add(self, delivery: Delivery | BulkDelivery) -> None:
-        """One more. Raises DeliveryError where one of those before has failed."""
+        """Add *delivery*. Raises DeliveryError if an earlier one has failed."""
         self._waiting.append(delivery)
         while self._waiting and self._waiting[0].done():
             error = self._waiting.popleft().exception()
@@ -74,13 +75,13 @@ class Unconfirmed:
                 raise DeliveryError(f"a record was not delivered: {error}", 1) from error
 
 
-def idle() -> int:
-    """How many producers are kept at the moment."""
+def idle_count() -> int:
+    """Return the number of producers that are kept."""
     return len(_idle)
 
 
 def close_idle() -> None:
-    """Close the producers that nobody is using; others are made when they are needed."""
+    """Close the producers that no task is using. New ones are made when they are needed."""
     while _idle:
         _close_one()
 
@@ -89,14 +90,14 @@ def _close_one() -> None:
     oldest = next(iter(list(_idle)), None)
     producer = _idle.pop(oldest, None)
     if producer is not None:
-        _close(producer, _CLOSING)
+        _close(producer, _CLOSE_TIMEOUT)
 
 
 def _close(producer: Producer, timeout: float) -> None:
     try:
         producer.close(timeout)
     except KafkaError as error:
-        # What could not be delivered has been raised where it was sent; this is about what was given up.
+        # Failed deliveries were raised to the task. This error is about the records that were given up.
         log.debug("closing %r: %s", producer, error)
 
 
@@ -111,6 +112,6 @@ def _hashable(value: Any) -> bool:
     return isinstance(value, str | int | float | tuple | None)
 
 
-# A child has none of the threads of its parent's producers.
+# The threads of the producers do not exist in a forked child.
 os.register_at_fork(after_in_child=_idle.clear)
 atexit.register(close_idle)

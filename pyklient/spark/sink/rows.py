@@ -1,7 +1,10 @@
-"""Spark's rows as records: which of their columns a record is made of, a thousand rows at a time."""
+"""Sends Spark's rows: one Kafka record for each row, a thousand rows at a time."""
 
+import gc
+import threading
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import islice, repeat
 from operator import attrgetter
@@ -11,23 +14,28 @@ from pyklient.errors import ConfigurationError
 from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records.kernel import Delivery
-from pyklient.spark.deduplication import Headers, Origin
-from pyklient.spark.sink.garbage import rare_collections
-from pyklient.spark.sink.producer_cache import Unconfirmed
+from pyklient.spark.deduplication import Headers, TaskOrigin
+from pyklient.spark.sink.producer_cache import UnconfirmedDeliveries
 
-__all__ = ["Record", "send_rows"]
+__all__ = ["Record", "rare_collections", "send_rows"]
 
-_AT_ONCE: Final = 1_000
+_CHUNK_ROWS: Final = 1_000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _NONE: Final = type(None)
+_COLLECTION_THRESHOLD: Final = 50_000
+"""Objects allocated between two garbage collections, instead of Python's 700: some megabytes of rows."""
+
+_lock = threading.Lock()
+_senders = 0
+_usual_threshold = gc.get_threshold()
 
 
 class Record(NamedTuple):
-    """What a row becomes: the columns of Spark's Kafka sink, and the time.
+    """A record to send: the columns of Spark's own Kafka sink, and a timestamp.
 
-    *value* and *key* are bytes, or text, which is sent as UTF-8. *topic* counts where the sender has none of
-    its own. *headers* are (name, value) pairs. *timestamp* is a datetime, or milliseconds since 1970.
+    *value* and *key* are bytes, or text, which is sent as UTF-8. *topic* is used if the sender has no topic.
+    *headers* are (name, value) pairs. *timestamp* is a datetime, or milliseconds since 1970.
     """
 
     value: bytes | str | None
@@ -47,20 +55,21 @@ def send_rows(
     rows: Iterable[Any],
     topic: str | None,
     to_record: Callable[[Any], Any] | None,
-    origin: Origin | None,
+    origin: TaskOrigin | None,
     columns: Collection[str] = Record._fields,
 ) -> int:
-    """Send a record for each of *rows*, and return how many they were. They are not confirmed yet.
+    """Send a record for each of *rows*, and return how many records that are. They are not confirmed yet.
 
-    Of the *columns* (and the topic) those count that a row has. Raises DeliveryError as soon as some are seen
-    to have failed; ConfigurationError and TypeError for rows that no record can be made of.
+    Of the columns of a row, ``topic`` and those that are among *columns* are used. Raises DeliveryError as
+    soon as a delivery is known to have failed, and ConfigurationError or TypeError for a row that cannot be
+    sent.
     """
     wanted = frozenset(columns) | {"topic"}
     iterator = iter(rows) if to_record is None else map(to_record, rows)
-    unconfirmed = Unconfirmed()
+    unconfirmed = UnconfirmedDeliveries()
     count = 0
     with rare_collections():
-        while chunk := list(islice(iterator, _AT_ONCE)):
+        while chunk := list(islice(iterator, _CHUNK_ROWS)):
             found = _columns(chunk, wanted)
             if origin is not None:
                 own = origin.headers(count, len(chunk))
@@ -71,7 +80,7 @@ def send_rows(
 
 
 def _send(producer: Producer, topic: str | None, columns: _Columns) -> Delivery | BulkDelivery:
-    """Send a record per row; returns something that tells of the last of them, or of all."""
+    """Send a record for each row, and return the delivery of the last one, or of all together."""
     topics = _topics(topic, columns)
     values = columns.pop("value")
     if not columns and topic is not None:
@@ -80,7 +89,7 @@ def _send(producer: Producer, topic: str | None, columns: _Columns) -> Delivery 
     rest = [columns.get(name, nothing) for name in ("key", "partition", "timestamp", "headers")]
     while rest and rest[-1] is nothing:
         rest.pop()
-    # No Python frame per row.
+    # deque(map(…)) makes no Python frame for each row.
     return deque(map(producer.send, topics, values, *rest), maxlen=1)[0]
 
 
@@ -90,28 +99,29 @@ def _topics(topic: str | None, columns: _Columns) -> Iterable[str]:
         return repeat(topic)
     if column is None:
         raise ConfigurationError(
-            "no topic to send to: name it in `topic`, or let the rows have a column `topic`"
+            "no topic to send to: set parameter `topic`, or add a column `topic` to the rows"
         )
     if None in column:
         raise ConfigurationError(
-            "a row has null for its topic: name a topic in `topic`, which counts for all rows, or filter them"
+            "column `topic` is null in some rows: filter these rows, or set parameter `topic`, which holds "
+            "for all rows"
         )
     return column
 
 
 def _columns(chunk: list[Any], wanted: Container[str]) -> _Columns:
-    """The *wanted* columns, as ``send`` takes them; ``value`` is one of them."""
+    """Return the *wanted* columns of *chunk* as ``send`` takes them. Column ``value`` is required."""
     names, rows = _same_fields(chunk)
     found = {
-        # Rows are tuples: the name of a column is looked up once, and Row's own __getitem__ is passed by.
+        # Rows are tuples: each name is looked up once, and the slower Row.__getitem__ is not called.
         name: list(map(tuple.__getitem__, rows, repeat(index)))
         for index, name in enumerate(names)
         if name in wanted
     }
     if "value" not in found:
         raise ConfigurationError(
-            f"the rows have no column `value`, only {', '.join(map(str, names)) or 'none at all'}: rename "
-            "one, df.select(col('page').alias('value')), or make a Record of each in `to_record`"
+            f"the rows have no column `value`, only {', '.join(map(str, names)) or 'no columns at all'}: "
+            "rename a column, df.select(col('page').alias('value')), or return a Record from `to_record`"
         )
     return {name: _CONVERT[name](name, column) for name, column in found.items() if not _empty(name, column)}
 
@@ -121,13 +131,13 @@ def _empty(name: str, column: list[Any]) -> bool:
 
 
 def _same_fields(chunk: list[Any]) -> tuple[Sequence[str], list[Any]]:
-    """Rows that have the same fields in the same order, and these: as they are, or as Records."""
+    """Return field names, and rows that all have these fields in this order: *chunk* itself, or Records."""
     for attribute in ("__fields__", "_fields"):
         try:
             fields = list(map(attrgetter(attribute), chunk))
         except AttributeError:
             continue
-        # `Row("a", "b")` has no names of its own; its __fields__ is no attribute then.
+        # `Row("a", "b")` has no names, and then no attribute __fields__ either.
         if fields.count(fields[0]) == len(chunk):
             return fields[0], chunk
     return Record._fields, list(map(_as_record, chunk))
@@ -146,11 +156,12 @@ def _as_record(item: Any) -> Record:
         return Record(key=item[0], value=item[1])
     else:
         raise TypeError(
-            f"no record can be made of {type(item).__name__}: a row is a Row, a Record, a mapping, a pair "
-            "(key, value), or a value alone; `to_record` can make it so"
+            f"a row is of type {type(item).__name__}: it must be a Row, a Record, a mapping, a pair (key, "
+            "value) or a value; `to_record` can convert it"
         )
     if "value" not in named:
-        raise ConfigurationError(f"a row has no field `value`, only {', '.join(map(str, named)) or 'none'}")
+        fields_found = ", ".join(map(str, named)) or "no fields at all"
+        raise ConfigurationError(f"a row has no field `value`, only {fields_found}")
     return Record(**{name: value for name, value in named.items() if name in _FIELDS})
 
 
@@ -173,12 +184,12 @@ def _one_as_bytes(name: str, value: Any) -> bytes | None:
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
     raise TypeError(
-        f"column `{name}` must be STRING or BINARY, and a row has {type(value).__name__} there: "
-        f"cast it, CAST({name} AS STRING), or make JSON of it, to_json({name})"
+        f"column `{name}` must be STRING or BINARY, but a row has {type(value).__name__}: convert it with "
+        f"CAST({name} AS STRING) or to_json({name})"
     )
 
 
-def _as_they_are(_name: str, column: list[Any]) -> list[Any]:
+def _unchanged(_name: str, column: list[Any]) -> list[Any]:
     return column
 
 
@@ -187,7 +198,7 @@ def _as_milliseconds(_name: str, column: list[Any]) -> list[Any]:
 
 
 def _milliseconds(moment: datetime) -> int:
-    # Spark's TIMESTAMP arrives in the worker's own time zone, without saying so.
+    # Spark passes a TIMESTAMP as a naive datetime in the worker's own time zone.
     return (moment.astimezone(UTC) - _EPOCH) // _MILLISECOND
 
 
@@ -208,8 +219,32 @@ def _joined(headers: list[Headers | None], own: list[Headers]) -> list[Headers]:
 _CONVERT: Final[dict[str, Callable[[str, list[Any]], list[Any]]]] = {
     "value": _as_bytes,
     "key": _as_bytes,
-    "topic": _as_they_are,
-    "partition": _as_they_are,
+    "topic": _unchanged,
+    "partition": _unchanged,
     "headers": _as_headers,
     "timestamp": _as_milliseconds,
 }
+
+
+@contextmanager
+def rare_collections() -> Iterator[None]:
+    """Let Python's garbage collector run less often within the ``with`` block, in all threads.
+
+    Each row is an object that the collector tracks, and is freed before it could be part of a cycle. With
+    the usual threshold, the collector takes a fifth of a worker's time. A collector that is switched off, or
+    has a higher threshold, is left as it is.
+    """
+    global _senders, _usual_threshold
+    with _lock:
+        if not _senders:
+            _usual_threshold = gc.get_threshold()
+            if 0 < _usual_threshold[0] < _COLLECTION_THRESHOLD:
+                gc.set_threshold(_COLLECTION_THRESHOLD, *_usual_threshold[1:])
+        _senders += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _senders -= 1
+            if not _senders:
+                gc.set_threshold(*_usual_threshold)

@@ -1,4 +1,4 @@
-"""What a write's options say together, and which columns it must have."""
+"""The options of a write, checked together, and the columns that its rows must have."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from pyspark.sql.types import BinaryType, DataType, IntegerType, StringType, Str
 from pyklient.config import ProducerConfig
 from pyklient.config.dotted_names import from_properties
 from pyklient.errors import ConfigurationError
-from pyklient.spark.option_names import OF_SPARK, called, of_properties
-from pyklient.spark.options import Given, Use, given_options
+from pyklient.spark.option_names import SPARK_NAMES, property_names, rename_options
+from pyklient.spark.options import GivenOptions, Use, parse_options
 
 __all__ = ["SINK_COLUMNS", "SinkOptions"]
 
 _SET_BY_SPARK: Final = {
-    "key.serializer": "keys are STRING or BINARY columns, sent as they are",
-    "value.serializer": "values are STRING or BINARY columns, sent as they are",
+    "key.serializer": "column key is STRING or BINARY, and is sent unchanged",
+    "value.serializer": "column value is STRING or BINARY, and is sent unchanged",
 }
-_NO_TEXT: Final = ("key_encoder", "partitioner", "ssl_context", "value_encoder")
-"""Options of a producer that are objects of a Python program."""
+_OBJECTS: Final = ("key_encoder", "partitioner", "ssl_context", "value_encoder")
+"""Options of a producer that are Python objects, so that no text stands for them."""
 
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 
@@ -40,23 +40,26 @@ _TYPES: Final[dict[str, tuple[Callable[[DataType], bool], str]]] = {
     "headers": (lambda kind: kind.simpleString() == _HEADERS, _HEADERS),
 }
 SINK_COLUMNS: Final = tuple(name for name in _TYPES if name != "topic")
-"""What a record is made of, beside its topic. Like Spark's own sink this one takes no time from a row."""
+"""The columns of a record besides its topic. As in Spark's own sink, a row has no timestamp."""
 
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """The options of one write, checked. Picklable; its repr shows no password."""
+    """The checked options of one write. They can be pickled, and their repr shows no password."""
 
     producer: Mapping[str, Any] = field(repr=False)
-    """Of the Producer in each worker."""
+    """The options of the Producer in each worker."""
     topic: str | None
     deduplication_headers: bool
     query: str | None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """*options* of a write. Raises ConfigurationError, which names the option and what it takes."""
-        given = given_options(options, Use.SINK)
+        """Parse the *options* of a write.
+
+        Raises ConfigurationError, which names the option and the values that it takes.
+        """
+        given = parse_options(options, Use.SINK)
         values = given.values
         return cls(
             producer=_producer_options(given),
@@ -65,32 +68,34 @@ class SinkOptions:
             query=values.get("deduplicationQuery"),
         )
 
-    def check(self, schema: StructType) -> None:
-        """Raises ConfigurationError for rows of this *schema* if no records can be made of them."""
+    def check_schema(self, schema: StructType) -> None:
+        """Raise ConfigurationError if rows of this *schema* cannot be written."""
         names = schema.fieldNames()
         if "value" not in names:
             raise ConfigurationError(
-                "column value is missing (STRING or BINARY): the rows have "
+                "column value (STRING or BINARY) is missing: the rows have "
                 f"{', '.join(names) or 'no columns'}"
             )
         if self.topic is None and "topic" not in names:
             raise ConfigurationError(
-                "no topic to write to: set option topic, or let the rows have a column topic (STRING)"
+                "no topic to write to: set option topic, or add a column topic (STRING) to the rows"
             )
         for each in schema.fields:
             suits, wanted = _TYPES.get(each.name, (None, ""))
             if suits is not None and not suits(each.dataType):
                 raise ConfigurationError(
-                    f"column {each.name} is {each.dataType.simpleString()}, and must be {wanted}"
+                    f"column {each.name} is {each.dataType.simpleString()}, but must be {wanted}"
                 )
 
 
-def _producer_options(given: Given) -> Mapping[str, Any]:
-    given.check_kafka(_SET_BY_SPARK)
-    with called(OF_SPARK | of_properties(given.kafka)):
+def _producer_options(given: GivenOptions) -> Mapping[str, Any]:
+    given.check_properties(_SET_BY_SPARK)
+    with rename_options(SPARK_NAMES | property_names(given.kafka)):
         options = from_properties(ProducerConfig, given.kafka)
-        for name in _NO_TEXT:
+        for name in _OBJECTS:
             if name in options:
-                raise ConfigurationError(f"{name} cannot be given as text")
+                raise ConfigurationError(
+                    f"{name} takes a Python object and cannot be set here, because Spark's options are text"
+                )
         ProducerConfig.from_options(options)
     return options

@@ -1,7 +1,7 @@
-"""``df.write.format("pyklient")`` and ``writeStream``: tasks send, and nothing is left to be committed.
+"""The writers of ``df.write.format("pyklient")`` and ``writeStream``.
 
-A task returns when each of its records is confirmed, so what Spark calls a commit comes after the fact, and
-an abort takes nothing back: at least once, as Spark's own sink.
+A task returns when each of its records is confirmed. Therefore Spark's commit has nothing left to do, and
+its abort takes nothing back: records are delivered at least once, as by Spark's own sink.
 """
 
 import logging
@@ -15,120 +15,122 @@ from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamWriter
 from pyspark.sql.types import StructType
 
 from pyklient.errors import ConfigurationError
-from pyklient.spark.deduplication import origin
-from pyklient.spark.option_names import OF_SPARK, called
+from pyklient.spark.deduplication import task_origin
+from pyklient.spark.option_names import SPARK_NAMES, rename_options
 from pyklient.spark.sink.sink_options import SINK_COLUMNS, SinkOptions
 
-__all__ = ["BatchSink", "RowStreamSink", "Sent", "stream_sink"]
+__all__ = ["BatchWriter", "RowStreamWriter", "SentRecords", "stream_writer"]
 
 log = logging.getLogger("pyklient.spark")
 
 
 @dataclass
-class Sent(WriterCommitMessage):
-    """What one task has sent, all of it confirmed."""
+class SentRecords(WriterCommitMessage):
+    """The number of records that one task has sent. All of them are confirmed."""
 
     partition: int
     records: int
 
 
-class BatchSink(DataSourceArrowWriter):
-    """Writes a batch. It knows nothing of brokers before it is in a task."""
+class BatchWriter(DataSourceArrowWriter):
+    """Writes a batch. Only its tasks connect to brokers."""
 
     def __init__(self, options: SinkOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
             raise ConfigurationError(
-                "mode overwrite is not possible: records are added to a topic. Write with .mode('append')"
+                "mode overwrite is not possible, because records can only be appended to a topic: write with "
+                ".mode('append')"
             )
-        options.check(schema)
+        options.check_schema(schema)
         self._options = options
-        # One for the whole write: Spark makes one writer, and sends it to every task.
+        # All tasks have the same token: Spark makes one writer and sends it to every task.
         self._token = uuid.uuid4().hex
 
-    def write(self, iterator: Iterator[Any]) -> Sent:
+    def write(self, iterator: Iterator[Any]) -> SentRecords:
         """Send the record batches of a task. Raises DeliveryError where a record is not delivered."""
         return _send_batches(self._options, self._token, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Say how much was written."""
+        """Log how many records were written."""
         log.info("%s", _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Say that what was sent stays."""
-        log.warning("the write has failed; in Kafka stays what it had sent: %s", _summary(messages))
+        """Log how many records were sent and stay in Kafka."""
+        log.warning("the write failed; the records that it sent stay in Kafka: %s", _summary(messages))
 
 
-class _StreamSink:
-    """What a stream's sink does on the driver."""
+class _StreamWriter:
+    """The part of a stream's writer that runs on the driver."""
 
     def __init__(self, options: SinkOptions, schema: StructType) -> None:
-        options.check(schema)
+        options.check_schema(schema)
         self._options = options
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Say how much was written."""
+        """Log how many records were written."""
         log.info("batch %d: %s", batchId, _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Say that what was sent stays, and will be sent again."""
+        """Log how many records were sent and stay in Kafka. Spark will write the batch again."""
         log.warning(
-            "batch %d has failed; Kafka keeps what was sent, and a restart of the query sends it again: %s",
+            "batch %d failed; the records that it sent stay in Kafka, and a restart of the query "
+            "sends them again: %s",
             batchId,
             _summary(messages),
         )
 
 
-class RowStreamSink(_StreamSink, DataSourceStreamWriter):
-    """Writes a stream row by row."""
+class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
+    """Writes a stream whose tasks get rows."""
 
-    def write(self, iterator: Iterator[Row]) -> Sent:
+    def write(self, iterator: Iterator[Row]) -> SentRecords:
         """Send the rows of a task. Raises DeliveryError where a record is not delivered."""
-        # Here, as below: the driver, which makes a process for each step of a plan, needs none of it.
-        from pyklient.spark.sink.producer_cache import borrowed
+        # Imported here, as below, because the driver plans in short-lived processes that do not need it.
+        from pyklient.spark.sink.producer_cache import borrowed_producer
         from pyklient.spark.sink.rows import send_rows
 
-        options, here = self._options, origin(self._options.query, "")
-        stamp = here if options.deduplication_headers else None
-        with called(OF_SPARK), borrowed(options.producer) as producer:
-            count = send_rows(producer, iterator, options.topic, None, stamp, SINK_COLUMNS)
-        return Sent(here.partition, count)
+        options, here = self._options, task_origin(self._options.query, "")
+        header_origin = here if options.deduplication_headers else None
+        with rename_options(SPARK_NAMES), borrowed_producer(options.producer) as producer:
+            count = send_rows(producer, iterator, options.topic, None, header_origin, SINK_COLUMNS)
+        return SentRecords(here.partition, count)
 
 
-def _send_batches(options: SinkOptions, token: str, batches: Iterator[Any]) -> Sent:
-    # In a worker, which has pyarrow; the driver may plan without it.
+def _send_batches(options: SinkOptions, token: str, batches: Iterator[Any]) -> SentRecords:
+    # Imported here, in a worker, which has pyarrow: the driver can plan without it.
     from pyklient.spark.sink.arrow_batches import send_batches
-    from pyklient.spark.sink.producer_cache import borrowed
+    from pyklient.spark.sink.producer_cache import borrowed_producer
 
-    here = origin(options.query, token)
-    stamp = here if options.deduplication_headers else None
-    with called(OF_SPARK), borrowed(options.producer) as producer:
-        count = send_batches(producer, batches, options.topic, stamp, SINK_COLUMNS)
-    return Sent(here.partition, count)
+    here = task_origin(options.query, token)
+    header_origin = here if options.deduplication_headers else None
+    with rename_options(SPARK_NAMES), borrowed_producer(options.producer) as producer:
+        count = send_batches(producer, batches, options.topic, header_origin, SINK_COLUMNS)
+    return SentRecords(here.partition, count)
 
 
 def _summary(messages: Sequence[WriterCommitMessage | None]) -> str:
-    sent = [each for each in messages if isinstance(each, Sent)]
+    sent = [each for each in messages if isinstance(each, SentRecords)]
     failed = len(messages) - len(sent)
     text = f"{sum(each.records for each in sent):,} records in {len(sent)} tasks"
-    return f"{text}, and some of {failed} more" if failed else text
+    return f"{text}, and part of the records of {failed} more tasks" if failed else text
 
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter
-except ImportError:  # before 4.1: Spark hands over rows, and nothing else
+except ImportError:  # before PySpark 4.1, which has no writer for record batches
 
-    def stream_sink(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
-        """What writes a stream."""
-        return RowStreamSink(options, schema)
+    def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
+        """Return the writer of a stream."""
+        return RowStreamWriter(options, schema)
 else:
 
-    class ArrowStreamSink(_StreamSink, DataSourceStreamArrowWriter):
-        """Writes a stream, record batch by record batch."""
+    class ArrowStreamWriter(_StreamWriter, DataSourceStreamArrowWriter):
+        """Writes a stream whose tasks get record batches."""
 
-        def write(self, iterator: Iterator[Any]) -> Sent:
+        def write(self, iterator: Iterator[Any]) -> SentRecords:
             """Send the record batches of a task. Raises DeliveryError where a record is not delivered."""
             return _send_batches(self._options, "", iterator)
 
-    def stream_sink(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
-        """What writes a stream."""
-        return ArrowStreamSink(options, schema)
+    def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
+        """Return the writer of a stream."""
+        return ArrowStreamWriter(options, schema)

@@ -1,4 +1,4 @@
-"""Batch reads: a range of each partition, settled when the query is planned."""
+"""Reads of batch queries: a range of each partition, decided when the query is planned."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from pyklient.errors import ConfigurationError
-from pyklient.spark.source.offset_lookup import Brokers
+from pyklient.spark.source.offset_lookup import OffsetLookup
 from pyklient.spark.source.offset_ranges import Offsets
 from pyklient.spark.source.source_options import SourceOptions
-from pyklient.spark.source.task_planning import RangePartition, plan, rows_of
+from pyklient.spark.source.task_planning import RangePartition, plan_tasks, read_task
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
@@ -18,32 +18,34 @@ __all__ = ["BatchReader"]
 
 
 class BatchReader(DataSourceReader):
-    """Plans on the driver, reads on the executors; pickled in between."""
+    """Plans tasks on the driver and reads them on the executors. It is pickled in between."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[RangePartition]:
-        """The tasks of the query. Spark asks once for each load(), when that is first used."""
+        """Return the tasks of the query. Spark calls this once for each load(), when it is first used."""
         options = self._options
-        with Brokers(options.config) as brokers:
-            partitions = brokers.partitions(options.subscription)
-            start = brokers.offsets(partitions, options.start)
-            end = brokers.offsets(partitions, options.end)
-            _refuse_backwards(options, start, end)
-            return plan(brokers, options, start, end)
+        with OffsetLookup(options.config) as lookup:
+            partitions = lookup.partitions(options.subscription)
+            start = lookup.offsets(partitions, options.start)
+            end = lookup.offsets(partitions, options.end)
+            _require_order(options, start, end)
+            return plan_tasks(lookup, options, start, end)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
-        """The rows of one task."""
-        return rows_of(partition, self._options)
+        """Return the rows of one task."""
+        return read_task(partition, self._options)
 
 
-def _refuse_backwards(options: SourceOptions, start: Offsets, end: Offsets) -> None:
-    """Raises ConfigurationError for bounds that turn out to be the wrong way round. To begin behind the end
-    of the log is another matter: there records are gone."""
+def _require_order(options: SourceOptions, start: Offsets, end: Offsets) -> None:
+    """Raise ConfigurationError if an offset of *end* that the user gave is before that of *start*.
+
+    If the end is "latest", a start behind it means that records were lost, which is reported elsewhere.
+    """
     for each, last in end.items():
         if last < start[each] and not options.end.is_latest(each):
             raise ConfigurationError(
-                f"{options.end.option} of {each} is offset {last}, before {options.start.option}, "
+                f"{options.end.option} of {each} is offset {last}, which is before {options.start.option}, "
                 f"offset {start[each]}"
             )

@@ -1,26 +1,80 @@
-"""What happens when records are gone before they were read: option ``failOnDataLoss``."""
+"""Records that were deleted before they were read: how that is detected, and option ``failOnDataLoss``."""
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pyklient.errors import DataLossError
+from pyklient.spark.source.offset_ranges import LogEnds, OffsetRange, Offsets
+from pyklient.topic_partition import TopicPartition
 
-__all__ = ["DataLoss"]
+__all__ = ["DataLoss", "RecreatedTopics", "available"]
 
 log = logging.getLogger("pyklient.spark")
 
 
 @dataclass(frozen=True)
 class DataLoss:
-    """Fails, or warns."""
+    """Reports lost records: as an error if *fails* is true, as a warning in the log otherwise."""
 
     fails: bool
 
-    def report(self, what: str) -> None:
-        """Say *what* is lost. Raises DataLossError, unless it is to be gone on without."""
+    def report(self, problem: str) -> None:
+        """Raise DataLossError about *problem*, or log it."""
         if self.fails:
             raise DataLossError(
-                f"{what}. Set failOnDataLoss to false to go on with what is there (the topic may keep "
-                "records for a shorter time than the query takes to get to them)"
+                f"{problem}. Set failOnDataLoss to false to continue with the records that are left (perhaps "
+                "the topic keeps its records for less time than the query needs to read them)"
             )
-        log.warning("%s; going on with what is there", what)
+        log.warning("%s; continuing with the records that are left", problem)
+
+
+def available(wanted: OffsetRange, log: LogEnds) -> tuple[OffsetRange, str | None]:
+    """Return the part of *wanted* that the partition still has, and a description of what is missing.
+
+    If *wanted* starts behind the end of the log, its topic was deleted and created again. Then the new topic
+    is read from its first offset if *wanted* ends before it starts; otherwise the new topic is left to the
+    next query or micro-batch.
+    """
+    name, start, end = wanted
+    if start > log.next:
+        kept = (
+            OffsetRange(name, log.first, min(end, log.next)) if end < start else OffsetRange(name, end, end)
+        )
+        return kept, (
+            f"{name} was read up to offset {start}, but it ends at {log.next}: the topic was deleted and "
+            "created again, or the end of its log was lost"
+        )
+    if end > log.next:
+        return OffsetRange(name, max(start, log.first), log.next), (
+            f"{name} was to be read up to offset {end}, but it ends at {log.next}"
+        )
+    if start < log.first and start < end:
+        gone = min(end, log.first)
+        return OffsetRange(name, gone, end), (
+            f"offsets {start} to {gone} of {name} were deleted before they were read; the partition now "
+            f"begins at {log.first}"
+        )
+    return wanted, None
+
+
+class RecreatedTopics:
+    """Remembers topic ids, and the offsets that were read of topics that have another id now.
+
+    An offset of the old topic says nothing about the new one. A topic that was replaced before this object
+    was made goes unnoticed.
+    """
+
+    def __init__(self) -> None:
+        self._ids: dict[str, bytes] = {}
+        self._stale: dict[TopicPartition, int] = {}
+
+    def note(self, ids: Mapping[str, bytes], offsets: Offsets) -> None:
+        """Compare the *ids* of topics with those seen before; *offsets* are those to read on from."""
+        recreated = {topic for topic, found in ids.items() if self._ids.get(topic, found) != found}
+        self._stale |= {each: offset for each, offset in offsets.items() if each.topic in recreated}
+        self._ids |= ids
+
+    def is_stale(self, partition: TopicPartition, offset: int) -> bool:
+        """Return True if *offset* belongs to a topic that no longer exists."""
+        return self._stale.get(partition) == offset

@@ -1,7 +1,7 @@
-"""What the brokers say of the topics to read: their partitions, and where in them a query begins and ends."""
+"""Lookups on the brokers: the partitions to read, and the offsets at which a query begins and ends."""
 
 from collections.abc import Collection, Mapping
-from typing import Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from pyklient.config import ConsumerConfig
 from pyklient.error_codes import ErrorCode
@@ -11,24 +11,26 @@ from pyklient.net.dialogue import Dialogue, Pause, Refresh
 from pyklient.net.lookups.list_offsets import list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.primitives import ZERO_UUID
-from pyklient.spark.option_values import EARLIEST, LATEST
+from pyklient.spark.offsets_json import EARLIEST, LATEST
 from pyklient.spark.source.offset_ranges import LogEnds
 from pyklient.spark.source.source_options import Bound, Subscription
+from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Brokers", "find_latest", "find_log_ends", "find_offsets", "find_partitions"]
+__all__ = ["OffsetLookup", "find_latest", "find_log_ends", "find_offsets", "find_partitions"]
 
 _T = TypeVar("_T")
-_PATIENCE = 4
-"""Answers for which a topic may be missing, or a log too short: news takes a moment to reach all brokers."""
+_ATTEMPTS: Final = 4
+"""How often a topic is looked up that is missing, or a log that is too short: changes take a moment to reach
+all brokers."""
 
 
 def find_partitions(
     subscription: Subscription, *, missing_ok: bool = False
 ) -> Dialogue[list[TopicPartition]]:
-    """The partitions of *subscription*, sorted.
+    """Return the partitions of *subscription*, sorted.
 
-    Raises BrokerError for a topic or partition that is named and does not exist, unless *missing_ok*: then
-    it is left out.
+    Raises BrokerError for a topic or partition that is named and does not exist; if *missing_ok* is true, it
+    is left out instead.
     """
     if subscription.pattern is not None:
         metadata: Metadata = yield Refresh(None)
@@ -39,47 +41,47 @@ def find_partitions(
             for number in topic.partitions
         )
     names = subscription.topics or {each.topic for each in subscription.partitions}
-    for attempt in range(1, _PATIENCE + 1):
+    for attempt in range(1, _ATTEMPTS + 1):
         metadata = yield Refresh(sorted(names))
-        there = {
+        existing = {
             TopicPartition(name, number)
             for name in names
             if name in metadata.topics
             for number in metadata.topics[name].partitions
         }
-        problem = _missing(subscription, metadata, there)
+        problem = _missing(subscription, metadata, existing)
         if problem is None:
             break
-        if not problem.retriable or (attempt == _PATIENCE and not missing_ok):
+        if not problem.retriable or (attempt == _ATTEMPTS and not missing_ok):
             raise problem
-        if attempt < _PATIENCE:
+        if attempt < _ATTEMPTS:
             yield Pause(because=problem)
-    return sorted(there.intersection(subscription.partitions) if subscription.partitions else there)
+    return sorted(existing.intersection(subscription.partitions) if subscription.partitions else existing)
 
 
 def _missing(
-    subscription: Subscription, metadata: Metadata, there: Collection[TopicPartition]
+    subscription: Subscription, metadata: Metadata, existing: Collection[TopicPartition]
 ) -> KafkaError | None:
-    """The error of the first topic or partition that is named and not there."""
-    topics = {each.topic for each in there}
+    """Return the error for the first topic or partition that is named and does not exist."""
+    topics = {each.topic for each in existing}
     for name in subscription.topics:
         if name not in topics:
             info = metadata.topics.get(name)
             code = (info.error if info is not None else 0) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             return broker_error(code, f"reading topic {name}")
     for each in subscription.partitions:
-        if each not in there:
-            return broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"reading {each}, which is assigned")
+        if each not in existing:
+            return broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"reading {each} of option assign")
     return None
 
 
 def find_offsets(
     partitions: Collection[TopicPartition], bound: Bound, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, int]]:
-    """The offset of *bound* in each of *partitions*.
+    """Return the offset of *bound* in each of *partitions*.
 
-    Raises ConfigurationError where it names other partitions, or a time that no record has reached and
-    must have.
+    Raises ConfigurationError if it names other partitions, or if a partition has no record of its time or
+    later and ``startingOffsetsByTimestampStrategy`` is ``error``.
     """
     wanted = bound.at if isinstance(bound.at, Mapping) else dict.fromkeys(partitions, bound.at)
     if wanted.keys() != set(partitions):
@@ -91,8 +93,8 @@ def find_offsets(
     late = sorted(each for each, at in found.items() if at < 0)
     if late and bound.must_match:
         raise ConfigurationError(
-            f"{bound.option}: no record of {late[0]} is of time {wanted[late[0]]} or later; set "
-            "startingOffsetsByTimestampStrategy to latest to begin at its end"
+            f"{bound.option}: {late[0]} has no record with timestamp {wanted[late[0]]} or later. Set "
+            "startingOffsetsByTimestampStrategy to latest to begin at the end of such partitions"
         )
     ends = yield from list_offsets(dict.fromkeys(late, LATEST), isolation_level)
     return found | {each: at.offset for each, at in ends.items()}
@@ -102,23 +104,24 @@ def _other_partitions(
     bound: Bound, named: Collection[TopicPartition], partitions: Collection[TopicPartition]
 ) -> str:
     missing = ", ".join(map(str, sorted(set(partitions) - set(named))))
-    strange = ", ".join(map(str, sorted(set(named) - set(partitions))))
+    unknown = ", ".join(map(str, sorted(set(named) - set(partitions))))
     parts = [
-        f"it says nothing of {missing}" if missing else "",
-        f"{strange} is not read here" if strange else "",
+        f"it has no offset for {missing}" if missing else "",
+        f"the query does not read {unknown}" if unknown else "",
     ]
     return (
-        f"{bound.option} names other partitions than are read: {'; '.join(filter(None, parts))}. "
-        "It must name each of them"
+        f"{bound.option} must name each partition that is read, and no other: "
+        f"{'; '.join(filter(None, parts))}"
     )
 
 
 def find_latest(
     partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int], isolation_level: int
 ) -> Dialogue[dict[TopicPartition, int]]:
-    """The end of each of *partitions*: the high watermark, with *isolation_level* 1 the last stable offset.
+    """Return the end of each of *partitions*: its high watermark, or its last stable offset if
+    *isolation_level* is 1.
 
-    Never before the offset that is *known*, unless the log does not reach that.
+    It is never before the offset that is *known*, unless the log ends before that.
     """
     listed = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
     found = {each: at.offset for each, at in listed.items()}
@@ -130,20 +133,23 @@ def find_latest(
 
 
 def find_log_ends(known: Mapping[TopicPartition, int]) -> Dialogue[dict[TopicPartition, LogEnds]]:
-    """What each partition in *known* holds, open transactions included. Where it ends before the offset that
-    is *known*, it is asked again for a while: a leader that is new may not know yet how far it has got."""
+    """Return the first and the next offset of each partition in *known*, open transactions included.
+
+    A partition that ends before its *known* offset is looked up again a few times: a new leader may not know
+    its high watermark yet.
+    """
     first = yield from list_offsets(dict.fromkeys(known, EARLIEST))
-    for attempt in range(1, _PATIENCE + 1):
+    for attempt in range(1, _ATTEMPTS + 1):
         ends = yield from list_offsets(dict.fromkeys(known, LATEST))
         short = [each for each, offset in known.items() if ends[each].offset < offset]
-        if not short or attempt == _PATIENCE:
+        if not short or attempt == _ATTEMPTS:
             break
         yield Pause()
     return {each: LogEnds(first[each].offset, ends[each].offset) for each in known}
 
 
-class Brokers:
-    """Asks them, over connections that are kept until :meth:`close`.
+class OffsetLookup:
+    """Looks up partitions and offsets, over connections that are kept until :meth:`close`.
 
     Each call takes ``default_api_timeout_ms`` at most and raises KafkaTimeoutError after that.
     """
@@ -154,31 +160,31 @@ class Brokers:
         self._client = NetworkClient(config)
 
     def partitions(self, subscription: Subscription, *, missing_ok: bool = False) -> list[TopicPartition]:
-        """See :func:`find_partitions`."""
+        """Return the partitions of *subscription*: see :func:`find_partitions`."""
         return self._play(find_partitions(subscription, missing_ok=missing_ok))
 
     def offsets(self, partitions: Collection[TopicPartition], bound: Bound) -> dict[TopicPartition, int]:
-        """See :func:`find_offsets`."""
+        """Return the offset of *bound* in each of *partitions*: see :func:`find_offsets`."""
         return self._play(find_offsets(partitions, bound, self._level))
 
     def earliest(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
-        """The first offset of each."""
+        """Return the first offset of each of *partitions*."""
         listed = self._play(list_offsets(dict.fromkeys(partitions, EARLIEST)))
         return {each: at.offset for each, at in listed.items()}
 
     @property
     def cluster_id(self) -> str | None:
-        """The id of the cluster, as the last call has found it; None where the brokers have none."""
+        """The id of the cluster, as the last call found it; None if the brokers have none."""
         return self._client.metadata.cluster_id
 
     def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
-        """The ids of *topics*, as the last call has found them: another id is another topic. Those of brokers
-        that have none are left out."""
+        """Return the ids of *topics*, as the last call found them. A topic that is deleted and created again
+        gets another id. Topics are left out if the brokers have no ids."""
         known = self._client.metadata.topics
         return {name: known[name].id for name in topics if name in known and known[name].id != ZERO_UUID}
 
     def existing(self, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
-        """Those of *partitions* that are there."""
+        """Return those of *partitions* that exist."""
         if not partitions:
             return set()
         return set(self.partitions(Subscription(partitions=tuple(sorted(partitions))), missing_ok=True))
@@ -186,11 +192,11 @@ class Brokers:
     def latest(
         self, partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """See :func:`find_latest`."""
+        """Return the end of each of *partitions*: see :func:`find_latest`."""
         return self._play(find_latest(partitions, known, self._level))
 
     def log_ends(self, known: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogEnds]:
-        """See :func:`find_log_ends`."""
+        """Return the first and the next offset of each partition: see :func:`find_log_ends`."""
         return self._play(find_log_ends(known))
 
     def close(self) -> None:
@@ -203,5 +209,5 @@ class Brokers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _play(self, conversation: Dialogue[_T]) -> _T:
-        return self._client.play(conversation, self._config.default_api_timeout_ms / 1000)
+    def _play(self, dialogue: Dialogue[_T]) -> _T:
+        return self._client.play(dialogue, self._config.default_api_timeout_ms / 1000)

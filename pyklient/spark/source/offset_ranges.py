@@ -1,25 +1,25 @@
-"""Which offsets each task reads: planned on the driver, without Spark or a broker."""
+"""Ranges of offsets to read, and how they are divided among tasks and micro-batches."""
 
 import heapq
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["LogEnds", "OffsetRange", "Offsets", "share_out", "split", "within"]
+__all__ = ["LogEnds", "OffsetRange", "Offsets", "limit_ends", "split_ranges"]
 
-Offsets = Mapping[TopicPartition, int]
+Offsets: TypeAlias = Mapping[TopicPartition, int]
 
 
 class LogEnds(NamedTuple):
-    """What a partition holds: its first offset, and the one that the next record will get."""
+    """The first offset of a partition, and the offset that its next record will get."""
 
     first: int
     next: int
 
 
 class OffsetRange(NamedTuple):
-    """The records of one partition from offset *start* up to, and without, *end*."""
+    """The records of one partition from offset *start* up to, but not including, *end*."""
 
     partition: TopicPartition
     start: int
@@ -30,70 +30,44 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many offsets; gaps and markers count."""
+        """The number of offsets. Gaps and control records count."""
         return self.end - self.start
 
 
-def within(wanted: OffsetRange, log: LogEnds) -> tuple[OffsetRange, str | None]:
-    """What is there of *wanted*, and what is wrong if that is not all of it.
-
-    A beginning behind the end of the log is of a topic that was there before. The new one is read from its
-    first offset on where *wanted* ends in it, and is left to the next query or micro-batch otherwise.
-    """
-    name, start, end = wanted
-    if start > log.next:
-        kept = (
-            OffsetRange(name, log.first, min(end, log.next)) if end < start else OffsetRange(name, end, end)
-        )
-        return kept, (
-            f"{name} was read up to offset {start} and ends at {log.next}: it was deleted and created again, "
-            "or has lost its end"
-        )
-    if end > log.next:
-        return OffsetRange(name, max(start, log.first), log.next), (
-            f"{name} is to be read up to offset {end} and ends at {log.next}"
-        )
-    if start < log.first and start < end:
-        gone = min(end, log.first)
-        return OffsetRange(name, gone, end), (
-            f"offsets {start} to {gone} of {name} are gone before they were read; it begins at {log.first}"
-        )
-    return wanted, None
-
-
-def split(
-    ranges: Iterable[OffsetRange], *, at_least: int | None = None, most: int | None = None
+def split_ranges(
+    ranges: Iterable[OffsetRange], *, min_count: int | None = None, max_size: int | None = None
 ) -> list[OffsetRange]:
-    """*ranges* cut so that none is larger than *most* and there are *at_least* so many, as far as they have
-    offsets for that; empty ones are left out. The pieces of a range differ by one in size, and the largest
-    piece of all is as small as it can be."""
+    """Return *ranges* split so that none is larger than *max_size* and there are at least *min_count*.
+
+    There are fewer only if there are fewer offsets. Empty ranges are left out. The parts of one range differ
+    by at most one in size, and the largest part of all is as small as possible.
+    """
     kept = [each for each in ranges if each.size > 0]
-    pieces = [1 if most is None else -(-each.size // most) for each in kept]
-    # The range with the largest pieces is cut once more, until there are enough.
-    queue = [
-        (-each.size / count, index) for index, (each, count) in enumerate(zip(kept, pieces, strict=True))
-    ]
+    parts = [1 if max_size is None else -(-each.size // max_size) for each in kept]
+    # The range with the largest parts gets one part more, until there are enough parts.
+    queue = [(-each.size / count, index) for index, (each, count) in enumerate(zip(kept, parts, strict=True))]
     heapq.heapify(queue)
-    missing = (at_least or 0) - sum(pieces)
+    missing = (min_count or 0) - sum(parts)
     while missing > 0 and queue:
         _, index = heapq.heappop(queue)
-        if pieces[index] < kept[index].size:
-            pieces[index] += 1
+        if parts[index] < kept[index].size:
+            parts[index] += 1
             missing -= 1
-            heapq.heappush(queue, (-kept[index].size / pieces[index], index))
-    return [piece for each, count in zip(kept, pieces, strict=True) for piece in _cut(each, count)]
+            heapq.heappush(queue, (-kept[index].size / parts[index], index))
+    return [part for each, count in zip(kept, parts, strict=True) for part in _cut(each, count)]
 
 
-def _cut(whole: OffsetRange, pieces: int) -> list[OffsetRange]:
-    edges = [whole.start + whole.size * index // pieces for index in range(pieces + 1)]
-    return [OffsetRange(whole.partition, edges[index], edges[index + 1]) for index in range(pieces)]
+def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
+    edges = [whole.start + whole.size * index // parts for index in range(parts + 1)]
+    return [OffsetRange(whole.partition, edges[index], edges[index + 1]) for index in range(parts)]
 
 
-def share_out(limit: int, start: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
-    """Where a micro-batch from *start* ends, if about *limit* offsets are to be in it.
+def limit_ends(limit: int, start: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
+    """Return the offsets at which reading ends, if about *limit* offsets from *start* are to be read.
 
-    Each partition gets its share by what waits in it, and one at least, so that a small one moves beside a
-    large one. *start* names every partition of *latest*.
+    The limit is divided in proportion to the offsets that each partition has to read. A partition with
+    something to read gets at least one offset, so that a small partition advances beside a large one. *start*
+    has an offset for every partition of *latest*.
     """
     waiting = {each: max(0, end - start[each]) for each, end in latest.items()}
     total = sum(waiting.values())

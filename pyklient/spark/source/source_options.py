@@ -1,4 +1,4 @@
-"""What a query's options say together: which partitions to read, where to begin and end, how."""
+"""The options of a query, checked together: which partitions to read, where to begin and end, and how."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,27 +8,27 @@ from typing import Any, Final, Self
 from pyklient.config import NOT_READ, ConsumerConfig
 from pyklient.config.dotted_names import from_properties
 from pyklient.errors import ConfigurationError
-from pyklient.spark.option_names import OF_SPARK, called, of_properties
-from pyklient.spark.option_values import EARLIEST, LATEST
-from pyklient.spark.options import Given, Use, given_options
+from pyklient.spark.offsets_json import EARLIEST, LATEST
+from pyklient.spark.option_names import SPARK_NAMES, property_names, rename_options
+from pyklient.spark.options import GivenOptions, Use, parse_options
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Bound", "SourceOptions", "Subscription"]
 
 _SET_BY_SPARK: Final = {
-    "auto.offset.reset": "set startingOffsets; where to go on is in the query's checkpoint",
-    "enable.auto.commit": "Spark keeps the offsets, and nothing is committed",
-    "interceptor.classes": "records reach the query as they are",
-    "key.deserializer": "keys are bytes; decode the column",
-    "value.deserializer": "values are bytes; decode the column",
+    "auto.offset.reset": "set startingOffsets; a query that has a checkpoint continues from its offsets",
+    "enable.auto.commit": "Spark keeps the offsets in its checkpoint, and nothing is committed to Kafka",
+    "interceptor.classes": "the query gets the records unchanged",
+    "key.deserializer": "keys are bytes; convert the column instead",
+    "value.deserializer": "values are bytes; convert the column instead",
 }
-_PATIENCE_MS: Final = 60_000
-_DELAY_MS: Final = 15 * 60_000
+_POLL_TIMEOUT_MS: Final = 60_000
+_TRIGGER_DELAY_MS: Final = 15 * 60_000
 
 
 @dataclass(frozen=True)
 class Subscription:
-    """Which partitions to read: those of *topics*, of the topics that *pattern* matches, or *partitions*."""
+    """The partitions to read: all of *topics*, all of the topics that *pattern* matches, or *partitions*."""
 
     topics: tuple[str, ...] = ()
     pattern: str | None = None
@@ -36,37 +36,41 @@ class Subscription:
 
     def __str__(self) -> str:
         if self.pattern is not None:
-            return f"topics like {self.pattern}"
+            return f"topics that match {self.pattern}"
         return ", ".join(self.topics or map(str, self.partitions))
 
     def wants(self, topic: str) -> bool:
-        """Whether *pattern* matches the name."""
+        """Return True if *pattern* matches the name *topic*."""
         return self.pattern is not None and re.fullmatch(self.pattern, topic) is not None
 
 
 @dataclass(frozen=True)
 class Bound:
-    """Where a query begins or ends: *at* is an offset, EARLIEST or LATEST, for all partitions or for each;
-    if *timed*, a time in milliseconds. *option* is the one that says so."""
+    """The start or the end of a query, as option *option* gives it.
+
+    *at* is an offset, EARLIEST or LATEST, for all partitions or for each; if *timed* is true, it is a time in
+    milliseconds since 1970.
+    """
 
     option: str
     at: int | Mapping[TopicPartition, int]
     timed: bool = False
     must_match: bool = False
-    """Whether it is an error that no record is that late. Otherwise the end of the log stands for it."""
+    """True if it is an error that a partition has no record of that time or later. If False, the end of the
+    partition is taken."""
 
     @property
     def points(self) -> Iterable[int]:
-        """What is said of all partitions, or of each."""
+        """The values of *at*: one for all partitions, or one for each."""
         return self.at.values() if isinstance(self.at, Mapping) else (self.at,)
 
     def is_latest(self, partition: TopicPartition) -> bool:
-        """Whether it is the end of the log, by that name."""
+        """Return True if the bound of *partition* is LATEST."""
         return not self.timed and (self.at[partition] if isinstance(self.at, Mapping) else self.at) == LATEST
 
     @property
     def moves(self) -> bool:
-        """Whether it means another offset at another time, retention aside."""
+        """True if it stands for another offset later on, even if no record is deleted."""
         return not self.must_match if self.timed else LATEST in self.points
 
 
@@ -88,11 +92,11 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], use: Use | None = None) -> Self:
-        """*options* of a query of kind *use*; with None, what is wrong in either kind is an error.
+        """Parse the *options* of a query. *use* is None if it is not known yet what kind of query it is.
 
-        Raises ConfigurationError, which names the option and what it takes.
+        Raises ConfigurationError, which names the option and the values that it takes.
         """
-        given = given_options(options, use)
+        given = parse_options(options, use)
         values = given.values
         least, most = values.get("minOffsetsPerTrigger"), values.get("maxOffsetsPerTrigger")
         if least is not None and most is not None and least > most:
@@ -108,29 +112,29 @@ class SourceOptions:
             max_records_per_partition=values.get("maxRecordsPerPartition"),
             max_offsets_per_trigger=most,
             min_offsets_per_trigger=least,
-            max_trigger_delay_ms=values.get("maxTriggerDelay", _DELAY_MS),
+            max_trigger_delay_ms=values.get("maxTriggerDelay", _TRIGGER_DELAY_MS),
         )
         if use is Use.BATCH:
-            found.refuse_empty_batch()
+            found.require_range()
         return found
 
-    def refuse_empty_batch(self) -> None:
-        """Raises ConfigurationError for a batch that would begin at the end, or end at the beginning or
-        before it begins."""
+    def require_range(self) -> None:
+        """Raise ConfigurationError if a batch query would start at the end, end at the start, or end before
+        it starts."""
         if not self.start.timed and LATEST in self.start.points:
             raise ConfigurationError(
-                "startingOffsets of a batch cannot be latest (-1): there would be nothing to read"
+                "startingOffsets of a batch query cannot be latest (-1): there would be nothing to read"
             )
         if not self.end.timed and EARLIEST in self.end.points:
             raise ConfigurationError(
-                "endingOffsets of a batch cannot be earliest (-2): there would be nothing to read"
+                "endingOffsets of a batch query cannot be earliest (-2): there would be nothing to read"
             )
         start, end = self.start, self.end
         if start.timed == end.timed and isinstance(start.at, Mapping) and isinstance(end.at, Mapping):
             for each, last in end.at.items():
                 if 0 <= last < start.at.get(each, 0):
                     raise ConfigurationError(
-                        f"{end.option} of {each} is {last}, before {start.option}, {start.at[each]}"
+                        f"{end.option} of {each} is {last}, which is before {start.option}, {start.at[each]}"
                     )
 
 
@@ -138,7 +142,7 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
     names = ("assign", "subscribe", "subscribePattern")
     given = [name for name in names if name in values]
     if len(given) != 1:
-        problem = f"{' and '.join(given)} are given together" if given else "nothing says what to read"
+        problem = f"options {' and '.join(given)} are both set" if given else "no topics to read are given"
         raise ConfigurationError(f"{problem}: set exactly one of the options {', '.join(names)}")
     return Subscription(
         topics=values.get("subscribe", ()),
@@ -148,7 +152,7 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
 
 
 def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
-    """The bound on one *side*: the option that wins, as in Spark's own source."""
+    """Return the bound on *side* ("starting" or "ending"), by the precedence that Spark's own source has."""
     must_match = side == "starting" and values.get("startingOffsetsByTimestampStrategy", "error") == "error"
     for name in (f"{side}Timestamp", f"{side}OffsetsByTimestamp"):
         if name in values:
@@ -157,10 +161,10 @@ def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
     return Bound(name, values.get(name, default))
 
 
-def _consumer_config(given: Given) -> ConsumerConfig:
-    given.check_kafka(_SET_BY_SPARK)
-    with called(OF_SPARK | of_properties(given.kafka)):
+def _consumer_config(given: GivenOptions) -> ConsumerConfig:
+    given.check_properties(_SET_BY_SPARK)
+    with rename_options(SPARK_NAMES | property_names(given.kafka)):
         options = from_properties(ConsumerConfig, given.kafka)
         kept = {name: value for name, value in options.items() if name not in NOT_READ}
-        patience = given.values.get("kafkaConsumer.pollTimeoutMs", _PATIENCE_MS)
-        return ConsumerConfig.from_options({"consumer_timeout_ms": patience, **kept})
+        poll_timeout = given.values.get("kafkaConsumer.pollTimeoutMs", _POLL_TIMEOUT_MS)
+        return ConsumerConfig.from_options({"consumer_timeout_ms": poll_timeout, **kept})

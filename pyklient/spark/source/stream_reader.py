@@ -1,185 +1,158 @@
-"""Streaming reads: where each micro-batch begins and ends, in the JSON that Spark's own source writes.
+"""Reads of streaming queries, as Spark asks for them: offsets, tasks, rows.
 
-One object lives as long as its query runs, in a process beside the driver; tasks read with another one. What
-happens before the first micro-batch is in the checkpoint may happen twice: Spark asks for the initial offset
-again after a restart. Where that may be another one by then (``latest``), the first micro-batch is an empty
-one, which pins it.
+One reader lives as long as its query runs, in a process beside the driver; tasks read with a copy of it.
+``micro_batch_end`` decides which offsets it returns. They have the JSON form of Spark's own Kafka source.
 """
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any
 
+import pyspark
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from pyklient.error_codes import ErrorCode
-from pyklient.errors import BrokerError
-from pyklient.spark.option_values import json_text
-from pyklient.spark.source.data_loss import DataLoss
-from pyklient.spark.source.offset_lookup import Brokers
-from pyklient.spark.source.offset_ranges import Offsets, share_out
+from pyklient.errors import ConfigurationError
+from pyklient.spark.offsets_json import OffsetsJson, from_json, to_json
+from pyklient.spark.source.data_loss import DataLoss, RecreatedTopics
+from pyklient.spark.source.micro_batch_end import MicroBatchEnd
+from pyklient.spark.source.offset_lookup import OffsetLookup
 from pyklient.spark.source.source_options import SourceOptions
-from pyklient.spark.source.task_planning import RangePartition, plan, rows_of
-from pyklient.topic_partition import TopicPartition
+from pyklient.spark.source.task_planning import RangePartition, plan_tasks, read_task
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql.streaming.datasource import ReadLimit
 
-__all__ = ["StreamReader"]
-
-Json: TypeAlias = Mapping[str, Mapping[str, int]]
-
-_UNWATCHED: Final = 1.0
-"""Seconds for which a new partition may go unnoticed."""
+__all__ = ["StreamReader", "stream_reader"]
 
 
 class StreamReader(DataSourceStreamReader):
-    """Plans beside the driver, reads on the executors; pickled before it has asked for anything."""
+    """Plans micro-batches beside the driver and reads them on the executors.
+
+    It is pickled for the executors before it has connected to any broker.
+    """
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
-        self._initial: Offsets | None = None
-        self._unpinned = False
-        self._known: Offsets | None = None
-        self._target: Offsets | None = None
-        self._ids: dict[str, bytes] = {}
-        self._replaced: dict[TopicPartition, int] = {}
-        self._available_now = False
-        self._last_trigger = float("-inf")
-        self._subscribed: Sequence[TopicPartition] = ()
-        self._looked_at = float("-inf")
+        self._recreated = RecreatedTopics()
 
     @cached_property
-    def _brokers(self) -> Brokers:
-        return Brokers(self._options.config)
+    def _lookup(self) -> OffsetLookup:
+        return OffsetLookup(self._options.config)
+
+    @cached_property
+    def _end(self) -> MicroBatchEnd:
+        return MicroBatchEnd(self._options, self._lookup, self._recreated)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Where a new query begins. Raises BrokerError for a topic that does not exist."""
-        if self._initial is None:
-            partitions = self._brokers.partitions(self._options.subscription)
-            self._initial = self._brokers.offsets(partitions, self._options.start)
-            self._unpinned = self._options.start.moves
-            self._note_topics(self._initial)
-        return json_text(self._initial)
+        """Return where a new query begins. Raises BrokerError for a topic that does not exist."""
+        return to_json(self._end.initial())
 
-    def latestOffset(self, start: Json | None = None, limit: "ReadLimit | None" = None) -> dict[str, Any]:
-        """Where the next micro-batch ends; *start* itself where there is to be none yet.
+    def latestOffset(
+        self, start: OffsetsJson | None = None, limit: "ReadLimit | None" = None
+    ) -> dict[str, Any]:
+        """Return the end of the micro-batch that begins at *start*; *start* itself if it is to be empty.
 
-        PySpark before 4.2 says neither *start* nor *limit*: the micro-batch takes all there is.
+        PySpark before 4.2 passes neither *start* nor *limit*: the micro-batch ends at the end of the topics.
         """
-        begin = None if start is None else _offsets(start)
-        if self._unpinned and self._initial is not None and begin in (None, self._initial):
-            self._unpinned = False
-            return json_text(self._initial)
-        latest = self._latest(begin or {})
-        if begin is None or limit is None:
-            return json_text(latest)
-        return json_text(self._limited(begin, latest, everything=_takes_everything(limit)))
+        begin = None if start is None else from_json(start)
+        limited = limit is not None and not _is_read_all(limit)
+        return to_json(self._end.after(begin, limited=limited))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """The end of the topics as it was last seen, for the query's progress."""
-        return None if self._known is None else json_text(self._known)
+        """Return the end of the topics when it was last looked up, for the query's progress."""
+        latest = self._end.latest
+        return None if latest is None else to_json(latest)
 
-    def partitions(self, start: Json, end: Json) -> Sequence[RangePartition]:
-        """The tasks of the micro-batch from *start* to *end*, the same ones however often Spark asks.
+    def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[RangePartition]:
+        """Return the tasks of the micro-batch from *start* to *end*: the same ones at every call.
 
-        A partition that is new in *end* is read from its earliest offset on. Raises DataLossError where
-        records are gone, or warns: see ``failOnDataLoss``.
+        A partition that is new in *end* is read from its earliest offset. Raises DataLossError if records
+        were deleted, or logs a warning: see ``failOnDataLoss``.
         """
-        begin, until = _offsets(start), _offsets(end)
-        there = self._brokers.existing({*begin, *until})
-        self._note_topics(begin)
+        begin, until = from_json(start), from_json(end)
+        existing = self._lookup.existing({*begin, *until})
+        self._recreated.note(self._lookup.topic_ids({each.topic for each in begin}), begin)
         loss = DataLoss(self._options.fail_on_data_loss)
-        for each in sorted({*begin, *until} - there):
+        for each in sorted({*begin, *until} - existing):
             if (at := begin.get(each, 0)) < until.get(each, at + 1):
-                loss.report(f"{each} is gone, what followed offset {at} with it")
-        until = {each: offset for each, offset in until.items() if each in there}
-        replaced = {each for each in until if each in begin and begin[each] == self._replaced.get(each)}
-        for each in sorted(replaced):
-            loss.report(f"the topic of {each} was deleted and created again behind offset {begin[each]}")
+                loss.report(f"{each} was deleted before its records from offset {at} on were read")
+        until = {each: offset for each, offset in until.items() if each in existing}
+        stale = {each for each in until if each in begin and self._recreated.is_stale(each, begin[each])}
+        for each in sorted(stale):
+            loss.report(
+                f"the topic of {each} was deleted and created again after offset {begin[each]} was reached"
+            )
             del begin[each]
-        new = self._brokers.earliest(until.keys() - begin.keys())
+        new = self._lookup.earliest(until.keys() - begin.keys())
         for each, first in sorted(new.items()):
             if first > 0:
                 loss.report(
-                    f"{each} is new to this query and begins at offset {first}: those before are gone"
+                    f"{each} is new to this query and begins at offset {first}: its earlier records were "
+                    "deleted before they were read"
                 )
-        return plan(self._brokers, self._options, {**begin, **new}, until)
+        return plan_tasks(self._lookup, self._options, {**begin, **new}, until)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
-        """The rows of one task."""
-        return rows_of(partition, self._options)
+        """Return the rows of one task."""
+        return read_task(partition, self._options)
 
-    def commit(self, end: Json) -> None:
-        """Nothing: where to go on is in the checkpoint."""
+    def commit(self, end: OffsetsJson) -> None:
+        """Do nothing: Spark keeps the offsets in the checkpoint."""
 
     def stop(self) -> None:
-        """Close the connections. Spark may just end the process instead."""
-        if "_brokers" in self.__dict__:
-            self._brokers.close()
-
-    def _note_topics(self, begin: Offsets) -> None:
-        """Offsets in *begin* of a topic that was replaced since the last look mean nothing in the new one.
-        What was there before this process began cannot be told."""
-        ids = self._brokers.topic_ids({each.topic for each in begin})
-        replaced = {topic for topic, found in ids.items() if self._ids.get(topic, found) != found}
-        self._replaced |= {each: offset for each, offset in begin.items() if each.topic in replaced}
-        self._ids |= ids
-
-    def _latest(self, begin: Offsets) -> Offsets:
-        """The end of every partition; with Trigger.AvailableNow as it was at first."""
-        if self._target is not None:
-            return self._target
-        try:
-            self._known = self._brokers.latest(self._partitions(), begin)
-        except BrokerError as error:
-            if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            self._looked_at = float("-inf")  # one that was there a moment ago is gone
-            self._known = self._brokers.latest(self._partitions(), begin)
-        self._note_topics(begin)
-        if self._available_now:
-            self._target = self._known
-        return self._known
-
-    def _partitions(self) -> Sequence[TopicPartition]:
-        """All that are subscribed to. A query that waits for data asks every few milliseconds, and need not
-        learn of new ones as fast."""
-        if (now := time.monotonic()) >= self._looked_at + _UNWATCHED:
-            self._subscribed = self._brokers.partitions(self._options.subscription, missing_ok=True)
-            self._looked_at = now
-        return self._subscribed
-
-    def _limited(self, begin: Offsets, latest: Offsets, *, everything: bool) -> Offsets:
-        """*latest* or less, as the options say."""
-        least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
-        if everything or (least is None and most is None):
-            return latest
-        begin = {**self._brokers.earliest(latest.keys() - begin.keys()), **begin}
-        if least is not None and not self._available_now and self._is_to_wait(least, begin, latest):
-            return {each: offset for each, offset in begin.items() if each in latest}
-        self._last_trigger = time.monotonic()
-        return latest if most is None else share_out(most, begin, latest)
-
-    def _is_to_wait(self, least: int, begin: Offsets, latest: Offsets) -> bool:
-        waiting = sum(max(0, offset - begin[each]) for each, offset in latest.items())
-        patience = self._options.max_trigger_delay_ms / 1000
-        return waiting < least and time.monotonic() - self._last_trigger < patience
+        """Close the connections. Spark may also end the process without calling this."""
+        if "_lookup" in self.__dict__:
+            self._lookup.close()
 
 
-def _offsets(given: Json) -> dict[TopicPartition, int]:
-    """Offsets as a checkpoint has them."""
-    return {
-        TopicPartition(topic, int(number)): offset
-        for topic, numbers in given.items()
-        for number, offset in numbers.items()
-    }
-
-
-def _takes_everything(limit: "ReadLimit") -> bool:
-    """Whether Spark asks for all there is in one micro-batch, as Trigger.Once does."""
+def _is_read_all(limit: "ReadLimit") -> bool:
+    """Return True if Spark asks for everything in one micro-batch, as Trigger.Once does."""
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
     return isinstance(limit, ReadAllAvailable)
+
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        ReadMinRows,
+        SupportsTriggerAvailableNow,
+    )
+except ImportError:  # before PySpark 4.2
+
+    def stream_reader(options: SourceOptions) -> StreamReader:
+        """Return the reader of a stream. Raises ConfigurationError for a limit on micro-batches, which this
+        version of PySpark has no way to keep."""
+        limits = {
+            "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
+            "minOffsetsPerTrigger": options.min_offsets_per_trigger,
+        }
+        for name, limit in limits.items():
+            if limit is not None:
+                raise ConfigurationError(
+                    f"option {name} needs PySpark 4.2 or later, and this is {pyspark.__version__}: "
+                    "earlier versions do not tell a data source where a micro-batch begins"
+                )
+        return StreamReader(options)
+else:
+
+    class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
+        """A stream reader that supports limits on micro-batches and Trigger.AvailableNow."""
+
+        def getDefaultReadLimit(self) -> ReadLimit:
+            """Return the limit that the options set, so that Spark's own "read all" can be told from it."""
+            least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
+            if most is not None:
+                return ReadMaxRows(most)
+            return ReadAllAvailable() if least is None else ReadMinRows(least)
+
+        def prepareForTriggerAvailableNow(self) -> None:
+            """Read only what the topics hold now, in as many micro-batches as that takes."""
+            self._end.end_at_current_offsets()
+
+    def stream_reader(options: SourceOptions) -> StreamReader:
+        """Return the reader of a stream."""
+        return LimitedStreamReader(options)

@@ -1,4 +1,4 @@
-"""From positions to tasks: what of the offsets between two positions is there to be read, and its rows."""
+"""The tasks of a batch or micro-batch: one range of offsets each, planned on the driver."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,46 +6,48 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
-from pyklient.spark.source.data_loss import DataLoss
-from pyklient.spark.source.offset_lookup import Brokers
-from pyklient.spark.source.offset_ranges import OffsetRange, Offsets, split, within
+from pyklient.spark.source.data_loss import DataLoss, available
+from pyklient.spark.source.offset_lookup import OffsetLookup
+from pyklient.spark.source.offset_ranges import OffsetRange, Offsets, split_ranges
 from pyklient.spark.source.source_options import SourceOptions
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-__all__ = ["RangePartition", "plan", "rows_of"]
+__all__ = ["RangePartition", "plan_tasks", "read_task"]
 
 
 @dataclass
 class RangePartition(InputPartition):
-    """What one task reads."""
+    """The range of offsets that one task reads."""
 
     wanted: OffsetRange
 
 
-def plan(brokers: Brokers, options: SourceOptions, start: Offsets, end: Offsets) -> list[RangePartition]:
-    """The tasks that read from *start* to *end*, which name the same partitions.
+def plan_tasks(
+    lookup: OffsetLookup, options: SourceOptions, start: Offsets, end: Offsets
+) -> list[RangePartition]:
+    """Return the tasks that read from *start* to *end*, which name the same partitions.
 
-    Raises DataLossError where records between them are gone, or warns: see ``failOnDataLoss``.
+    Raises DataLossError if records between them were deleted, or logs a warning: see ``failOnDataLoss``.
     """
     loss = DataLoss(options.fail_on_data_loss)
-    logs = brokers.log_ends({each: max(start[each], end[each]) for each in end})
+    logs = lookup.log_ends({each: max(start[each], end[each]) for each in end})
     ranges = []
     for each, last in end.items():
-        kept, problem = within(OffsetRange(each, start[each], last), logs[each])
+        kept, problem = available(OffsetRange(each, start[each], last), logs[each])
         if problem is not None:
             loss.report(problem)
         ranges.append(kept)
-    pieces = split(ranges, at_least=options.min_partitions, most=options.max_records_per_partition)
-    return [RangePartition(piece) for piece in pieces]
+    parts = split_ranges(ranges, min_count=options.min_partitions, max_size=options.max_records_per_partition)
+    return [RangePartition(part) for part in parts]
 
 
-def rows_of(partition: InputPartition | None, options: SourceOptions) -> "Iterator[RecordBatch]":
-    """What a task reads. Spark makes a partition of its own where there was nothing to plan: no rows."""
+def read_task(partition: InputPartition | None, options: SourceOptions) -> "Iterator[RecordBatch]":
+    """Return the rows of a task. If no tasks were planned, Spark makes a partition itself; it has no rows."""
     if not isinstance(partition, RangePartition):
         return iter(())
-    # Not for those who plan: it is the whole consumer.
+    # Imported here because it imports the whole consumer, which planning does not need.
     from pyklient.spark.source.task_reader import record_batches
 
     return record_batches(options, partition.wanted)

@@ -1,6 +1,6 @@
-"""A task's work: the records of one range as Arrow batches. Runs in Spark's Python workers.
+"""The read of one task: the records of a range of offsets as Arrow batches, in one of Spark's Python workers.
 
-A worker process runs one task after the other, and keeps its connections in between.
+A worker process runs one task after another, and keeps its connections in between.
 """
 
 from collections.abc import Iterator
@@ -13,10 +13,10 @@ from pyklient.consumer.stream.decoding import Decoding
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConsumerTimeout, OffsetOutOfRangeError
 from pyklient.net.client import NetworkClient
-from pyklient.spark.option_names import OF_SPARK, called
-from pyklient.spark.source.data_loss import DataLoss
+from pyklient.spark.option_names import SPARK_NAMES, rename_options
+from pyklient.spark.source.data_loss import DataLoss, available
 from pyklient.spark.source.offset_lookup import find_log_ends
-from pyklient.spark.source.offset_ranges import OffsetRange, within
+from pyklient.spark.source.offset_ranges import OffsetRange
 from pyklient.spark.source.source_options import SourceOptions
 
 if TYPE_CHECKING:
@@ -24,19 +24,20 @@ if TYPE_CHECKING:
 
 __all__ = ["record_batches"]
 
-_ROWS: Final = 10_000
-_LOOK_MS: Final = 2_000
-_CLIENTS: Final = 4
+_BATCH_ROWS: Final = 10_000
+_TOPIC_CHECK_MS: Final = 2_000
+"""How long nothing may come before the brokers are asked if the topic still exists."""
+_MAX_CLIENTS: Final = 4
 _clients: dict[ConsumerConfig, NetworkClient] = {}
 
 
 def record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
-    """The records of *wanted*, as many at a time as are at hand.
+    """Yield the records of *wanted*, in batches of the records that have been fetched.
 
-    Records that are gone by now raise DataLossError, or are warned about and passed over: see
-    ``failOnDataLoss``. ConsumerTimeout when nothing comes although it is there.
+    Raises DataLossError if records have been deleted, or logs a warning: see ``failOnDataLoss``. Raises
+    ConsumerTimeout if no record comes although the partition has some.
     """
-    with called(OF_SPARK):
+    with rename_options(SPARK_NAMES):
         yield from _record_batches(options, wanted)
 
 
@@ -44,9 +45,9 @@ def _record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[Re
     config, loss = options.config, DataLoss(options.fail_on_data_loss)
     client = _client(config)
     try:
-        # What an earlier task has learnt of the topic may be of one that was deleted since.
-        if _is_unknown(client, config, wanted) and loss.fails:
-            wanted, problem = _there(client, config, wanted)
+        # The metadata from an earlier task may describe a topic that has been deleted since.
+        if _topic_is_unknown(client, config, wanted) and loss.fails:
+            wanted, problem = _look_up_available(client, config, wanted)
             if problem is not None:
                 loss.report(problem)
         while wanted.size > 0:
@@ -54,20 +55,20 @@ def _record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[Re
                 for batch in _read(client, options, wanted):
                     yield _without_empty_headers(batch) if options.headers else batch
                 return
-            except _GoneError as gone:
-                wanted = gone.kept
-                loss.report(gone.problem)
+            except _RecordsDeletedError as deleted:
+                wanted = deleted.kept
+                loss.report(deleted.problem)
     except GeneratorExit:
         raise
     except BaseException:
-        # A failed task leaves no connection behind that the next one would trust.
+        # The next task must not use connections of a task that failed.
         _clients.pop(config, None)
         client.close()
         raise
 
 
-class _GoneError(Exception):
-    """Records of a range are gone: *kept* is what is still to be read of it."""
+class _RecordsDeletedError(Exception):
+    """Records of a range were deleted. *kept* is the part of the range that is left to read."""
 
     def __init__(self, kept: OffsetRange, problem: str) -> None:
         super().__init__(problem)
@@ -75,67 +76,69 @@ class _GoneError(Exception):
 
 
 def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
-    """The records of *wanted*. Raises _GoneError where they are there no more, and ConsumerTimeout when
-    nothing comes although they are.
+    """Yield the records of *wanted*.
 
-    While nothing comes, the brokers are asked every two seconds for the topic. One answer that it is unknown
-    is enough where that fails the task, which Spark runs again; where it would skip records, it takes two.
+    Raises _RecordsDeletedError if some were deleted, and ConsumerTimeout if none comes although there are
+    some. While none comes, the brokers are asked for the topic every two seconds. If they do not know it, the
+    task fails after the first such response, because Spark runs it again. If records would be skipped instead
+    (``failOnDataLoss`` is false), two such responses in a row are needed.
     """
     config = options.config
-    patience = (
+    timeout_ms = (
         config.consumer_timeout_ms if config.consumer_timeout_ms >= 0 else config.default_api_timeout_ms
     )
-    look = min(patience, _LOOK_MS)
+    check_ms = min(timeout_ms, _TOPIC_CHECK_MS)
     reading = BoundedRead(
         client,
-        replace(config, consumer_timeout_ms=look),
+        replace(config, consumer_timeout_ms=check_ms),
         [wanted.partition.topic],
         Decoding(check_crcs=config.check_crcs),
         {wanted.partition: (wanted.start, wanted.end)},
         exact=lambda _: True,
         keeps_client=True,
     )
-    left, silent, unknown = wanted, 0, 0
+    left, silent_ms, unknown = wanted, 0, 0
     with reading:
         while True:
             try:
-                for batch in reading.arrow_batches(_ROWS, options.headers):
+                for batch in reading.arrow_batches(_BATCH_ROWS, options.headers):
                     last = batch.column("offset").slice(batch.num_rows - 1).to_pylist()[0]
-                    left, silent, unknown = left._replace(start=last + 1), 0, 0
+                    left, silent_ms, unknown = left._replace(start=last + 1), 0, 0
                     yield batch
                 return
             except OffsetOutOfRangeError as error:
-                _raise_if_gone(client, config, left, error)
+                _raise_if_deleted(client, config, left, error)
                 raise
             except ConsumerTimeout as error:
-                silent += look
-                unknown = unknown + 1 if _is_unknown(client, config, left) else 0
-                if silent >= patience or unknown >= (1 if options.fail_on_data_loss else 2):
-                    _raise_if_gone(client, config, left, error)
-                if silent >= patience:
+                silent_ms += check_ms
+                unknown = unknown + 1 if _topic_is_unknown(client, config, left) else 0
+                if silent_ms >= timeout_ms or unknown >= (1 if options.fail_on_data_loss else 2):
+                    _raise_if_deleted(client, config, left, error)
+                if silent_ms >= timeout_ms:
                     raise ConsumerTimeout(
-                        f"nothing of {left} came within consumer_timeout_ms={patience}, although it is there"
+                        f"no record of {left} came within consumer_timeout_ms={timeout_ms}, although the "
+                        "partition still has these offsets"
                     ) from error
 
 
-def _is_unknown(client: NetworkClient, config: ConsumerConfig, wanted: OffsetRange) -> bool:
-    """Return True if the brokers say that there is no such topic."""
+def _topic_is_unknown(client: NetworkClient, config: ConsumerConfig, wanted: OffsetRange) -> bool:
+    """Return True if the brokers say that the topic does not exist."""
     topic = wanted.partition.topic
     metadata = client.refresh_metadata([topic], config.default_api_timeout_ms / 1000)
     info = metadata.topics.get(topic)
     return info is None or info.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _raise_if_gone(
+def _raise_if_deleted(
     client: NetworkClient, config: ConsumerConfig, left: OffsetRange, error: Exception
 ) -> None:
-    kept, problem = _there(client, config, left)
+    kept, problem = _look_up_available(client, config, left)
     if problem is not None:
-        raise _GoneError(kept, problem) from error
+        raise _RecordsDeletedError(kept, problem) from error
 
 
 def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
-    """*batch* with null for the headers of records that have none, as Spark's own source has it."""
+    """Return *batch* with null for the headers of records that have none, as Spark's own source does."""
     import pyarrow
 
     headers = batch.column("headers")
@@ -151,10 +154,10 @@ def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
     return pyarrow.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
-def _there(
+def _look_up_available(
     client: NetworkClient, config: ConsumerConfig, wanted: OffsetRange
 ) -> tuple[OffsetRange, str | None]:
-    """What is still there of *wanted*, and what has become of the rest."""
+    """Return the part of *wanted* that the partition still has, and a description of what is missing."""
     try:
         logs = client.play(
             find_log_ends({wanted.partition: wanted.end}), config.default_api_timeout_ms / 1000
@@ -162,15 +165,15 @@ def _there(
     except BrokerError as error:
         if error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             raise
-        return wanted._replace(start=wanted.end), f"{wanted} are gone with their topic"
-    return within(wanted, logs[wanted.partition])
+        return wanted._replace(start=wanted.end), f"{wanted} were deleted with their topic"
+    return available(wanted, logs[wanted.partition])
 
 
 def _client(config: ConsumerConfig) -> NetworkClient:
-    """This process's connections to the cluster of *config*."""
+    """Return this process's client for *config*, which later tasks use again."""
     client = _clients.get(config)
     if client is None:
-        while len(_clients) >= _CLIENTS:
+        while len(_clients) >= _MAX_CLIENTS:
             _clients.pop(next(iter(_clients))).close()
         client = _clients[config] = NetworkClient(config)
     return client

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from pyklient import Message, SimpleConsumer, read
 from pyklient.spark import PartitionSender, PyklientDataSource
 from pyklient.spark.sink.sink_options import SinkOptions
-from pyklient.spark.sink.writers import ArrowStreamSink, BatchSink, Sent
+from pyklient.spark.sink.writers import ArrowStreamWriter, BatchWriter, SentRecords
 from tests.servers.fixtures import NewTopic
 from tests.servers.pool import Server
 from tests.servers.process import wait_until
@@ -44,17 +44,17 @@ def killed_once(batches: Iterator[Any], options: SinkOptions) -> Iterator[Any]:
     yield from batches
 
 
-class DoomedBatchSink(BatchSink):
+class DoomedBatchSink(BatchWriter):
     """Its worker dies once."""
 
-    def write(self, iterator: Iterator[Any]) -> Sent:
+    def write(self, iterator: Iterator[Any]) -> SentRecords:
         return super().write(killed_once(iterator, self._options))
 
 
-class DoomedStreamSink(ArrowStreamSink):
+class DoomedStreamSink(ArrowStreamWriter):
     """Its worker dies once."""
 
-    def write(self, iterator: Iterator[Any]) -> Sent:
+    def write(self, iterator: Iterator[Any]) -> SentRecords:
         return super().write(killed_once(iterator, self._options))
 
 

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 
 from pyklient import ConfigurationError, Message, read
 from pyklient.spark import PartitionSender, Record
-from pyklient.spark.sink.producer_cache import borrowed
+from pyklient.spark.sink.producer_cache import borrowed_producer
 from tests.servers.fixtures import NewName
 from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic
@@ -90,7 +90,7 @@ def test_a_worker_keeps_its_producer_from_task_to_task(spark: SparkSession, addr
 
     def which(rows: Iterable[int]) -> Iterator[tuple[int, int]]:
         assert list(rows)
-        with borrowed(options) as producer:
+        with borrowed_producer(options) as producer:
             yield os.getpid(), id(producer)
 
     used: set[tuple[int, int]] = set()
@@ -189,8 +189,11 @@ def test_it_can_be_pickled_and_shows_no_password() -> None:
     ("options", "message"),
     [
         ({"linger": 5}, "did you mean 'linger_ms'"),
-        ({"value_encoder": str.encode}, "value_encoder is of no use to a PartitionSender: `to_record`"),
-        ({"ssl_context": ...}, "ssl_context is of no use .* ssl_truststore_location"),
+        (
+            {"value_encoder": str.encode},
+            "a PartitionSender cannot use value_encoder: encode the value in `to_record`",
+        ),
+        ({"ssl_context": ...}, "cannot use ssl_context: .* ssl_truststore_location"),
         ({"acks": 2}, "acks=2 is not one of"),
         ({"topic": "a b"}, "no topic is called 'a b'"),
     ],

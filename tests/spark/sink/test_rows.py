@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 from pyklient import ConfigurationError, DeliveryError, Producer, read
-from pyklient.spark.deduplication import Origin, origin
+from pyklient.spark.deduplication import TaskOrigin, task_origin
 from pyklient.spark.sink.arrow_batches import send_batches
 from pyklient.spark.sink.rows import Record, send_rows
 from tests.producer.script import TOPIC, ProduceBroker, Refuse
@@ -128,12 +128,12 @@ def test_partition_and_timestamp_of_a_row_are_the_records(broker: ProduceBroker)
     ("row", "topic", "message"),
     [
         (Row(page=b"v"), TOPIC, "no column `value`, only page"),
-        (Row(value=7), TOPIC, "column `value` must be STRING or BINARY, and a row has int there"),
+        (Row(value=7), TOPIC, "column `value` must be STRING or BINARY, but a row has int"),
         (Row(value=b"v", key=1.5), TOPIC, "column `key` must be STRING or BINARY"),
         (Row(value=b"v"), None, "no topic to send to"),
-        (Row(value=b"v", topic=None), None, "null for its topic"),
-        (1j, TOPIC, "no record can be made of complex"),
-        ((1, 2, 3), TOPIC, "no record can be made of tuple"),
+        (Row(value=b"v", topic=None), None, "column `topic` is null in some rows"),
+        (1j, TOPIC, "a row is of type complex"),
+        ((1, 2, 3), TOPIC, "a row is of type tuple"),
         ({"page": b"v"}, TOPIC, "no field `value`, only page"),
         (Row(value=b"v", headers=[Row(key="h", value=3)]), TOPIC, "`headers.value` must be STRING or BINARY"),
     ],
@@ -166,15 +166,15 @@ def test_a_refusal_ends_a_long_partition_early(broker: ProduceBroker) -> None:
 
 
 def test_a_micro_batch_of_a_query_that_is_not_known_needs_a_name() -> None:
-    assert origin("nightly", "token", 5) == Origin("nightly", 5, 0)
-    assert origin("nightly", "token") == Origin("nightly", 0, 0)
+    assert task_origin("nightly", "token", 5) == TaskOrigin("nightly", 5, 0)
+    assert task_origin("nightly", "token") == TaskOrigin("nightly", 0, 0)
     with pytest.raises(ConfigurationError, match="Spark Connect does not tell it to foreachBatch: name the"):
-        origin(None, "token", 5)
+        task_origin(None, "token", 5)
 
 
 def test_headers_for_deduplication_number_the_rows_of_a_task(broker: ProduceBroker) -> None:
     rows = [Row(value=b"v", headers=[("own", b"1")] if number == 1 else None) for number in range(1_500)]
-    found = sent(broker, rows, origin=Origin("q", 7, 3))
+    found = sent(broker, rows, origin=TaskOrigin("q", 7, 3))
     expected = [stamp("q", 7, 3, number) for number in range(1_500)]
     expected[1] = (("own", b"1"), *expected[1])
     assert [headers for _, _, headers in found] == expected
@@ -209,7 +209,7 @@ def test_rows_of_a_batch_are_split_by_topic_in_their_order(broker: ProduceBroker
 def test_batches_are_numbered_on_for_deduplication(broker: ProduceBroker) -> None:
     headers = pyarrow.array([[("own", b"1")], None], HEADERS)
     batches = [batch(value=["0", "1"], headers=headers), batch(value=["2"])]
-    found = arrived(broker, batches, TOPIC, origin=Origin("q", 1, 2))
+    found = arrived(broker, batches, TOPIC, origin=TaskOrigin("q", 1, 2))
     assert [headers for _, _, headers in found] == [
         (("own", b"1"), *stamp("q", 1, 2, 0)),
         stamp("q", 1, 2, 1),
@@ -221,7 +221,7 @@ def test_batches_are_numbered_on_for_deduplication(broker: ProduceBroker) -> Non
     ("columns", "topic", "message"),
     [
         ({"value": ["v"]}, None, "no topic to send to"),
-        ({"value": ["v", "w"], "topic": ["views", None]}, None, "null for its topic"),
+        ({"value": ["v", "w"], "topic": ["views", None]}, None, "column `topic` is null in some rows"),
         ({"page": ["v"]}, TOPIC, "no column 'value'"),
         ({"value": [1]}, TOPIC, "column 'value' is int64"),
     ],

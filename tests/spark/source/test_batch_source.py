@@ -93,10 +93,10 @@ def test_bounds_are_offsets_or_times(spark: SparkSession, bootstrap: str, new_to
     late = {"startingTimestamp": 99_000_000}
     assert found(**late, startingOffsetsByTimestampStrategy="latest") == []
     with pytest.raises(
-        PySparkException, match=f"startingTimestamp: no record of {topic}-0 is of time 99000000"
+        PySparkException, match=f"startingTimestamp: {topic}-0 has no record with timestamp 99000000"
     ):
         found(**late)
-    with pytest.raises(PySparkException, match=f"it says nothing of {topic}-1; other-0 is not read here"):
+    with pytest.raises(PySparkException, match=f"no offset for {topic}-1; the query does not read other-0"):
         found(startingOffsets={topic: {"0": 1}, "other": {"0": 1}})
 
 
@@ -122,7 +122,7 @@ def test_a_topic_that_does_not_exist_is_an_error_that_names_it(
     with pytest.raises(PySparkException, match=r"reading topic nowhere.*UNKNOWN_TOPIC_OR_PARTITION"):
         read(spark, bootstrap, subscribe="nowhere").collect()
     topic = new_topic()
-    with pytest.raises(PySparkException, match=f"reading {topic}-7, which is assigned"):
+    with pytest.raises(PySparkException, match=f"reading {topic}-7 of option assign"):
         read(spark, bootstrap, assign={topic: [0, 7]}).collect()
 
 
@@ -151,7 +151,7 @@ def test_deleted_records_fail_the_query_or_are_passed_over(
     fill(bootstrap, topic, number_records(range(5)))
     beyond = {"subscribe": topic, "startingOffsets": {topic: {"0": 2}}, "endingOffsets": {topic: {"0": 9}}}
     with pytest.raises(
-        PySparkException, match=f"{topic}-0 is to be read up to offset 9 and ends at 5.*failOnDataLoss"
+        PySparkException, match=f"{topic}-0 was to be read up to offset 9, but it ends at 5.*failOnDataLoss"
     ):
         read(spark, bootstrap, **beyond).collect()
     assert numbers(read(spark, bootstrap, **beyond, failOnDataLoss="false")) == [2, 3, 4]

@@ -152,7 +152,7 @@ def test_retention_that_overtakes_a_task_in_the_middle_fails_it_or_is_passed_ove
 
     rows = reader.load().select("offset", "value").mapInArrow(take, "offset long")
     if strict:
-        with pytest.raises(PySparkException, match=f"of {topic}-0 are gone before they were read"):
+        with pytest.raises(PySparkException, match=f"of {topic}-0 were deleted before they were read"):
             rows.collect()
         return
     offsets = sorted(row.offset for row in rows.collect())

@@ -50,7 +50,7 @@ def test_what_retention_took_meanwhile_fails_the_task_or_is_passed_over(
     topic = new_topic()
     fill(bootstrap, topic, number_records(range(10)))
     delete_before(bootstrap, topic, 6)
-    with pytest.raises(DataLossError, match=f"offsets 2 to 6 of {topic}-0 are gone"):
+    with pytest.raises(DataLossError, match=f"offsets 2 to 6 of {topic}-0 were deleted"):
         list(scan(bootstrap, topic, 2, 8))
     assert list(scan(bootstrap, topic, 2, 8, failOnDataLoss="false")) == [6, 7]
     assert list(scan(bootstrap, topic, 2, 5, failOnDataLoss="false")) == []
@@ -83,7 +83,7 @@ def test_a_log_that_ends_too_early_fails_the_task_or_ends_it(bootstrap: str, new
     topic = new_topic()
     fill(bootstrap, topic, number_records(range(3)))
     patience = {"kafkaConsumer.pollTimeoutMs": "500"}
-    with pytest.raises(DataLossError, match=f"{topic}-0 is to be read up to offset 5 and ends at 3"):
+    with pytest.raises(DataLossError, match=f"{topic}-0 was to be read up to offset 5, but it ends at 3"):
         list(scan(bootstrap, topic, 1, 5, **patience))
     assert list(scan(bootstrap, topic, 1, 5, failOnDataLoss="false", **patience)) == [1, 2]
     assert list(scan(bootstrap, topic, 40, 50, failOnDataLoss="false", **patience)) == []
@@ -93,7 +93,7 @@ def test_a_topic_that_is_gone_fails_the_task_or_ends_it(bootstrap: str, new_topi
     topic = new_topic()
     with Admin(bootstrap) as admin:
         admin.delete_topic(topic)
-    with pytest.raises(DataLossError, match=f"offsets 0 to 5 of {topic}-0 are gone with their topic"):
+    with pytest.raises(DataLossError, match=f"offsets 0 to 5 of {topic}-0 were deleted with their topic"):
         list(scan(bootstrap, topic, 0, 5))
     patience = {"kafkaConsumer.pollTimeoutMs": "500"}
     assert list(scan(bootstrap, topic, 0, 5, failOnDataLoss="false", **patience)) == []
@@ -112,7 +112,7 @@ def test_a_topic_that_goes_while_it_is_read_is_not_waited_for_until_the_time_is_
         admin.delete_topic(topic)
     began = time.monotonic()
     if strict == "true":
-        with pytest.raises(DataLossError, match=rf"offsets \d+ to {count} of {topic}-0 are gone with their"):
+        with pytest.raises(DataLossError, match=rf"offsets \d+ to {count} of {topic}-0 were deleted with"):
             list(offsets)
     else:
         assert len(list(offsets)) < count - 1

@@ -1,4 +1,4 @@
-"""Mistakes in what the tests are made of: with them, tests would pass whatever the code does."""
+"""Mistakes in tests and tools that would let them pass whatever the code does."""
 
 from typing import Final
 
@@ -49,21 +49,21 @@ MUTANTS: Final = (
         ("tests/servers/test_process.py",),
     ),
     Mutant(
-        "tests: a kill counts where there was nobody to kill",
+        "tools: a kill counts where there was nobody to kill",
         "tools/spark/chaos/killer.py",
         "        if not pids:\n            return None\n",
         "        if not pids:\n            return victim\n",
         ("tests/spark/test_chaos.py::test_a_kill_counts_for_nothing_where_there_was_nobody",),
     ),
     Mutant(
-        "tests: a kill of a driver that had ended counts",
+        "tools: a kill of a driver that had ended counts",
         "tools/spark/chaos/killer.py",
         "return victim if killed else None",
         "return victim",
         ("tests/spark/test_chaos.py::test_a_kill_counts_for_nothing_where_there_was_nobody",),
     ),
     Mutant(
-        "tests: a kill of a broker that was down counts",
+        "tools: a kill of a broker that was down counts",
         "tools/spark/chaos/killer.py",
         'return "broker" if was_there else None',
         'return "broker"',

@@ -8,14 +8,14 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
-        "spark: a piece is one offset larger than allowed",
+        "spark: a part of a range is one offset larger than allowed",
         "pyklient/spark/source/offset_ranges.py",
-        "pieces = [1 if most is None else -(-each.size // most) for each in kept]",
-        "pieces = [1 if most is None else max(1, each.size // most) for each in kept]",
+        "parts = [1 if max_size is None else -(-each.size // max_size) for each in kept]",
+        "parts = [1 if max_size is None else max(1, each.size // max_size) for each in kept]",
         ("tests/spark/source/test_offset_ranges.py::test_no_task_reads_more_than_it_may",),
     ),
     Mutant(
-        "spark: the pieces of a range overlap",
+        "spark: the parts of a range overlap",
         "pyklient/spark/source/offset_ranges.py",
         "[OffsetRange(whole.partition, edges[index], edges[index + 1])",
         "[OffsetRange(whole.partition, edges[index], edges[index + 1] + 1)",
@@ -24,25 +24,25 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "spark: a range is cut into one piece too few",
+        "spark: a range is split into one part too few",
         "pyklient/spark/source/offset_ranges.py",
-        "missing = (at_least or 0) - sum(pieces)",
-        "missing = (at_least or 0) - sum(pieces) - 1",
+        "missing = (min_count or 0) - sum(parts)",
+        "missing = (min_count or 0) - sum(parts) - 1",
         ("tests/spark/source/test_offset_ranges.py::test_the_largest_ranges_are_cut_evenly",),
     ),
     Mutant(
         "spark: records that are gone are no loss",
-        "pyklient/spark/source/offset_ranges.py",
+        "pyklient/spark/source/data_loss.py",
         "    if start < log.first and start < end:\n",
         "    if start < log.first - 1 and start < end:\n",
-        ("tests/spark/source/test_offset_ranges.py::test_what_is_gone_is_left_out_and_said",),
+        ("tests/spark/source/test_data_loss.py::test_what_is_gone_is_left_out_and_said",),
     ),
     Mutant(
         "spark: a topic created again is read from the old offset",
-        "pyklient/spark/source/offset_ranges.py",
+        "pyklient/spark/source/data_loss.py",
         "    if start > log.next:\n",
         "    if start > log.next and start > end:\n",
-        ("tests/spark/source/test_offset_ranges.py::test_what_is_gone_is_left_out_and_said",),
+        ("tests/spark/source/test_data_loss.py::test_what_is_gone_is_left_out_and_said",),
     ),
     Mutant(
         "spark: a small partition never moves beside a large one",
@@ -74,10 +74,10 @@ MUTANTS: Final = (
         ("tests/spark/loading/test_data_set.py::test_a_number_is_published_once",),
     ),
     Mutant(
-        "spark: loads under way are swept",
+        "spark: loads that still run are removed",
         "pyklient/spark/loading/data_set.py",
-        "if taken or self._files.abandoned(",
-        "if True or self._files.abandoned(",
+        "if taken or self._files.is_abandoned(",
+        "if True or self._files.is_abandoned(",
         (
             "tests/spark/loading/test_data_set.py::test_what_lost_its_number_is_swept_and_what_may_still_win_is_not",
         ),
@@ -94,8 +94,8 @@ MUTANTS: Final = (
     Mutant(
         "spark: a load that was removed is published",
         "pyklient/spark/loading/file_systems.py",
-        "        if not self._is_ours(folder):\n            # Tasks",
-        "        if False:\n            # Tasks",
+        "        if not self._is_locked(folder):\n            # Spark",
+        "        if False:\n            # Spark",
         ("tests/spark/loading/test_data_set.py::test_a_load_that_was_removed_while_it_ran_is_not_published",),
     ),
     Mutant(
@@ -139,7 +139,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "spark: a micro-batch waits although there is enough",
-        "pyklient/spark/source/stream_reader.py",
+        "pyklient/spark/source/micro_batch_end.py",
         "return waiting < least and",
         "return waiting <= least and",
         (
@@ -148,16 +148,16 @@ MUTANTS: Final = (
     ),
     Mutant(
         "spark: the limit of a micro-batch is ignored",
-        "pyklient/spark/source/stream_reader.py",
-        "return latest if most is None else share_out(most, begin, latest)",
+        "pyklient/spark/source/micro_batch_end.py",
+        "return latest if most is None else limit_ends(most, begin, latest)",
         "return latest",
         ("tests/spark/source/test_stream_reader.py::test_limits_hold_but_where_spark_wants_everything",),
     ),
     Mutant(
-        "spark: the first micro-batch of a query is not pinned",
-        "pyklient/spark/source/stream_reader.py",
-        "            self._unpinned = self._options.start.moves\n",
-        "            self._unpinned = False\n",
+        "spark: the first micro-batch of a query does not fix its start",
+        "pyklient/spark/source/micro_batch_end.py",
+        "            self._needs_empty_batch = self._options.start.moves\n",
+        "            self._needs_empty_batch = False\n",
         ("tests/spark/source/test_stream_reader.py::test_the_first_batch_from_the_end_is_empty_and_pins_it",),
     ),
 )

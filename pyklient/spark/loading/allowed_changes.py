@@ -1,7 +1,8 @@
-"""What a load has in common with those before it in the same directory, unless a change is asked for.
+"""Checks that a load fits the earlier loads in its directory: same cluster, topics and columns.
 
-Readers take the loads of a directory together, and the offsets of one load say where the next begins. With
-another topic, another cluster or another type of a column, rows would stand together that do not belong so.
+Readers read all loads of a directory together, and each load continues from the offsets of the one before. A
+load of another topic or cluster, or with other columns, would mix unrelated rows. Therefore it is rejected
+unless the user allows the change.
 """
 
 from collections.abc import Collection, Mapping
@@ -11,18 +12,20 @@ from typing import Final, Literal, TypeAlias, get_args
 from pyklient.errors import ConfigurationError
 from pyklient.spark.loading.data_set import Manifest
 
-__all__ = ["Change", "Changes"]
+__all__ = ["AllowedChanges", "Change"]
 
 Change: TypeAlias = Literal["cluster", "columns", "topics"]
 
 _CHANGES: Final = get_args(Change)
-_LISTED: Final = 5
+_MAX_LISTED: Final = 5
 
 
 @dataclass(frozen=True)
-class Changes:
-    """Compares a load into *uri* with *before*, the newest of those that are there; *allowed* are the changes
-    that have been asked for."""
+class AllowedChanges:
+    """Compares a load into directory *uri* with *before*, the newest load there.
+
+    *allowed* are the changes that the user allows.
+    """
 
     uri: str
     before: Manifest | None
@@ -30,15 +33,15 @@ class Changes:
 
     def __post_init__(self) -> None:
         if isinstance(self.allowed, str):
-            raise TypeError(f"allow takes a list of changes: [{self.allowed!r}]")
+            raise TypeError(f"allow takes a list of changes, such as [{self.allowed!r}], not a text")
         for each in self.allowed:
             if each not in _CHANGES:
                 raise ConfigurationError(f"allow: {each!r} is not one of {', '.join(map(repr, _CHANGES))}")
 
-    def continued(self, cluster_id: str | None, topics: Collection[str]) -> Manifest | None:
-        """Return what a load of *topics* goes on from: where it is of another cluster, without offsets.
+    def check_source(self, cluster_id: str | None, topics: Collection[str]) -> Manifest | None:
+        """Return the manifest from which a load of *topics* continues; without offsets for another cluster.
 
-        Raises ConfigurationError for another cluster, and for topics none of which was loaded before.
+        Raises ConfigurationError for another cluster, and if none of *topics* was loaded before.
         """
         before = self.before
         if before is None:
@@ -46,27 +49,28 @@ class Changes:
         if None not in (cluster_id, before.cluster_id) and cluster_id != before.cluster_id:
             if "cluster" not in self.allowed:
                 raise ConfigurationError(
-                    f"{self.uri} holds loads from cluster {before.cluster_id}, and these brokers are of "
-                    f"cluster {cluster_id}, where the same offsets are of other records. Load into another "
-                    "directory, or pass allow=['cluster'] to load this cluster's topics from their beginning"
+                    f"{self.uri} holds loads from cluster {before.cluster_id}, but these brokers belong to "
+                    f"cluster {cluster_id}, where the same offsets have other records. Load into another "
+                    "directory, or pass allow=['cluster'] to load the topics of this cluster from their "
+                    "beginning"
                 )
             before = replace(before, end={}, topic_ids={})
         if "topics" not in self.allowed and before.end and topics and not set(topics) & before.end.keys():
             raise ConfigurationError(
-                f"{self.uri} holds loads of {_named(before.end)}, and this load is of {_named(topics)}. Load "
+                f"{self.uri} holds loads of {_list(before.end)}, but this load is of {_list(topics)}. Load "
                 f"into another directory; to add topics to this one, name {min(before.end)} too, or pass "
                 "allow=['topics']"
             )
         return before
 
     def check_columns(self, columns: Mapping[str, str]) -> None:
-        """Raises ConfigurationError where *columns*, name → type, are other ones than before."""
+        """Raise ConfigurationError if *columns*, by name and type, differ from those of the loads before."""
         if self.before is None or self.before.columns is None or "columns" in self.allowed:
             return
         known = self.before.columns
         differences = [
             *(
-                f"column {name} is {columns[name]} and was {kind}"
+                f"column {name} is {columns[name]}, but was {kind}"
                 for name, kind in known.items()
                 if columns.get(name, kind) != kind
             ),
@@ -75,13 +79,12 @@ class Changes:
         ]
         if differences:
             raise ConfigurationError(
-                f"{self.uri} holds loads with other columns: {'; '.join(differences)}. Readers take the "
-                "columns of all loads from one of them. Load into another directory, or pass "
-                "allow=['columns']"
+                f"{self.uri} holds loads with other columns: {'; '.join(differences)}. Readers expect the "
+                "same columns in all loads. Load into another directory, or pass allow=['columns']"
             )
 
 
-def _named(topics: Collection[str]) -> str:
+def _list(topics: Collection[str]) -> str:
     listed = sorted(topics)
-    more = f" and {len(listed) - _LISTED} more" if len(listed) > _LISTED else ""
-    return f"topic{'s' if len(listed) > 1 else ''} {', '.join(listed[:_LISTED])}{more}"
+    more = f" and {len(listed) - _MAX_LISTED} more" if len(listed) > _MAX_LISTED else ""
+    return f"topic{'s' if len(listed) > 1 else ''} {', '.join(listed[:_MAX_LISTED])}{more}"

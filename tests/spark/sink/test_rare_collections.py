@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyklient.spark.sink.garbage import rare_collections
+from pyklient.spark.sink.rows import rare_collections
 
 
 @pytest.fixture(autouse=True)

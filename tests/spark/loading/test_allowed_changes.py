@@ -13,9 +13,9 @@ from pyklient import ConfigurationError, KafkaError, TopicPartition
 from pyklient.broker import Broker
 from pyklient.cli.commands.load import AS_TYPED
 from pyklient.spark import load
-from pyklient.spark.loading.changes import Changes
+from pyklient.spark.loading.allowed_changes import AllowedChanges
 from pyklient.spark.loading.data_set import Manifest
-from pyklient.spark.option_names import OF_LOAD, called
+from pyklient.spark.option_names import LOAD_NAMES, rename_options
 from pyklient.spark.source.data_loss import DataLoss
 from tests.servers.fixtures import NewTopic
 from tests.spark.topics import fill, number_records
@@ -45,7 +45,7 @@ def test_another_topic_is_not_published_beside_the_first_unless_that_is_asked_fo
     assert spark.read.parquet(str(tmp_path)).count() == 5
     assert load(spark, bootstrap, views, tmp_path, allow=["topics"]).rows == 5
     assert load(spark, bootstrap, [clicks, views], tmp_path).number is None
-    with pytest.raises(TypeError, match=re.escape("allow takes a list of changes: ['topics']")):
+    with pytest.raises(TypeError, match=re.escape("allow takes a list of changes, such as ['topics']")):
         load(spark, bootstrap, clicks, tmp_path, allow="topics")  # type: ignore[arg-type]  # what is tried
     with pytest.raises(
         ConfigurationError, match="allow: 'topic' is not one of 'cluster', 'columns', 'topics'"
@@ -100,21 +100,21 @@ def test_another_cluster_is_not_taken_for_the_first_unless_that_is_asked_for(
 
 
 def test_topics_may_be_added_and_left_out_where_one_was_loaded_before() -> None:
-    changes = Changes("file:/x", before(end={"clicks": {"0": 5}, "views": {"0": 1}}), ())
+    changes = AllowedChanges("file:/x", before(end={"clicks": {"0": 5}, "views": {"0": 1}}), ())
     for topics in ({"clicks"}, {"views"}, {"clicks", "orders"}, set[str]()):
-        assert changes.continued("here", topics) == changes.before
+        assert changes.check_source("here", topics) == changes.before
     with pytest.raises(
-        ConfigurationError, match="loads of topics clicks, views, and this load is of topic o"
+        ConfigurationError, match="loads of topics clicks, views, but this load is of topic o"
     ):
-        changes.continued("here", {"orders"})
+        changes.check_source("here", {"orders"})
 
 
 def test_nothing_is_compared_that_is_not_known() -> None:
-    old = Changes("file:/x", before(cluster_id=None, columns=None), ())
-    assert old.continued("there", {"clicks"}) == old.before
+    old = AllowedChanges("file:/x", before(cluster_id=None, columns=None), ())
+    assert old.check_source("there", {"clicks"}) == old.before
     old.check_columns({"any": "thing"})
-    assert Changes("file:/x", None, ()).continued("there", {"orders"}) is None
-    assert Changes("file:/x", before(), ()).continued(None, {"clicks"}) == before()
+    assert AllowedChanges("file:/x", None, ()).check_source("there", {"orders"}) is None
+    assert AllowedChanges("file:/x", before(), ()).check_source(None, {"clicks"}) == before()
 
 
 def test_a_file_of_offsets_without_cluster_and_columns_is_read() -> None:
@@ -134,11 +134,11 @@ def test_a_file_of_offsets_without_cluster_and_columns_is_read() -> None:
         ({"consumer_timeout_ms": 2**40}, "^consumer_timeout_ms=1099511627776 is out of range"),
         (
             {"min_partitions": 0},
-            "option min_partitions='0' is not understood: it takes a whole number above 0",
+            "option min_partitions has the wrong value '0': it takes a whole number of 1 or more",
         ),
-        ({"fail_on_data_loss": "maybe"}, "option fail_on_data_loss='maybe'"),
+        ({"fail_on_data_loss": "maybe"}, "option fail_on_data_loss has the wrong value 'maybe'"),
         ({"bootstrap_servers": "here:99999"}, "^bootstrap_servers: the port of 'here:99999'"),
-        ({"start": {TopicPartition("clicks", 0): -5}}, "^start: -5 for clicks-0 is not an offset"),
+        ({"start": {TopicPartition("clicks", 0): -5}}, "^start has -5 for clicks-0, which is not an offset"),
     ],
 )
 def test_errors_of_load_name_its_own_parameters(given: dict[str, Any], said: str, tmp_path: Path) -> None:
@@ -150,14 +150,20 @@ def test_errors_of_load_name_its_own_parameters(given: dict[str, Any], said: str
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (lambda: Changes("file:/x", before(), ()).continued("here", {"orders"}), "or give --allow topics"),
-        (lambda: Changes("file:/x", before(), ()).continued("there", {"clicks"}), "or give --allow cluster"),
-        (lambda: Changes("file:/x", before(), ()).check_columns({}), "or give --allow columns"),
-        (lambda: DataLoss(True).report("all is gone"), "Give --go-on to go on with what is there"),
+        (
+            lambda: AllowedChanges("file:/x", before(), ()).check_source("here", {"orders"}),
+            "or give --allow topics",
+        ),
+        (
+            lambda: AllowedChanges("file:/x", before(), ()).check_source("there", {"clicks"}),
+            "or give --allow cluster",
+        ),
+        (lambda: AllowedChanges("file:/x", before(), ()).check_columns({}), "or give --allow columns"),
+        (lambda: DataLoss(True).report("all is gone"), "Give --go-on to continue with the records"),
     ],
 )
 def test_errors_of_the_command_name_its_own_options(error: Callable[[], object], said: str) -> None:
-    with pytest.raises(KafkaError, match=said), called(AS_TYPED), called(OF_LOAD):
+    with pytest.raises(KafkaError, match=said), rename_options(AS_TYPED), rename_options(LOAD_NAMES):
         error()
 
 
@@ -165,5 +171,5 @@ def test_an_offset_for_a_partition_that_is_not_there_is_an_error_that_names_star
     spark: SparkSession, bootstrap: str, new_topic: NewTopic, tmp_path: Path
 ) -> None:
     topic = new_topic()
-    with pytest.raises(ConfigurationError, match=f"^start names other partitions .* nothing of {topic}-0"):
+    with pytest.raises(ConfigurationError, match=f"^start must name each .* no offset for {topic}-0"):
         load(spark, bootstrap, topic, tmp_path, start={})
