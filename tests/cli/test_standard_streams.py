@@ -12,9 +12,9 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from pyklient.cli.streams import _Output
 
 from pyklient.broker import Broker
+from pyklient.cli.standard_streams import _Output
 from tests.servers.fixtures import NewName
 from tools.repository import ROOT
 
