@@ -17,7 +17,7 @@ WITH_SERVERS := -n 3
 PARALLEL := -n 2
 # Modules are compiled once, and not again by each of the processes that the tests start.
 export PYTHONDONTWRITEBYTECODE :=
-KERNEL := kernel_build.py pyklient/protocol/records/_kernel.pyx $(wildcard pyklient/protocol/records/_*.p?[di])
+KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel/_*.p?[di])
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
@@ -105,4 +105,4 @@ bench: $(VENV)/.dev ## pyklient and its peers side by side on one real broker; B
 	$(BIN)/python -m tools.benchmarks $(BENCH)
 
 clean: ## remove the virtual environment and build products
-	rm -rf $(VENV) build dist *.egg-info pyklient/protocol/records/_kernel.c pyklient/protocol/records/_kernel.*.so
+	rm -rf $(VENV) build dist *.egg-info pyklient/kernel/_kernel.c pyklient/kernel/_kernel.*.so

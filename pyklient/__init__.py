@@ -59,9 +59,9 @@ if TYPE_CHECKING:
         UnsupportedCodecError,
         UnsupportedVersionError,
     )
+    from pyklient.kernel import Delivery, Message
     from pyklient.producer.bulk_delivery import BulkDelivery
     from pyklient.producer.producer import Producer
-    from pyklient.protocol.records.kernel import Delivery, Message
     from pyklient.topic_partition import OffsetAndMetadata, RecordMetadata, TopicPartition
 
 __version__ = VERSION
@@ -140,7 +140,7 @@ _HOMES: Final = {
     "pyklient.config.keyword_types": "AdminOptions ClientOptions ConsumerOptions ProducerOptions ReadOptions",
     "pyklient.producer.bulk_delivery": "BulkDelivery",
     "pyklient.producer.producer": "Producer",
-    "pyklient.protocol.records.kernel": "Delivery Message",
+    "pyklient.kernel": "Delivery Message",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
 _MODULES: Final = frozenset({"broker", "errors", "serialization", "spark"})

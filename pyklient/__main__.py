@@ -24,7 +24,7 @@ def main() -> int:
 
 def _without_command_line(error: ImportError) -> int:
     """Print the facts if they are asked for, which needs nothing but pyklient; else say what is missing."""
-    if error.name == "pyklient.protocol.records.kernel":
+    if error.name == "pyklient.kernel":
         print(f"pyklient: {error}", file=sys.stderr)
         return 2
     if error.name is None or error.name.partition(".")[0] not in ("click", "rich"):

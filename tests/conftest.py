@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
-from pyklient.protocol.records import kernel
+from pyklient import kernel
 from tests.run import groups
 from tests.run import seed as seeds
 from tests.run.report import Report
@@ -98,7 +98,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: "Producer") -> "Lane
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "kernel" in metafunc.fixturenames:
-        from tests.protocol.records.kernels import KERNELS
+        from tests.kernel.kernels import KERNELS
 
         metafunc.parametrize("kernel", KERNELS, ids=[each.name for each in KERNELS])
     if "any_broker" not in metafunc.fixturenames:

@@ -4,7 +4,7 @@ import importlib.metadata
 import platform
 from typing import Any, Final
 
-from pyklient.protocol.records import kernel
+from pyklient import kernel
 from pyklient.version import VERSION
 
 __all__ = ["as_lines", "facts"]

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from pyklient.errors import KafkaError, KafkaTimeoutError
-from pyklient.protocol.records.kernel import Delivery
+from pyklient.kernel import Delivery
 
 __all__ = ["Delivered"]
 

@@ -11,7 +11,7 @@ import os
 from typing import Any, NamedTuple
 
 from pyklient.cli.parameter_checks import text
-from pyklient.protocol.records.kernel import Message
+from pyklient.kernel import Message
 
 __all__ = ["NewRecord", "NotJSONError", "as_json_line", "from_json_line", "header_of"]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 from pyklient.consumer.stream.loop import Loop
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError
-from pyklient.protocol.records.kernel import Message
+from pyklient.kernel import Message
 
 if TYPE_CHECKING:
     from pyarrow import RecordBatch

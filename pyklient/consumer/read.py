@@ -16,11 +16,11 @@ from pyklient.consumer.stream.decoding import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ClosedError, ConfigurationError, broker_error
+from pyklient.kernel import Message
 from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import Dialogue, Pause, Refresh
 from pyklient.net.lookups.list_offsets import list_offsets
 from pyklient.net.metadata import Metadata
-from pyklient.protocol.records.kernel import Message
 from pyklient.serialization import Decoder, as_decoder
 from pyklient.topic_partition import TopicPartition
 

@@ -25,12 +25,12 @@ from pyklient.errors import (
     UnsupportedVersionError,
     broker_error,
 )
+from pyklient.kernel import Message, decode
 from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import Ask, Dialogue, Pause, Refresh
 from pyklient.net.lookups.list_offsets import list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest
-from pyklient.protocol.records.kernel import Message, decode
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Fetched", "SimpleConsumer"]

@@ -14,6 +14,7 @@ from collections.abc import Collection
 from functools import partial
 from typing import Any, NoReturn, TypeVar
 
+from pyklient import kernel
 from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.errors import (
     AuthenticationError,
@@ -35,7 +36,6 @@ from pyklient.net.single_flight import SingleFlight
 from pyklient.net.tls import tls_context
 from pyklient.net.transport import Endpoint, UnreachableError
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse
-from pyklient.protocol.records import kernel
 
 __all__ = ["NetworkClient", "NobodyThereError", "Purpose"]
 

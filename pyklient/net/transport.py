@@ -19,9 +19,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from pyklient.errors import BrokerConnectionError, KafkaError
+from pyklient.kernel import memory
 from pyklient.net.resolver import Address, SlowLookupError, resolve
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.records.kernel import memory
 
 __all__ = [
     "TICK",

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from pyklient import argument_checks
 from pyklient.errors import DeliveryError, KafkaError, KafkaTimeoutError
-from pyklient.protocol.records.kernel import Batch
+from pyklient.kernel import Batch
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["BulkDelivery"]

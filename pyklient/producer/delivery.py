@@ -7,9 +7,9 @@ from typing import Any
 
 from pyklient import argument_checks
 from pyklient.errors import DeliveryError, KafkaError
+from pyklient.kernel import Batch, Delivery, call_back
 from pyklient.producer.locks import Wakeup, new_batch_lock
 from pyklient.producer.threads.sender_thread import SenderThread
-from pyklient.protocol.records.kernel import Batch, Delivery, call_back
 
 __all__ = ["DeliveryTracker", "run_callbacks"]
 

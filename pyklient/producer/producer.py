@@ -17,6 +17,7 @@ from pyklient.config import DEFAULT_SERVERS, ProducerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ProducerOptions
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.kernel import Batch, Delivery
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
@@ -30,7 +31,6 @@ from pyklient.producer.send_many import send_many
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
-from pyklient.protocol.records.kernel import Batch, Delivery
 from pyklient.serialization import as_encoder
 
 __all__ = ["Producer"]

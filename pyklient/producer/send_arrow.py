@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
+from pyklient.kernel import Appender, ArrowRows, Delivery, append_rows
+from pyklient.kernel.arrow_input import Cells, HeaderLists, Numbers
 from pyklient.missing_packages import without_pyarrow
 from pyklient.producer.bulk_delivery import BulkDelivery
-from pyklient.protocol.records.column_layout import Cells, HeaderLists, Numbers
-from pyklient.protocol.records.kernel import Appender, ArrowRows, Delivery, append_rows
 
 __all__ = ["send_arrow"]
 

@@ -5,8 +5,8 @@ from itertools import islice, repeat
 from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
+from pyklient.kernel import Appender, Delivery
 from pyklient.producer.bulk_delivery import BulkDelivery
-from pyklient.protocol.records.kernel import Appender, Delivery
 
 __all__ = ["send_many"]
 

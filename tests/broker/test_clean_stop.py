@@ -10,7 +10,10 @@ import pytest
 from pyklient.broker import Broker
 from pyklient.broker.log.clean_shutdown import decode_states, encode_states
 from pyklient.error_codes import ErrorCode
-from pyklient.protocol.records import NewRecord, encode_batch
+from pyklient.kernel import encode_batch
+from pyklient.protocol.records import (
+    NewRecord,
+)
 from tests.broker.handlers.test_fetch import fetch, request, values
 from tests.broker.test_crash_recovery import Child
 from tests.broker.wire_client import WireClient

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from pyklient.broker import Broker
+from pyklient.kernel import encode_batch, read_records
 from pyklient.protocol.messages import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -19,7 +20,10 @@ from pyklient.protocol.messages import (
     SyncGroupRequest,
     SyncGroupResponse,
 )
-from pyklient.protocol.records import NewRecord, encode_batch, iter_batches
+from pyklient.protocol.records import (
+    NewRecord,
+    iter_batches,
+)
 from tests.broker.handlers.test_fetch import fetch, request
 from tests.broker.wire_client import WireClient
 
@@ -80,7 +84,7 @@ def test_every_acknowledged_record_survives_and_segments_go_on(child: Child, tmp
             [data] = fetch(client, request(position, partition_bytes=1 << 24))
             for found in iter_batches(data.records or b""):
                 found.verify()
-                assert [record.value for record in found.records()] == [
+                assert [record.value for record in read_records(found)] == [
                     b"%06d" % offset for offset in range(position, found.next_offset)
                 ]
                 position = found.next_offset

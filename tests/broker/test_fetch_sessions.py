@@ -8,6 +8,7 @@ from pyklient.broker import Broker
 from pyklient.broker.api_errors import Refusal
 from pyklient.broker.fetch_sessions import FetchSessions
 from pyklient.error_codes import ErrorCode
+from pyklient.kernel import encode_batch
 from pyklient.protocol.messages import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -16,7 +17,7 @@ from pyklient.protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from pyklient.protocol.records import NewRecord, encode_batch
+from pyklient.protocol.records import NewRecord
 from tests.broker.wire_client import WireClient
 
 BATCH = encode_batch([NewRecord(0, None, b"x" * 100)])

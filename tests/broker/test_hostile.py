@@ -14,6 +14,7 @@ from crc32c import crc32c
 
 from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
+from pyklient.kernel import encode_batch
 from pyklient.protocol.messages import (
     FetchRequest,
     FetchResponse,
@@ -22,7 +23,7 @@ from pyklient.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from pyklient.protocol.records import Compression, NewRecord, encode_batch
+from pyklient.protocol.records import Compression, NewRecord
 from tests.broker.planting import plant
 from tests.broker.wire_client import DEADLINE, WireClient
 from tests.run.seed import dice

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.protocol.records import Compression, NewRecord, encode_batch
+from pyklient.kernel import encode_batch
+from pyklient.protocol.records import Compression, NewRecord
 from tests.broker.wire_client import WireClient
 from tests.servers.java import java_command
 from tests.servers.maven import kafka_libs

@@ -10,7 +10,7 @@ from pyklient.broker import Broker
 from pyklient.cli.demo.flights import Flights
 from pyklient.cli.demo.job import Outcome
 from pyklient.cli.demo.tally import Seen, Tally, fingerprint, merge
-from pyklient.protocol.records.kernel import Message
+from pyklient.kernel import Message
 from pyklient.topic_partition import TopicPartition
 from tests.cli.conftest import Pyklient
 

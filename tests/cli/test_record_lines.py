@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pyklient.cli.record_lines import as_json_line, from_json_line, header_of
-from pyklient.protocol.records.kernel import Message
+from pyklient.kernel import Message
 
 _BYTES = st.one_of(st.none(), st.binary(max_size=40), st.text(max_size=20).map(str.encode))
 

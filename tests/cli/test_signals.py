@@ -9,8 +9,8 @@ from pyklient.admin import Admin
 from pyklient.broker import Broker
 from pyklient.cli.commands.consume import _follow, _Output
 from pyklient.cli.signals import deferred
+from pyklient.kernel import Message
 from pyklient.producer.producer import Producer
-from pyklient.protocol.records.kernel import Message
 from pyklient.topic_partition import TopicPartition
 from tests.servers.fixtures import NewName
 

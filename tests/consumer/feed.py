@@ -10,6 +10,7 @@ from pyklient.broker import Broker
 from pyklient.config import ClientConfig
 from pyklient.consumer.group.classic.dialogues import Member
 from pyklient.consumer.offsets.kafka import fetch_offsets
+from pyklient.kernel import encode_batch
 from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import CONTROLLER, Ask, Dialogue, Refresh
 from pyklient.net.lookups.find_coordinator import find_coordinator
@@ -19,7 +20,7 @@ from pyklient.protocol.messages import (
     LeaveGroupRequest,
     ProduceRequest,
 )
-from pyklient.protocol.records import NewRecord, encode_batch
+from pyklient.protocol.records import NewRecord
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Feed", "wait_for"]

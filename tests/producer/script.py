@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from pyklient.kernel import read_records
 from pyklient.producer.producer import Producer
 from pyklient.protocol.messages import (
     InitProducerIdRequest,
@@ -162,7 +163,7 @@ class ProduceBroker(ScriptedBroker):
         answer = PartitionAnswer(index=partition, base_offset=-1)
         for batch in batches:
             batch.verify()
-            values = [record.value for record in batch.records()]
+            values = [record.value for record in read_records(batch)]
             self.seen.append(
                 Seen(partition, batch.producer_id, batch.producer_epoch, batch.base_sequence, values, batch)
             )

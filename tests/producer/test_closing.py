@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerError, ClosedError, DeliveryError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.kernel import Delivery
 from pyklient.protocol.messages import MetadataRequest
-from pyklient.protocol.records.kernel import Delivery
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing, wait_until
 

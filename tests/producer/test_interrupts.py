@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
+from pyklient.kernel import Delivery
 from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.producer import Producer
-from pyklient.protocol.records.kernel import Delivery
 from pyklient.topic_partition import TopicPartition
 from tests.producer.script import TOPIC, ProduceBroker, producing
 

@@ -19,7 +19,7 @@ from pyklient import (
     MessageTooLargeError,
     TopicPartition,
 )
-from pyklient.protocol.records.kernel import murmur2
+from pyklient.kernel import murmur2, read_records
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing
 
@@ -66,7 +66,7 @@ def arrived(broker: ProduceBroker) -> list[tuple[Any, ...]]:
     return [
         (seen.partition, record.timestamp_ms, record.key, record.value, record.headers)
         for seen in broker.seen
-        for record in seen.batch.records()
+        for record in read_records(seen.batch)
     ]
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from pyklient.errors import BrokerError, ConfigurationError, DeliveryError, KafkaTimeoutError
+from pyklient.kernel import read_records
 from pyklient.topic_partition import TopicPartition
 from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing
@@ -47,7 +48,7 @@ def test_keys_headers_and_times_stand_beside_the_values(broker: ProduceBroker) -
             timestamps_ms=(n for n in (17, 18, 19)),
         ).result(10)
     (seen,) = broker.seen
-    assert [(one.timestamp_ms, one.key, one.value, one.headers) for one in seen.batch.records()] == [
+    assert [(one.timestamp_ms, one.key, one.value, one.headers) for one in read_records(seen.batch)] == [
         (17, b"k", b"a", (("h", b"1"),)),
         (18, None, b"b", ()),
         (19, b"l", None, ()),

@@ -14,9 +14,9 @@ from pyklient.errors import (
     KafkaTimeoutError,
     UnsupportedVersionError,
 )
+from pyklient.kernel import Delivery
 from pyklient.producer.producer import Producer
 from pyklient.protocol.messages import REQUESTS, MetadataRequest, ProduceRequest
-from pyklient.protocol.records.kernel import Delivery
 from tests.net.scripted import Addressed
 from tests.producer.script import TOPIC, ProduceBroker, Refuse, producing, wait_until
 

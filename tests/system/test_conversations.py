@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from pyklient.error_codes import ErrorCode
+from pyklient.kernel import encode_batch
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -41,7 +42,7 @@ from pyklient.protocol.messages import (
     ProduceRequest,
     ProduceResponse,
 )
-from pyklient.protocol.records import NewRecord, encode_batch
+from pyklient.protocol.records import NewRecord
 from pyklient.protocol.schema import ApiMessage
 from tests.broker.wire_client import WireClient
 from tests.servers.fixtures import NewName, NewTopic

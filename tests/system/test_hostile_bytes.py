@@ -18,8 +18,9 @@ from crc32c import crc32c
 
 from pyklient import Delivery, Producer, read
 from pyklient.broker import Broker
+from pyklient.kernel import encode_batch
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
-from pyklient.protocol.records import Compression, NewRecord, encode_batch
+from pyklient.protocol.records import Compression, NewRecord
 from pyklient.protocol.wire import ClientWire
 from tests.broker.planting import plant
 from tests.servers.fixtures import NewName

@@ -1,7 +1,8 @@
 """What a broker remembers of a producer's batches: the same for the scripted broker, ours and Kafka."""
 
+from pyklient.kernel import encode_batch
 from pyklient.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
-from pyklient.protocol.records import NewRecord, encode_batch
+from pyklient.protocol.records import NewRecord
 from tests.broker.wire_client import WireClient
 from tests.producer.script import TOPIC, ProduceBroker
 from tests.servers.fixtures import NewTopic

@@ -13,18 +13,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 from pyklient.errors import CorruptRecordError
+from pyklient.kernel import _kernel, _kernel_py, encode_batch
+from pyklient.kernel.arrow_input import Cells, HeaderLists, Numbers
 from pyklient.protocol.records import (
     AbortedTransactions,
     Compression,
     NewRecord,
-    _append_py,
-    _columns_append_py,
-    _columns_py,
-    _kernel,
-    _kernel_py,
-    encode_batch,
 )
-from pyklient.protocol.records.column_layout import Cells, HeaderLists, Numbers
 
 FIELDS: Final = (
     "topic",
@@ -218,7 +213,7 @@ class Fuzz:
             "most_bytes": self.chance.choice((1, 200, LIMIT)),
         }
         results = []
-        for kernel in (_columns_py, _kernel):
+        for kernel in (_kernel_py, _kernel):
             aborted = AbortedTransactions([(-1, 0), (5, 3)])
             try:
                 chunk = kernel.decode_columns(view, "t", 0, start, aborted=aborted, **options)
@@ -256,10 +251,7 @@ class Fuzz:
             chance.choice((None, *numbers)),
             chance.choice((None, headers)),
         )
-        results = [
-            outcome(self._append_rows, *kernels, columns)
-            for kernels in ((_append_py, _columns_append_py), (_kernel, _kernel))
-        ]
+        results = [outcome(self._append_rows, kernel, columns) for kernel in (_kernel_py, _kernel)]
         if results[0] != results[1]:
             raise AssertionError(f"rows of {columns}: {results[0]} is not {results[1]}")
 
@@ -285,8 +277,8 @@ class Fuzz:
             ends.pop()
         return exact(array("q" if cells.wide else "i", ends).tobytes())
 
-    def _append_rows(self, kernel: Any, column_kernel: Any, columns: Any) -> Any:
-        rows = column_kernel.ArrowRows(*columns)
+    def _append_rows(self, kernel: Any, columns: Any) -> Any:
+        rows = kernel.ArrowRows(*columns)
         appender = kernel.Appender(
             lambda *_: None, Desk(), lambda: 7_000_000, plain=True, batch_size=300, limit=5_000
         )
@@ -294,7 +286,7 @@ class Fuzz:
         batches = [appender.open("t", partition, 0.0) for partition in range(2)]
         calls = []
         for start in range(rows.count):
-            taken, runs = column_kernel.append_rows(appender, "t", rows, start)
+            taken, runs = kernel.append_rows(appender, "t", rows, start)
             calls.append((rows.row(start), taken, [(batches.index(batch), *run) for batch, *run in runs]))
         return calls, [(batch.count, batch.charged, bytes(batch.payload())) for batch in batches]
 
@@ -311,7 +303,7 @@ class Fuzz:
             )
             for _ in range(self.chance.randrange(1, 12))
         ]
-        results = [self._append(kernel, steps, size, limit) for kernel in (_append_py, _kernel)]
+        results = [self._append(kernel, steps, size, limit) for kernel in (_kernel_py, _kernel)]
         if results[0] != results[1]:
             raise AssertionError(f"appending {steps}: {results[0]} is not {results[1]}")
 

@@ -15,7 +15,7 @@ from tools.repository import ROOT
 __all__ = ["KERNEL_FOLDER", "SUFFIX", "BrokenMutant", "TreeCopy", "fetch_build_tools"]
 
 
-KERNEL_FOLDER = Path("pyklient/protocol/records")
+KERNEL_FOLDER = Path("pyklient/kernel")
 SUFFIX: str = sysconfig.get_config_var("EXT_SUFFIX")
 """What the file name of the compiled kernel ends with, for the Python that runs this."""
 _BUILD_SECONDS = 300

@@ -13,10 +13,10 @@ from pyklient.broker.log.segment import FileSlice
 from pyklient.broker.node import Node
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, MessageTooLargeError, UnsupportedCodecError
+from pyklient.kernel import convert
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.records import convert
-from pyklient.protocol.records.batch import batch_end
+from pyklient.protocol.records.record_batch import batch_end
 
 __all__ = ["fetch"]
 

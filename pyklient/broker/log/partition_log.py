@@ -20,6 +20,7 @@ from pyklient.broker.log.producer_state import ProducerStates
 from pyklient.broker.log.record_validation import Numbered, inspect, number, renumber
 from pyklient.broker.log.segment import FileSlice, Segment
 from pyklient.error_codes import ErrorCode
+from pyklient.kernel import read_records
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records import RecordBatch, iter_batches
 
@@ -225,7 +226,7 @@ class PartitionLog:
 
     def _first_in(self, segment: Segment, facts: BatchFacts, timestamp_ms: int) -> Stamped | None:
         for batch in self.batches(segment, facts):
-            for record in batch.records():
+            for record in read_records(batch):
                 if record.timestamp_ms >= timestamp_ms:
                     return Stamped(record.offset, record.timestamp_ms)
         return None

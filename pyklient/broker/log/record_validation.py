@@ -6,9 +6,11 @@ could read is not stored. One batch is opened at a time, and no further than rea
 
 from typing import NamedTuple
 
+from pyklient import kernel
 from pyklient.broker.api_errors import Refusal
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import MessageTooLargeError, ProtocolError, UnsupportedCodecError
+from pyklient.kernel import encode_batch, read_records
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records import (
     CREATE_TIME,
@@ -18,9 +20,7 @@ from pyklient.protocol.records import (
     NewRecord,
     RecordBatch,
     assign_offsets,
-    encode_batch,
     iter_batches,
-    kernel,
 )
 
 __all__ = ["Intake", "Numbered", "inspect", "number", "renumber"]
@@ -152,7 +152,7 @@ def renumber(batches: list[RecordBatch], base_offset: int, stamp: int | None) ->
                 NewRecord(
                     stamp if stamps and stamp is not None else record.timestamp_ms, record.key, record.value
                 )
-                for record in batch.records()
+                for record in read_records(batch)
             ]
             parts.append(
                 encode_batch(

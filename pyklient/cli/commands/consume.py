@@ -17,7 +17,7 @@ from pyklient.config import AdminConfig, ConsumerConfig
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.consumer.read import read
 from pyklient.errors import KafkaError
-from pyklient.protocol.records.kernel import Message
+from pyklient.kernel import Message
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["consume"]

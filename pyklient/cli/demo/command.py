@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import click
 from rich.console import Console
 
+from pyklient import kernel
 from pyklient.broker import Broker
 from pyklient.cli.cluster_options import Settings, connection_options
 from pyklient.cli.demo.flights import Flights
@@ -13,7 +14,6 @@ from pyklient.cli.demo.job import run_job
 from pyklient.cli.demo.screen import show_outcome, show_progress
 from pyklient.cli.tables import print_json
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
-from pyklient.protocol.records import kernel
 
 __all__ = ["demo"]
 

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from hashlib import blake2b
 
-from pyklient.protocol.records.kernel import Message
+from pyklient.kernel import Message
 
 __all__ = ["Seen", "Tally", "fingerprint", "merge"]
 

@@ -36,7 +36,7 @@ from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records import AbortedTransactions, RecordBatch
-from pyklient.protocol.records.batch import batch_end
+from pyklient.protocol.records.record_batch import batch_end
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Fetcher", "may_pass", "whole_batches"]

@@ -7,9 +7,9 @@ UTC) and timestampType; headers on request.
 from collections.abc import Iterable
 from typing import Final
 
+from pyklient.kernel import microseconds
+from pyklient.kernel.column_decoding import MOST_MILLISECONDS, ByteColumn, ColumnChunk, HeaderColumn
 from pyklient.missing_packages import without_pyarrow
-from pyklient.protocol.records.columns import MOST_MILLISECONDS, ByteColumn, ColumnChunk, HeaderColumn
-from pyklient.protocol.records.kernel import microseconds
 
 try:
     import pyarrow

@@ -10,8 +10,8 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from pyklient.consumer.fetch.fetch_position import FetchedBatches
-from pyklient.protocol.records.columns import ByteColumn, ColumnChunk
-from pyklient.protocol.records.kernel import Chunk, ColumnFilling, Message, decode, decode_columns
+from pyklient.kernel import Chunk, ColumnFilling, Message, decode, decode_columns
+from pyklient.kernel.column_decoding import ByteColumn, ColumnChunk
 from pyklient.protocol.records.layout import Columns
 
 __all__ = ["AnyChunk", "ColumnDecoding", "Decoding", "Form"]

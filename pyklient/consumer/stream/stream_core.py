@@ -37,8 +37,8 @@ from pyklient.errors import (
     UnsupportedCodecError,
     for_another,
 )
-from pyklient.protocol.records.columns import ColumnChunk
-from pyklient.protocol.records.kernel import Chunk, Message
+from pyklient.kernel import Chunk, Message
+from pyklient.kernel.column_decoding import ColumnChunk
 from pyklient.topic_partition import TopicPartition
 
 if TYPE_CHECKING:

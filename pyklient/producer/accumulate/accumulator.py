@@ -15,6 +15,7 @@ from copy import copy
 from typing import Any, NamedTuple
 
 from pyklient.errors import BufferFullError, KafkaError, MessageTooLargeError
+from pyklient.kernel import Appender, Batch, Delivery
 from pyklient.producer.accumulate.partition_choice import PartitionChoice
 from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
 from pyklient.producer.accumulate.record_checks import CheckedRecord, RecordChecker
@@ -22,7 +23,6 @@ from pyklient.producer.delivery import DeliveryTracker, run_callbacks
 from pyklient.producer.locks import Wakeup
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
-from pyklient.protocol.records.kernel import Appender, Batch, Delivery
 from pyklient.protocol.records.layout import BATCH_SIZE
 
 __all__ = ["Clocks", "Limits", "RecordAccumulator"]

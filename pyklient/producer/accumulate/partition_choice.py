@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sized
 from typing import Any
 
 from pyklient.errors import ConfigurationError
+from pyklient.kernel import Appender, murmur2
 from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
 from pyklient.producer.topic_metadata import TopicMetadata
-from pyklient.protocol.records.kernel import Appender, murmur2
 
 __all__ = ["PartitionChoice"]
 

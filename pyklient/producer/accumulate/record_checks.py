@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pyklient import argument_checks
 from pyklient.errors import ConfigurationError
-from pyklient.protocol.records.kernel import encode_record
+from pyklient.kernel import encode_record
 from pyklient.protocol.records.layout import BATCH_SIZE, INT64_MAX, Headers, HeaderTuple
 
 __all__ = ["CheckedRecord", "RecordChecker"]

@@ -28,12 +28,12 @@ from collections import deque
 from typing import TypeAlias
 
 from pyklient.errors import KafkaError
+from pyklient.kernel import Batch
 from pyklient.producer.deliver.in_flight import InFlightLimits
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.deliver.sealing import Sealer
 from pyklient.producer.deliver.sequences import NO_IDENTITY, Sequences
 from pyklient.producer.threads.timers import NEVER, Timed
-from pyklient.protocol.records.kernel import Batch
 from pyklient.protocol.records.layout import BATCH_SIZE
 from pyklient.topic_partition import TopicPartition
 

@@ -14,6 +14,7 @@ from pyklient.errors import (
     broker_error,
     error_facts,
 )
+from pyklient.kernel import Batch
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.retrying import TOO_LARGE, Action, RetryPolicy, is_certainly_not_stored
@@ -21,7 +22,6 @@ from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.timers import NEVER
 from pyklient.protocol.messages import ProduceResponse
-from pyklient.protocol.records.kernel import Batch
 
 __all__ = ["Batches", "ProduceResponses"]
 

@@ -3,15 +3,14 @@
 from collections.abc import Sequence
 
 from pyklient.errors import KafkaError
+from pyklient.kernel import Batch, encode_batch, read_records
 from pyklient.producer.deliver.sequences import NO_IDENTITY, BatchIdentity
 from pyklient.protocol.records import (
     Compression,
     NewRecord,
     batch_header,
-    encode_batch,
     iter_batches,
 )
-from pyklient.protocol.records.kernel import Batch
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Buffer
 
 __all__ = ["SealedBatch", "format_for"]
@@ -151,5 +150,5 @@ class SealedBatch:
         (sealed,) = iter_batches(b"".join((self._header(), self.payload)))
         return [
             NewRecord(record.timestamp_ms, record.key, record.value, record.headers)
-            for record in sealed.records(max_decompressed=INT32_MAX)
+            for record in read_records(sealed, max_decompressed=INT32_MAX)
         ]

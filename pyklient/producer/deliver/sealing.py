@@ -7,10 +7,10 @@ A batch is sealed when the sender drains it from its partition's queue. It is du
   (see ``pyklient.producer.accumulate.accumulator``).
 """
 
+from pyklient.kernel import Batch
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.protocol.records import Compression, compress
-from pyklient.protocol.records.kernel import Batch
 from pyklient.protocol.records.layout import Buffer
 
 __all__ = ["Sealer", "seal"]

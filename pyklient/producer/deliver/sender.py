@@ -9,6 +9,7 @@ import time
 from pyklient.config import ProducerConfig
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ClosedError, KafkaError, broker_error
+from pyklient.kernel import Batch
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
@@ -27,7 +28,6 @@ from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread, SenderWork
 from pyklient.producer.threads.timers import Timed
 from pyklient.protocol.records import Compression
-from pyklient.protocol.records.kernel import Batch
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Sender"]

@@ -1,17 +1,15 @@
-"""Record bytes: batches of formats 0, 1 and 2, their compression, and conversion between them.
+"""Record formats 0, 1 and 2: where each field stands, headers of batches, message sets, and compression.
 
-The loops that touch every record live behind :mod:`pyklient.protocol.records.kernel`.
+The loops that touch every record of format 2 are in :mod:`pyklient.kernel`.
 """
 
 from pyklient.protocol.records.aborted import AbortedTransactions
-from pyklient.protocol.records.batch import RecordBatch, batch_header, encode_batch, iter_batches
 from pyklient.protocol.records.compression import (
     DEFAULT_MAX_DECOMPRESSED,
     Compression,
     compress,
     decompress,
 )
-from pyklient.protocol.records.conversion import assign_offsets, convert
 from pyklient.protocol.records.layout import (
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -22,6 +20,8 @@ from pyklient.protocol.records.layout import (
     NewRecord,
     batch_end,
 )
+from pyklient.protocol.records.offset_assignment import assign_offsets
+from pyklient.protocol.records.record_batch import RecordBatch, batch_header, iter_batches
 
 __all__ = [
     "AbortedTransactions",
@@ -39,8 +39,6 @@ __all__ = [
     "batch_end",
     "batch_header",
     "compress",
-    "convert",
     "decompress",
-    "encode_batch",
     "iter_batches",
 ]

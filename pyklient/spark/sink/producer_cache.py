@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from pyklient.errors import DeliveryError, KafkaError
+from pyklient.kernel import Delivery
 from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.producer import Producer
-from pyklient.protocol.records.kernel import Delivery
 
 __all__ = ["UnconfirmedDeliveries", "borrowed_producer", "close_idle", "idle_count"]
 

@@ -11,9 +11,9 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from pyklient.errors import ConfigurationError
+from pyklient.kernel import Delivery
 from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.producer import Producer
-from pyklient.protocol.records.kernel import Delivery
 from pyklient.spark.deduplication import Headers, TaskOrigin
 from pyklient.spark.sink.producer_cache import UnconfirmedDeliveries
 

@@ -8,6 +8,7 @@ from typing import Any
 from pyklient.broker import Broker
 from pyklient.broker.handlers.apis import HANDLERS
 from pyklient.error_codes import ErrorCode
+from pyklient.kernel import encode_batch
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -26,7 +27,7 @@ from pyklient.protocol.messages import (
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from pyklient.protocol.records import Compression, NewRecord, encode_batch, iter_batches
+from pyklient.protocol.records import Compression, NewRecord, iter_batches
 from tests.broker.wire_client import WireClient
 
 _Topic = MetadataRequest.MetadataRequestTopic

@@ -6,6 +6,7 @@ import pytest
 
 from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
+from pyklient.kernel import encode_batch, read_records
 from pyklient.protocol.messages import (
     DeleteTopicsRequest,
     DeleteTopicsResponse,
@@ -14,7 +15,7 @@ from pyklient.protocol.messages import (
     MetadataRequest,
     MetadataResponse,
 )
-from pyklient.protocol.records import Compression, NewRecord, encode_batch, iter_batches
+from pyklient.protocol.records import Compression, NewRecord, iter_batches
 from tests.broker.wire_client import WireClient
 
 Data = FetchResponse.FetchableTopicResponse.PartitionData
@@ -62,7 +63,7 @@ def values(data: Data, offset: int = 0) -> list[tuple[int, bytes | None]]:
     return [
         (record.offset, record.value)
         for found in iter_batches(data.records or b"")
-        for record in found.records()
+        for record in read_records(found)
         if record.offset >= offset
     ]
 

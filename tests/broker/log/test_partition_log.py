@@ -13,7 +13,8 @@ from pyklient.broker.config import BrokerSettings
 from pyklient.broker.log.clean_shutdown import LogState
 from pyklient.broker.log.partition_log import PartitionLog
 from pyklient.error_codes import ErrorCode
-from pyklient.protocol.records import Compression, NewRecord, encode_batch, iter_batches
+from pyklient.kernel import encode_batch, read_records
+from pyklient.protocol.records import Compression, NewRecord, iter_batches
 from tests.run.seed import dice
 
 pytestmark = pytest.mark.both_kernels
@@ -57,7 +58,7 @@ def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[int]:
     while (part := log.slice(position, max_bytes, whole_first=True)) is not None:
         for found in iter_batches(part.read()):
             found.verify()
-            offsets += [record.offset for record in found.records() if record.offset >= position]
+            offsets += [record.offset for record in read_records(found) if record.offset >= position]
             position = found.next_offset
     return offsets
 
@@ -255,7 +256,7 @@ def test_the_broker_stamps_records_where_the_topic_says_so(opened: Opener) -> No
     assert part is not None
     [found] = iter_batches(part.read())
     found.verify()
-    assert [(record.timestamp_ms, record.timestamp_type) for record in found.records()] == [(NOW, 1)] * 3
+    assert [(record.timestamp_ms, record.timestamp_type) for record in read_records(found)] == [(NOW, 1)] * 3
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -272,7 +273,9 @@ def test_old_formats_are_stored_as_they_came_with_offsets_of_the_log(
     again = opened()
     part = again.slice(7, 1 << 20, whole_first=True)
     assert part is not None
-    found = [record for one in iter_batches(part.read()) for record in one.records() if record.offset >= 7]
+    found = [
+        record for one in iter_batches(part.read()) for record in read_records(one) if record.offset >= 7
+    ]
     assert [(record.offset, record.value) for record in found] == [(7, b"2"), (8, b"3"), (9, b"4")]
     assert {one.magic for one in iter_batches(part.read())} == {magic}
 

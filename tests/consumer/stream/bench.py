@@ -10,7 +10,8 @@ from pyklient.consumer.group.membership import Assignment
 from pyklient.consumer.stream.decoding import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConsumerTimeout
-from pyklient.protocol.records import AbortedTransactions, NewRecord, encode_batch
+from pyklient.kernel import encode_batch
+from pyklient.protocol.records import AbortedTransactions, NewRecord
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Bench", "batch", "marker", "until_raised", "values"]

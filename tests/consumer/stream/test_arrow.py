@@ -15,13 +15,14 @@ from pyklient import ConsumerConnector
 from pyklient.consumer.read import read
 from pyklient.consumer.stream.decoding import ColumnDecoding
 from pyklient.errors import ConfigurationError, ConsumerTimeout, CorruptRecordError, StreamInUseError
-from pyklient.protocol.records import Compression, NewRecord, encode_batch
-from pyklient.protocol.records.columns import ColumnChunk
+from pyklient.kernel import encode_batch
+from pyklient.kernel.column_decoding import ColumnChunk
+from pyklient.protocol.records import Compression, NewRecord
 from pyklient.serialization import decode_text
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed
 from tests.consumer.stream.bench import Bench, batch, marker, until_raised, values
-from tests.protocol.records.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES, new_records
+from tests.kernel.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES, new_records
 
 pytestmark = pytest.mark.both_kernels
 

@@ -8,7 +8,10 @@ from pyklient.consumer.connector import ConsumerConnector
 from pyklient.consumer.read import BoundedRead, read
 from pyklient.consumer.simple import SimpleConsumer
 from pyklient.errors import CorruptRecordError
-from pyklient.protocol.records import NewRecord, encode_batch
+from pyklient.kernel import encode_batch
+from pyklient.protocol.records import (
+    NewRecord,
+)
 from tests.consumer.fetch.leader import Leader
 from tests.consumer.stream.bench import batch, marker, values
 

@@ -16,13 +16,13 @@ from pyklient.errors import (
     KafkaTimeoutError,
     MessageTooLargeError,
 )
+from pyklient.kernel import Batch, Delivery
+from pyklient.kernel.topic_table import BATCH_COST
 from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.accumulate.record_checks import RecordChecker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
-from pyklient.protocol.records.kernel import Batch, Delivery
-from pyklient.protocol.records.register import BATCH_COST
 from tests.producer.script import wait_until
 
 pytestmark = pytest.mark.both_kernels

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from pyklient.errors import ConfigurationError
+from pyklient.kernel import murmur2
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
-from pyklient.protocol.records.kernel import murmur2
 from tests.producer.script import TOPIC, ProduceBroker, producing
 
 

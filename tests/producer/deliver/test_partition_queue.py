@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerConnectionError, BrokerError, broker_error
+from pyklient.kernel import Batch
 from pyklient.producer.deliver.in_flight import in_flight_limits
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.sealed_batch import SealedBatch
@@ -17,7 +18,6 @@ from pyklient.producer.producer import Producer
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.messages import MetadataRequest, ProduceRequest
 from pyklient.protocol.records import Compression
-from pyklient.protocol.records.kernel import Batch
 from pyklient.topic_partition import TopicPartition
 from tests.net.scripted import HANG_UP
 from tests.producer.script import (

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerError, ClosedError, KafkaError, KafkaTimeoutError
+from pyklient.kernel import Delivery, read_records
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records import iter_batches
-from pyklient.protocol.records.kernel import Delivery
 from tests.net.scripted import HANG_UP
 from tests.producer.script import (
     ONE_BY_ONE,
@@ -151,7 +151,7 @@ class Again:
     def __call__(self, request: ProduceRequest) -> Any:
         data: Any = request.topic_data[0].partition_data[0].records
         (batch,) = iter_batches(bytes(data))
-        if [record.value for record in batch.records()] == [b"1"] and self._times:
+        if [record.value for record in read_records(batch)] == [b"1"] and self._times:
             self._times -= 1
             self._broker.faults.append(self._fault)
         return self._whole(request)

@@ -7,9 +7,9 @@ from typing import Any, Final
 import pytest
 
 from pyklient.broker import Broker
+from pyklient.kernel import Delivery, read_records
 from pyklient.producer.producer import Producer
 from pyklient.protocol.records import Compression, RecordBatch, iter_batches
-from pyklient.protocol.records.kernel import Delivery
 from tests.producer.holding import HoldingBroker
 from tests.producer.script import TOPIC, producing, wait_until
 
@@ -40,7 +40,7 @@ def test_records_lie_in_the_brokers_log_compressed_with_the_codec_asked_for(
     (log,) = reference.data_dir.rglob(f"{TOPIC}-0")
     batches = stored_in(log)
     assert {batch.compression for batch in batches} == {Compression[codec.upper()]}
-    assert [record.value for batch in batches for record in batch.records()] == VALUES
+    assert [record.value for batch in batches for record in read_records(batch)] == VALUES
     assert sum(batch.size for batch in batches) < PLAIN / 4
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from pyklient.errors import CorruptRecordError
+from pyklient.kernel import read_records
 from pyklient.protocol.records import (
     CREATE_TIME,
     LOG_APPEND_TIME,
@@ -40,7 +41,7 @@ def wrapper(
 def read(data: bytes) -> list[DecodedRecord]:
     [batch] = iter_batches(data)
     batch.verify()
-    return batch.records()
+    return read_records(batch)
 
 
 def test_inner_offsets_are_absolute_in_format_0() -> None:
@@ -79,8 +80,8 @@ def test_records_keep_their_own_times_where_the_producer_set_them() -> None:
     written = encode_set(RECORDS, [7, 8, 9], 1, Compression.SNAPPY)
     [batch] = iter_batches(written)
     assert batch.max_timestamp == 30
-    assert [record.timestamp_ms for record in batch.records()] == [30, 10, 20]
-    assert {record.timestamp_type for record in batch.records()} == {CREATE_TIME}
+    assert [record.timestamp_ms for record in read_records(batch)] == [30, 10, 20]
+    assert {record.timestamp_type for record in read_records(batch)} == {CREATE_TIME}
 
 
 def test_the_wrappers_log_append_time_overrides_all_inner_times() -> None:

@@ -42,7 +42,7 @@ def _where(numbers: Iterable[int]) -> Iterator[list[Any]]:
     import os
 
     import pyklient
-    from pyklient.protocol.records import kernel
+    from pyklient import kernel
 
     list(numbers)
     yield [os.getcwd(), str(pyklient.__file__), kernel.name]

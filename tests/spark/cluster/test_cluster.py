@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from pyklient import read
-from pyklient.protocol.records import kernel
+from pyklient import kernel, read
 from tests.servers.fixtures import NewName
 from tests.servers.java import program
 from tests.servers.reaper import Reaper

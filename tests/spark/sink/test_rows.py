@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import Row
 
 from pyklient import ConfigurationError, DeliveryError, Producer, read
+from pyklient.kernel import read_records
 from pyklient.spark.deduplication import TaskOrigin, task_origin
 from pyklient.spark.sink.arrow_batches import send_batches
 from pyklient.spark.sink.rows import Record, send_rows
@@ -37,7 +38,7 @@ def sent(broker: ProduceBroker, rows: Iterable[Any], topic: str | None = TOPIC, 
         to_record, origin = how.get("to_record"), how.get("origin")
         count = send_rows(producer, rows, topic, to_record, origin)
         producer.flush(30)
-    found = [record for seen in broker.seen for record in seen.batch.records()]
+    found = [record for seen in broker.seen for record in read_records(seen.batch)]
     assert len(found) == count
     return [(record.value, record.key, record.headers) for record in found]
 
@@ -118,7 +119,7 @@ def test_partition_and_timestamp_of_a_row_are_the_records(broker: ProduceBroker)
     found = {
         record.value: (seen.partition, record.timestamp_ms)
         for seen in broker.seen
-        for record in seen.batch.records()
+        for record in read_records(seen.batch)
     }
     milliseconds = int(noon.timestamp()) * 1000 + 1
     assert found == {b"1": (1, milliseconds), b"2": (1, milliseconds), b"3": (0, 17)}
@@ -188,7 +189,7 @@ def arrived(broker: ProduceBroker, batches: Iterable[Any], topic: str | None, **
     with broker.producer(partitioner=lambda _topic, _key, _count: 0) as producer:
         count = send_batches(producer, batches, topic, how.pop("origin", None), **how)
         producer.flush(30)
-    found = [record for seen in broker.seen for record in seen.batch.records()]
+    found = [record for seen in broker.seen for record in read_records(seen.batch)]
     assert len(found) == count
     return [(record.value, record.key, record.headers) for record in found]
 

@@ -76,7 +76,7 @@ MUTANTS: Final = (
         "        batch.let_go()\n",
         "",
         (
-            "tests/protocol/records/test_batch_memory.py::test_a_batch_that_is_compressed_does_not_keep_its_records_beside_that",
+            "tests/kernel/test_batch_memory.py::test_a_batch_that_is_compressed_does_not_keep_its_records_beside_that",
         ),
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""Mistakes in ``pyklient/protocol/records/``, in both kernels."""
+"""Mistakes in ``pyklient/kernel/`` and ``pyklient/protocol/records/``, in both kernels."""
 
 from typing import Final
 
@@ -9,48 +9,48 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "protocol/records: a batch's checksum is not compared",
-        "pyklient/protocol/records/batch.py",
+        "pyklient/protocol/records/record_batch.py",
         "if crc32c(self.buffer[ATTRIBUTES_AT:]) != crc:",
         "if not crc32c(self.buffer[ATTRIBUTES_AT:]):",
-        ("tests/protocol/records/test_batch.py::test_a_flipped_bit_breaks_the_checksum",),
+        ("tests/kernel/test_batch_records.py::test_a_flipped_bit_breaks_the_checksum",),
     ),
     Mutant(
         "protocol/records: the checksum leaves the header out",
-        "pyklient/protocol/records/batch.py",
+        "pyklient/protocol/records/record_batch.py",
         "crc = crc32c(payload, crc32c(after_crc))",
         "crc = crc32c(payload)",
-        ("tests/protocol/records/test_batch.py::test_what_is_written_is_read_back",),
+        ("tests/kernel/test_batch_records.py::test_what_is_written_is_read_back",),
     ),
     Mutant(
-        "protocol/records: check_crcs means the opposite",
-        "pyklient/protocol/records/reader.py",
+        "kernel: check_crcs means the opposite",
+        "pyklient/kernel/message_decoding.py",
         "if self._check_crcs and crc32c",
         "if not self._check_crcs and crc32c",
         (
-            "tests/protocol/records/test_decode.py::TestDamage::test_messages_before_a_damaged_batch_come_first",
+            "tests/kernel/test_message_decoding.py::TestDamage::test_messages_before_a_damaged_batch_come_first",
         ),
     ),
     Mutant(
-        "protocol/records: the last record of a batch that is read in part is lost",
-        "pyklient/protocol/records/reader.py",
+        "kernel: the last record of a batch that is read in part is lost",
+        "pyklient/kernel/message_decoding.py",
         "if last < self.next_offset:",
         "if last <= self.next_offset:",
-        ("tests/protocol/records/test_decode.py::test_messages_hold_what_was_written",),
+        ("tests/kernel/test_message_decoding.py::test_messages_hold_what_was_written",),
     ),
     Mutant(
-        "protocol/records: control records are messages",
-        "pyklient/protocol/records/reader.py",
+        "kernel: control records are messages",
+        "pyklient/kernel/message_decoding.py",
         "        if attributes & CONTROL_BIT:\n",
         "        if attributes & CONTROL_BIT and not count:\n",
-        ("tests/protocol/records/test_decode.py::TestTransactions::test_control_batches_are_passed_over",),
+        ("tests/kernel/test_message_decoding.py::TestTransactions::test_control_batches_are_passed_over",),
     ),
     Mutant(
-        "protocol/records: aborted transactions are read",
-        "pyklient/protocol/records/reader.py",
+        "kernel: aborted transactions are read",
+        "pyklient/kernel/message_decoding.py",
         "elif count and not (attributes & TRANSACTIONAL_BIT and self._is_aborted(producer_id, last)):",
         "elif count:",
         (
-            "tests/protocol/records/test_decode.py::TestTransactions::test_aborted_batches_are_passed_over_until_their_marker",
+            "tests/kernel/test_message_decoding.py::TestTransactions::test_aborted_batches_are_passed_over_until_their_marker",
         ),
     ),
     Mutant(
@@ -59,7 +59,7 @@ MUTANTS: Final = (
         "            span[1] = min(span[1], offset)\n",
         "            pass\n",
         (
-            "tests/protocol/records/test_decode.py::TestTransactions::test_aborted_batches_are_passed_over_until_their_marker",
+            "tests/kernel/test_message_decoding.py::TestTransactions::test_aborted_batches_are_passed_over_until_their_marker",
         ),
     ),
     Mutant(
@@ -68,7 +68,7 @@ MUTANTS: Final = (
         "span[1] = min(span[1], offset)",
         "span[1] = offset",
         (
-            "tests/protocol/records/test_decode.py::TestTransactions::test_the_marker_of_a_later_transaction_does_not_hide_what_was_committed_before_it",
+            "tests/kernel/test_message_decoding.py::TestTransactions::test_the_marker_of_a_later_transaction_does_not_hide_what_was_committed_before_it",
         ),
     ),
     Mutant(
@@ -77,7 +77,7 @@ MUTANTS: Final = (
         "bisect_right(spans, offset, key=itemgetter(0))",
         "bisect_right(spans, offset - 1, key=itemgetter(0))",
         (
-            "tests/protocol/records/test_decode.py::TestTransactions::test_a_transaction_of_one_record_is_hidden_too",
+            "tests/kernel/test_message_decoding.py::TestTransactions::test_a_transaction_of_one_record_is_hidden_too",
         ),
     ),
     Mutant(
@@ -88,8 +88,8 @@ MUTANTS: Final = (
         ("tests/protocol/records/test_compression.py::test_the_limit_is_exact",),
     ),
     Mutant(
-        "protocol/records: records have the offsets of their neighbours",
-        "pyklient/protocol/records/outcomes.py",
+        "kernel: records have the offsets of their neighbours",
+        "pyklient/kernel/delivery_reports.py",
         (
             "            offset if offset < 0 else offset + index - outcome.first,\n"
             "            timestamp_ms if"
@@ -103,8 +103,8 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "protocol/records: a record of a split batch has the outcome of the other half",
-        "pyklient/protocol/records/outcomes.py",
+        "kernel: a record of a split batch has the outcome of the other half",
+        "pyklient/kernel/delivery_reports.py",
         "return outcomes[bisect_right(outcomes, index, key=_first_of) - 1]",
         "return outcomes[0]",
         (
@@ -112,8 +112,8 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "protocol/records: a batch is done with its first part",
-        "pyklient/protocol/records/outcomes.py",
+        "kernel: a batch is done with its first part",
+        "pyklient/kernel/delivery_reports.py",
         "            if self._unsettled:\n                return None\n",
         "",
         (
@@ -128,84 +128,80 @@ MUTANTS: Final = (
         ("tests/protocol/records/test_varints.py::test_more_bits_than_allowed_are_corrupt",),
     ),
     Mutant(
-        "protocol/records: the Python kernel ignores a record's length",
-        "pyklient/protocol/records/_kernel_py.py",
+        "kernel: the Python kernel ignores a record's length",
+        "pyklient/kernel/_parse_py.py",
         "        if position != end:\n",
         "        if position > end:\n",
-        ("tests/protocol/records/test_malformed.py::test_a_number_that_lies_is_corrupt_wherever_it_stands",),
+        ("tests/kernel/test_malformed.py::test_a_number_that_lies_is_corrupt_wherever_it_stands",),
     ),
     Mutant(
-        "protocol/records: the Python kernel lets a batch be one byte too large",
-        "pyklient/protocol/records/_append_py.py",
+        "kernel: the Python kernel lets a batch be one byte too large",
+        "pyklient/kernel/_append_py.py",
         "needed > known.batch_size and",
         "needed > known.batch_size + 1 and",
-        (
-            "tests/protocol/records/test_append_twins.py::TestEach::test_batches_and_memory_are_full_to_the_byte",
-        ),
+        ("tests/kernel/test_append_twins.py::TestEach::test_batches_and_memory_are_full_to_the_byte",),
     ),
     Mutant(
-        "protocol/records: the Python kernel takes a record beyond the limit of memory",
-        "pyklient/protocol/records/_append_py.py",
+        "kernel: the Python kernel takes a record beyond the limit of memory",
+        "pyklient/kernel/_append_py.py",
         "if cost > free_memory:",
         "if free_memory < 0:",
-        ("tests/protocol/records/test_append.py::test_memory_is_charged_until_it_is_released",),
+        ("tests/kernel/test_append.py::test_memory_is_charged_until_it_is_released",),
     ),
     Mutant(
-        "protocol/records: the Python kernel forgets the newest timestamp",
-        "pyklient/protocol/records/_append_py.py",
+        "kernel: the Python kernel forgets the newest timestamp",
+        "pyklient/kernel/_append_py.py",
         "if timestamp_ms > batch.max_timestamp or not index:",
         "if timestamp_ms < batch.max_timestamp or not index:",
-        ("tests/protocol/records/test_append.py::test_what_is_appended_is_what_a_reader_finds",),
+        ("tests/kernel/test_append.py::test_what_is_appended_is_what_a_reader_finds",),
     ),
     Mutant(
-        "protocol/records: the compiled kernel reads numbers of 35 bits",
-        "pyklient/protocol/records/_varint.pxd",
+        "kernel: the compiled kernel reads numbers of 35 bits",
+        "pyklient/kernel/_varint.pxd",
         "if bits == 32 and number >> 32:",
         "if bits == 32 and number >> 35:",
-        ("tests/protocol/records/test_malformed.py::test_a_number_of_33_bits_says_so",),
+        ("tests/kernel/test_malformed.py::test_a_number_of_33_bits_says_so",),
     ),
     Mutant(
-        "protocol/records: the compiled kernel reads one byte too many",
-        "pyklient/protocol/records/_parse.pxi",
+        "kernel: the compiled kernel reads one byte too many",
+        "pyklient/kernel/_parse.pxi",
         "if <Py_ssize_t>(folded >> 1) > cursor.end - cursor.at:",
         "if <Py_ssize_t>(folded >> 1) > cursor.end - cursor.at + 1:",
-        ("tests/protocol/records/test_malformed.py::test_a_record_cut_off_anywhere_says_so",),
+        ("tests/kernel/test_malformed.py::test_a_record_cut_off_anywhere_says_so",),
     ),
     Mutant(
-        "protocol/records: the compiled kernel ignores a record's length",
-        "pyklient/protocol/records/_parse.pxi",
+        "kernel: the compiled kernel ignores a record's length",
+        "pyklient/kernel/_parse.pxi",
         "        if self.cursor.at != self.record.stop:\n",
         "        if self.cursor.at > self.record.stop:\n",
-        ("tests/protocol/records/test_malformed.py::test_a_number_that_lies_is_corrupt_wherever_it_stands",),
+        ("tests/kernel/test_malformed.py::test_a_number_that_lies_is_corrupt_wherever_it_stands",),
     ),
     Mutant(
-        "protocol/records: the compiled kernel lets a batch be one byte too large",
-        "pyklient/protocol/records/_append.pxi",
+        "kernel: the compiled kernel lets a batch be one byte too large",
+        "pyklient/kernel/_append.pxi",
         "if needed > known.batch_size and",
         "if needed > known.batch_size + 1 and",
-        (
-            "tests/protocol/records/test_append_twins.py::TestEach::test_batches_and_memory_are_full_to_the_byte",
-        ),
+        ("tests/kernel/test_append_twins.py::TestEach::test_batches_and_memory_are_full_to_the_byte",),
     ),
     Mutant(
-        "protocol/records: the compiled kernel takes a record beyond the limit of memory",
-        "pyklient/protocol/records/_append.pxi",
+        "kernel: the compiled kernel takes a record beyond the limit of memory",
+        "pyklient/kernel/_append.pxi",
         "if cost > free_memory:",
         "if free_memory < 0:",
-        ("tests/protocol/records/test_append.py::test_memory_is_charged_until_it_is_released",),
+        ("tests/kernel/test_append.py::test_memory_is_charged_until_it_is_released",),
     ),
     Mutant(
-        "protocol/records: the compiled kernel forgets the newest timestamp",
-        "pyklient/protocol/records/_append.pxi",
+        "kernel: the compiled kernel forgets the newest timestamp",
+        "pyklient/kernel/_append.pxi",
         "if time_ms > batch.max_timestamp or not batch.count:",
         "if time_ms < batch.max_timestamp or not batch.count:",
-        ("tests/protocol/records/test_append.py::test_what_is_appended_is_what_a_reader_finds",),
+        ("tests/kernel/test_append.py::test_what_is_appended_is_what_a_reader_finds",),
     ),
     Mutant(
-        "protocol/records: memory that is set aside is not charged",
-        "pyklient/protocol/records/_append.pxi",
+        "kernel: memory that is set aside is not charged",
+        "pyklient/kernel/_append.pxi",
         "        cost += capacity - batch.capacity",
         "        cost += size",
-        ("tests/protocol/records/test_append_twins.py", "tests/producer/accumulate/test_memory.py"),
+        ("tests/kernel/test_append_twins.py", "tests/producer/accumulate/test_memory.py"),
     ),
 )

@@ -1,0 +1,155 @@
+# cython: language_level=3
+"""The compiled kernel: the twin of ``_kernel_py``, and no different to the eye.
+
+Bytes come in through the buffer protocol and are read with a cursor that knows where they end. Objects
+that a loop makes millions of have no Python code of their own, and numbers in them are plain C.
+"""
+
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.dict cimport PyDict_GetItemWithError
+from cpython.list cimport PyList_GET_SIZE, PyList_New, PyList_SET_ITEM
+from cpython.mem cimport PyMem_RawCalloc, PyMem_RawFree, PyMem_RawMalloc
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc, realloc
+from libc.string cimport memcpy, memmove, memset
+from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
+
+cimport cython
+
+from pyklient.kernel._varint cimport (
+    BEYOND_32_BITS,
+    BEYOND_64_BITS,
+    BEYOND_TIME,
+    CUT_OFF,
+    NEGATIVE_COUNT,
+    NEGATIVE_DELTA,
+    NEGATIVE_HEADER,
+    NEGATIVE_KEY,
+    NEGATIVE_LENGTH,
+    NEGATIVE_NAME,
+    NEGATIVE_VALUE,
+    NO_FAULT,
+    NO_ROOM,
+    WRONG_LENGTH,
+    Cursor,
+    Fault,
+    fold,
+    put,
+    read_folded,
+    size_of,
+    unfold,
+)
+
+from functools import partial
+from operator import index as index_of
+from time import time_ns
+
+from pyklient.errors import CorruptRecordError
+from pyklient.kernel import column_decoding, message_decoding
+from pyklient.kernel.arrow_input import AT_ONCE
+from pyklient.kernel.column_decoding import (
+    MOST_MILLISECONDS,
+    ArrowColumns,
+    ByteColumn,
+    HeaderColumn,
+    readable,
+    too_large,
+)
+from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns
+from pyklient.kernel.delivery_reports import Settlement
+from pyklient.kernel.pickling import restore_delivery, restore_message
+from pyklient.kernel.message_decoding import size_of as size_of_parsed
+from pyklient.kernel.topic_table import (
+    BATCH_COST,
+    LARGE_CAPACITY,
+    LEAST_CAPACITY,
+    LISTENER_COST,
+    Register,
+)
+
+__all__ = [
+    "Appender",
+    "ArrowRows",
+    "Batch",
+    "ColumnFilling",
+    "Delivery",
+    "Message",
+    "append_rows",
+    "call_back",
+    "control_type",
+    "decode",
+    "decode_columns",
+    "encode_record",
+    "encode_records",
+    "make_messages",
+    "memory",
+    "microseconds",
+    "murmur2",
+    "parse_messages",
+    "parse_records",
+    "parse_run",
+]
+
+cdef extern from *:
+    """
+    #define pyklient_add_overflows(a, b, sum) __builtin_add_overflow(a, b, sum)
+    """
+    bint pyklient_add_overflows(int64_t a, int64_t b, int64_t* sum) noexcept nogil
+
+cdef extern from *:
+    """
+    #ifndef PYKLIENT_KERNEL_MARK
+    #define PYKLIENT_KERNEL_MARK ""
+    #endif
+    """
+    const char* PYKLIENT_KERNEL_MARK
+
+cdef extern from "structmember.h":
+    ctypedef struct PyMemberDef:
+        const char* name
+        int type
+        Py_ssize_t offset
+        int flags
+        const char* doc
+    int T_OBJECT_EX
+    int READONLY
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+    unsigned long long PyLong_AsUnsignedLongLongMask(object number) except? 0xFFFFFFFFFFFFFFFF
+    const char* PyUnicode_AsUTF8AndSize(object text, Py_ssize_t* size) except NULL
+    ctypedef struct PyTypeObject:
+        const char* tp_name
+        Py_ssize_t tp_basicsize
+        PyObject* tp_dict
+    object PyDescr_NewMember(PyTypeObject* kind, PyMemberDef* member)
+    void PyType_Modified(PyTypeObject* kind)
+
+cdef Py_ssize_t _LISTENER_COST = LISTENER_COST
+cdef Py_ssize_t _LEAST_CAPACITY = LEAST_CAPACITY
+cdef Py_ssize_t _LARGE_CAPACITY = LARGE_CAPACITY
+cdef Py_ssize_t _MOST_IN_A_COLUMN = INT32_MAX
+cdef Py_ssize_t _BATCH_HEADER = BATCH_SIZE
+cdef Py_ssize_t _AT_ONCE = AT_ONCE
+cdef int64_t _MOST_MILLISECONDS = MOST_MILLISECONDS
+
+
+include "_message.pxi"
+include "_parse.pxi"
+include "_encode.pxi"
+include "_memory.pxi"
+include "_append.pxi"
+include "_decode_columns.pxi"
+include "_lazy_messages.pxi"
+include "_append_columns.pxi"
+
+mark = PYKLIENT_KERNEL_MARK.decode()  # in the file's bytes, for compiled_loader.py
+
+_LOOPS = message_decoding.Loops(parse_records, parse_messages, make_messages, parse_run)
+decode = partial(message_decoding.decode, _LOOPS)
+decode_columns = partial(column_decoding.decode_columns, _LOOPS, ColumnFilling)
+control_type = partial(message_decoding.control_type, _LOOPS)

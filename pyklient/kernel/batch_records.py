@@ -1,0 +1,123 @@
+"""Whole batches of any record format: their records as objects, and batches made of records.
+
+For code that handles one batch at a time, such as splitting a batch, converting it or writing it to a log.
+Records that users send and receive go through ``Appender`` and ``decode``.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from pyklient.errors import UnsupportedVersionError
+from pyklient.kernel.selection import encode_records, parse_records
+from pyklient.protocol.records.compression import (
+    DEFAULT_MAX_DECOMPRESSED,
+    Compression,
+    check_pair,
+    compress,
+    decompress,
+)
+from pyklient.protocol.records.layout import (
+    BATCH_SIZE,
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    NO_PRODUCER_ID,
+    NO_TIMESTAMP,
+    Columns,
+    DecodedRecord,
+    Headers,
+)
+from pyklient.protocol.records.message_set import encode_set, parse_entry
+from pyklient.protocol.records.record_batch import RecordBatch, batch_header
+
+__all__ = ["encode_batch", "read_records"]
+
+
+def read_records(batch: RecordBatch, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[DecodedRecord]:
+    """Return all records of *batch*, control records too. Its checksum is not compared.
+
+    Raises CorruptRecordError for what does not parse, UnsupportedCodecError for an unknown codec, and
+    MessageTooLargeError where the batch holds more than *max_decompressed* bytes.
+    """
+    columns, kind = _parse(batch, max_decompressed)
+    offsets, timestamps, keys, values, headers = columns
+    return [
+        DecodedRecord(offset, timestamp, kind, key, value, headers.get(index, ()))
+        for index, (offset, timestamp, key, value) in enumerate(
+            zip(offsets, timestamps, keys, values, strict=True)
+        )
+    ]
+
+
+def _parse(batch: RecordBatch, max_decompressed: int) -> tuple[Columns, int]:
+    """Return the records of *batch* field by field, and their timestamp type."""
+    if batch.magic < 2:
+        return parse_entry(batch.buffer, check_crcs=False, max_decompressed=max_decompressed)
+    count, base = batch.count, batch.base_offset
+    if not count:
+        return Columns([], [], [], [], {}), batch.timestamp_type
+    data = decompress(batch.compression, batch.buffer[BATCH_SIZE:], 2, max_decompressed)
+    columns = parse_records(data, count, base, batch.last_offset - base, batch.base_timestamp)
+    if batch.timestamp_type == LOG_APPEND_TIME:
+        columns.timestamps[:] = [batch.max_timestamp] * count
+    return columns, batch.timestamp_type
+
+
+def encode_batch(
+    records: Sequence[tuple[int, bytes | None, bytes | None, Headers]],
+    *,
+    magic: int = 2,
+    compression: Compression = Compression.NONE,
+    base_offset: int = 0,
+    timestamp_type: int = CREATE_TIME,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+    transactional: bool = False,
+    control: bool = False,
+    partition_leader_epoch: int = -1,
+    offset_deltas: Sequence[int] | None = None,
+) -> bytes:
+    """``(timestamp_ms, key, value, headers)`` records as one batch; in formats 0 and 1 as a message set.
+
+    *offset_deltas* are the records' distances from *base_offset* where they are not 0, 1, 2 … Raises
+    UnsupportedCodecError for zstd before format 2, UnsupportedVersionError for headers, a producer id or a
+    transaction before format 2.
+    """
+    check_pair(magic, compression)
+    if magic < 2:
+        _refuse_what_is_new(records, magic, producer_id, transactional or control)
+        deltas = range(len(records)) if offset_deltas is None else offset_deltas
+        offsets = [base_offset + delta for delta in deltas]
+        return encode_set([record[:3] for record in records], offsets, magic, compression, timestamp_type)
+    count = len(records)
+    base_timestamp = records[0][0] if count else NO_TIMESTAMP
+    payload = encode_records(records, base_timestamp, offset_deltas)
+    if compression and count:
+        payload = compress(compression, payload)
+    attributes = compression if count else Compression.NONE
+    header = batch_header(
+        payload,
+        count=count,
+        base_timestamp=base_timestamp,
+        max_timestamp=max([record[0] for record in records], default=NO_TIMESTAMP),
+        compression=attributes,
+        base_offset=base_offset,
+        last_offset_delta=offset_deltas[-1] if offset_deltas else max(0, count - 1),
+        timestamp_type=timestamp_type,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        transactional=transactional,
+        control=control,
+        partition_leader_epoch=partition_leader_epoch,
+    )
+    return header + payload
+
+
+def _refuse_what_is_new(records: Sequence[Any], magic: int, producer_id: int, in_transaction: bool) -> None:
+    if any(record[3] for record in records):
+        raise UnsupportedVersionError(f"record format {magic} has no headers; format 2 (Kafka 0.11) does")
+    if producer_id != NO_PRODUCER_ID or in_transaction:
+        raise UnsupportedVersionError(
+            f"record format {magic} has no producer ids or transactions; format 2 (Kafka 0.11) does"
+        )

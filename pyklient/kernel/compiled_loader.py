@@ -1,0 +1,76 @@
+"""Finds the compiled kernel that belongs to these Python modules.
+
+It is beside them where pyklient was built in place or installed. Python run in a clone takes its modules from
+the clone, though, and the kernel that was built from the same sources may be in the environment's pyklient.
+"""
+
+import importlib.util
+import sys
+from collections.abc import Iterator
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+from types import ModuleType
+from typing import Final
+
+from pyklient.kernel.build_mark import has_sources, mark, mark_in
+from pyklient.version import VERSION
+
+__all__ = ["find_compiled"]
+
+_NAME: Final = "pyklient.kernel._kernel"
+_HERE: Final = Path(__file__).parent
+
+
+def find_compiled() -> ModuleType | str:
+    """The compiled kernel; or, as the end of "it is not used:", why there is none that can be used."""
+    wanted = mark(VERSION, _HERE)
+    others: list[str] = []
+    try:
+        for file in _files():
+            if _belongs(mark_in(file), wanted):
+                return _load(file)
+            others.append(file)
+    except (ImportError, OSError) as error:
+        return f"it does not load: {error}"
+    if others:
+        return f"{others[0]} was built from other sources than these; install pyklient again"
+    return (
+        f"there is none in {_HERE} or in another pyklient on sys.path; with a C compiler and Python's "
+        "headers there, install pyklient again"
+    )
+
+
+def _files() -> Iterator[str]:
+    """Files of compiled kernels, that beside this module first. Others only where the sources tell whether
+    one belongs here: a version number does not change with every change."""
+    beside = importlib.util.find_spec(_NAME)
+    if beside is not None and beside.origin is not None:
+        yield beside.origin
+    if not has_sources(_HERE):
+        return
+    for entry in sys.path:
+        folder = Path(entry or ".", *_NAME.split(".")[:-1]).absolute()
+        if folder != _HERE:
+            yield from (
+                str(file) for suffix in EXTENSION_SUFFIXES if (file := folder / f"_kernel{suffix}").is_file()
+            )
+
+
+def _belongs(found: str, wanted: str) -> bool:
+    """Whether the kernel with the mark *found* belongs to modules whose mark is *wanted*."""
+    name, version, sources = wanted.split(";")[:3]
+    return found == wanted or (not sources and found.startswith(f"{name};{version};"))
+
+
+def _load(file: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(_NAME, file)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[_NAME] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[_NAME]
+        raise
+    return module

@@ -1,0 +1,66 @@
+"""An Appender on a bench, and its batches as a reader sees them."""
+
+from typing import Any
+
+from pyklient.kernel import Batch, Delivery, read_records
+from pyklient.producer.delivery import DeliveryTracker
+from pyklient.producer.threads.sender_thread import SenderThread
+from pyklient.protocol.records import batch_header, iter_batches
+
+__all__ = ["PLENTY", "Bench", "records_of"]
+
+PLENTY = 1 << 30
+
+
+class Bench:
+    """An Appender with a clock that stands still and a note of what it declined."""
+
+    def __init__(
+        self,
+        kernel: Any,
+        *,
+        plain: bool = True,
+        batch_size: int = 10_000,
+        limit: int = PLENTY,
+        own_thread: bool = False,
+    ) -> None:
+        self.now_ms = 1_000_000
+        self.declined: list[tuple[Any, ...]] = []
+        thread = SenderThread("pyklient-producer test")
+        thread.is_current = lambda: own_thread
+        self.tracker = DeliveryTracker(thread)
+        self.appender = kernel.Appender(
+            self._decline,
+            self.tracker,
+            lambda: self.now_ms * 1_000_000,
+            plain=plain,
+            batch_size=batch_size,
+            limit=limit,
+        )
+        self._elsewhere = kernel.Batch(self.tracker, "elsewhere", 0, 0.0)
+        self.nowhere: Delivery = kernel.Delivery(self._elsewhere, 0, 0)
+
+    def open(self, partitions: int = 1, topic: str = "clicks") -> Batch:
+        """A topic with a batch under construction in each partition; the first of them."""
+        self.appender.know(topic, partitions)
+        batches: list[Batch | None] = [self.appender.open(topic, number, 0.0) for number in range(partitions)]
+        assert batches[0] is not None
+        return batches[0]
+
+    def _decline(self, *arguments: Any) -> Delivery:
+        self.declined.append(arguments)
+        return self.nowhere
+
+
+def records_of(batch: Batch) -> list[tuple[int, bytes | None, bytes | None, Any]]:
+    """What is in a batch, as a reader sees it."""
+    payload = batch.payload()
+    header = batch_header(
+        payload,
+        count=batch.count,
+        base_timestamp=batch.base_timestamp,
+        max_timestamp=batch.max_timestamp,
+    )
+    (decoded,) = iter_batches(header + payload)
+    decoded.verify()
+    return [(one.timestamp_ms, one.key, one.value, one.headers) for one in read_records(decoded)]

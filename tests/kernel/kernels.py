@@ -1,0 +1,40 @@
+"""Both kernels, side by side, whichever the tests run on."""
+
+import importlib
+from types import SimpleNamespace
+from typing import Any, Final
+
+from pyklient import kernel as in_use
+
+__all__ = ["COMPILED", "KERNELS", "PYTHON", "outcome_of"]
+
+_MODULES: Final = {
+    "python": "_kernel_py",
+    "compiled": "_kernel",
+}
+
+
+def _load(name: str) -> Any:
+    members: dict[str, Any] = {"name": name, "Chunk": in_use.Chunk}
+    try:
+        module = importlib.import_module(f"pyklient.kernel.{_MODULES[name]}")
+    except ImportError as error:
+        raise ImportError(
+            f"the tests compare both kernels, and the {name} one does not load: "
+            "with a C compiler installed, run `pip install -e .`"
+        ) from error
+    members |= {member: getattr(module, member) for member in module.__all__}
+    return SimpleNamespace(**members)
+
+
+PYTHON: Final = _load("python")
+COMPILED: Final = _load("compiled")
+KERNELS: Final = [PYTHON, COMPILED]
+
+
+def outcome_of(call: Any, *arguments: Any, **options: Any) -> Any:
+    """What comes of a call, in a form that can be compared: the result, or the exception with its notes."""
+    try:
+        return call(*arguments, **options)
+    except Exception as error:
+        return type(error), str(error), getattr(error, "__notes__", [])
