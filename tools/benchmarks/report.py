@@ -13,18 +13,18 @@ __all__ = ["page", "scenario_table", "targets_table"]
 _HEAD = """\
 # Benchmarks
 
-Written by `make bench`, which starts a real broker and runs every client on it, one after another, in
-rounds. Compare ratios, not figures: a ratio is taken within one round, and shown as the median over the
-rounds with the smallest and the largest in brackets. 2 against pyklient means twice as much as the first
-row. Your figures will differ, the ratios less so.
+`make bench` writes this page. It starts a real broker and runs every client on it, one after another, in
+several rounds. Compare the ratios rather than the figures: your figures will differ, the ratios less so. A
+ratio compares two clients within one round. The tables show the median of the rounds, with the smallest and
+the largest ratio in brackets. A ratio of 2 against pyklient means twice as much as the first row.
 
-CPU is the time of the client's process with all its threads, from the making of the client to its end,
-for each record; Java's includes the start of its JVM. Records a second are counted by the clock, from
-the first confirmation to the last and from the first records read (with aiokafka, which reads ahead by
-itself, from the assignment of its partitions) to the last. Every client waits for all in-sync replicas
-(`acks=all`), confirms every delivery and counts every record; after each run the broker is asked how many
-records it has stored. Latency is counted from the moment a record was due, so that a client that holds
-its caller up gains nothing by it."""
+CPU is the processor time per record of the client's process with all its threads, from the creation of the
+client to its end; Java's includes the start of the JVM. Records per second are measured from the first
+confirmation to the last, or from the first records read to the last. (aiokafka fetches ahead before it is
+asked for records, so its time starts at the assignment of its partitions.) Every client waits for all in-sync
+replicas (`acks=all`), confirms every delivery and counts every record. After each run the broker is asked how
+many records it has stored. Latency is measured from the moment at which a record was due, so a client gains
+nothing by delaying its caller."""
 
 
 _WORDS: dict[Figure, str] = {

@@ -12,24 +12,25 @@ Seconds = Mapping[str, Sequence[float]]
 _HEAD = """\
 # Benchmarks on Spark
 
-Written by `make bench-spark`, which starts a real broker and one Spark on two cores, and runs each job with
-pyklient and with its rival in turn, several times, after a run of each that does not count. Compare ratios,
-not figures: a ratio is taken between two runs that followed each other, and shown as the median with the
-smallest and the largest in brackets. Every run is checked: by rows counted, or the offsets of the topic."""
+`make bench-spark` writes this page. It starts a real broker and one Spark session on two cores. It runs each
+job several times, in turn with pyklient and with the other client, after one run of each that does not count.
+Compare the ratios rather than the figures. A ratio compares two consecutive runs. The table shows the median,
+with the smallest and the largest ratio in brackets. Every run is checked by the number of rows or by the
+offsets of the topic."""
 
 _HOW = """\
 ## How each is set up
 
-- The jobs of one row show what each takes besides its rows, and have no target: with any data source in
-  Python, Spark starts a process to look at it, one to plan and one to commit.
-- Defaults on both sides, the JVM's connector included; `spark.driver.memory` is 2 GB, two cores, four
-  partitions.
-- Reading counts the rows and takes the sum of the values' lengths, the largest offset and the largest
+- The jobs of one row show the time that a job takes besides its rows. They have no target: for every Python
+  data source, Spark starts one process to inspect it, one to plan and one to commit.
+- All clients use their defaults, including the JVM's connector. `spark.driver.memory` is 2 GB; there are two
+  cores and four partitions.
+- A read counts the rows and computes the sum of the values' lengths, the largest offset and the largest
   timestamp.
-- What is written comes from Parquet files of one column, in two tasks.
-- `foreachPartition` and `mapInArrow` with confluent-kafka: a producer for each partition with batches of 1 MB
-  and a large queue, as librdkafka's introduction advises, idempotent, one callback that counts every
-  delivery."""
+- A write takes its rows from Parquet files of one column, in two tasks.
+- `foreachPartition` and `mapInArrow` with confluent-kafka use one producer for each partition. It is
+  idempotent, has batches of 1 MB and a large queue, as librdkafka's introduction advises, and one callback
+  that counts every delivery."""
 
 
 def table(seconds: Mapping[int, Seconds], scale: float) -> str:
