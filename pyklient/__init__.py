@@ -11,7 +11,7 @@
         for message in connector.stream("clicks"):
             print(message.key, message.value)
 
-This module is the whole public interface, beside ``pyklient.broker`` (a broker for tests and first runs),
+The public interface is this module, ``pyklient.broker`` (a broker for tests and first runs),
 ``pyklient.serialization`` (encoders and decoders) and ``pyklient.spark`` (topics as DataFrames).
 """
 
@@ -73,7 +73,7 @@ __all__ = [
     "Producer",
     "SimpleConsumer",
     "read",
-    # what they hand out
+    # what the clients return
     "BoundedRead",
     "BulkDelivery",
     "Delivery",
@@ -120,8 +120,8 @@ __all__ = [
     "UnsupportedVersionError",
 ]
 
-# Each name brings what it needs when it is first used: a process that only sends pays for no consumer, and
-# those in which Spark plans a query, three for each, for hardly anything.
+# The module of a name is imported when the name is first used. So a process that only sends imports no
+# consumer, and the processes in which Spark plans a query (three for each) import almost nothing.
 _HOMES: Final = {
     "pyklient.admin": "Admin",
     "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
@@ -151,5 +151,5 @@ if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistak
 
 
 def __dir__() -> list[str]:
-    # Without "spark", for help() gets everything that is named here, and not everybody has PySpark.
+    # Without "spark", because help() imports every name in this list, and PySpark may not be installed.
     return sorted({*globals(), *__all__, *_MODULES} - {"spark"})

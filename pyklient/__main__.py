@@ -1,4 +1,4 @@
-"""``python -m pyklient`` and the ``pyklient`` command: the way into the command line."""
+"""The entry point of ``python -m pyklient`` and of the ``pyklient`` command."""
 
 import gc
 import sys
@@ -7,7 +7,7 @@ __all__ = ["main"]
 
 
 def main() -> int:
-    """Run the command line on ``sys.argv``; its exit code."""
+    """Run the command line on ``sys.argv``. Return its exit code."""
     try:
         from pyklient.cli.main import run
     except ImportError as error:
@@ -17,13 +17,14 @@ def main() -> int:
     try:
         return run(sys.argv[1:])
     finally:
-        # Everything is closed, and the process ends. Python would still go over every object that is left,
-        # several times, to look for garbage: most of the time between a SIGTERM and the end.
+        # Everything is closed. Python would still look for garbage several times before it ends, which takes
+        # most of the time between a SIGTERM and the end of the process.
         gc.freeze()
 
 
 def _without_command_line(error: ImportError) -> int:
-    """Print the facts if they are asked for, which needs nothing but pyklient; else say what is missing."""
+    """Run ``pyklient info`` if that is the command, as it needs no other package. Else say what is
+    missing."""
     if error.name == "pyklient.kernel":
         print(f"pyklient: {error}", file=sys.stderr)
         return 2

@@ -1,8 +1,8 @@
-"""What callers hand to a method, checked where they hand it over, so that no mistake surfaces inside.
+"""Check the arguments of public methods, before they are used.
 
-A wrong type is a TypeError, a value out of range a ConfigurationError (which is a ValueError). Both name the
-argument, what it takes and what was given. Whole numbers of other libraries, such as NumPy's, are as good as
-Python's; True and False are no numbers.
+A wrong type raises TypeError. A value out of range raises ConfigurationError, which is a ValueError. Both
+name the argument, what it accepts and what was given. Whole numbers of other libraries, such as NumPy's, are
+accepted; True and False are not numbers.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = [
     "names",
     "partition",
     "partitions",
-    "patience",
+    "seconds_or_none",
     "positions",
     "seconds",
     "several",
@@ -43,20 +43,20 @@ _LONGEST_TOPIC: Final = 249
 
 
 def text(value: Any, name: str) -> str:
-    """*value*, a str that a request can carry."""
+    """Return *value*, a str that fits into a request."""
     if not isinstance(value, str):
         raise _wrong(name, "a str", value)
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
-        raise ConfigurationError(f"{name}={value!r} is no text that UTF-8 can carry") from None
+        raise ConfigurationError(f"{name}={value!r} cannot be encoded as UTF-8") from None
     if size > INT16_MAX:
-        raise ConfigurationError(f"{name} is {size:,} bytes long; {INT16_MAX:,} are the most")
+        raise ConfigurationError(f"{name} has {size:,} bytes; at most {INT16_MAX:,} are allowed")
     return value
 
 
 def names(values: Any, name: str) -> tuple[str, ...]:
-    """*values*, the name of one topic or several of them; none that no topic can have."""
+    """Return *values*, the name of one topic or of several, as a tuple of valid names."""
     listed = values if not isinstance(values, str) else (values,)
     if isinstance(listed, bytes | Mapping) or not isinstance(listed, Iterable):
         raise _wrong(name, "the name of a topic, or a list of names", values)
@@ -67,25 +67,26 @@ def names(values: Any, name: str) -> tuple[str, ...]:
 
 
 def topic_name(value: str) -> str:
-    """*value*, if Kafka allows a topic to have that name; a ConfigurationError says why it does not."""
+    """Return *value* if it is a valid name of a topic. Raises ConfigurationError, which says why it is
+    not."""
     if not value:
-        raise ConfigurationError("the name is empty")
+        raise ConfigurationError("the name of a topic must not be empty")
     if len(value) > _LONGEST_TOPIC:
         raise ConfigurationError(
-            f"no topic is called {reprlib.repr(value)}: that has {len(value):,} characters, and "
-            f"{_LONGEST_TOPIC} are the most"
+            f"{reprlib.repr(value)} is not a valid name of a topic: it has {len(value):,} characters; at "
+            f"most {_LONGEST_TOPIC} are allowed"
         )
     if not _TOPIC.fullmatch(value):
         raise ConfigurationError(
-            f"no topic is called {value!a}: names are of a-z, A-Z, 0-9, '.', '_' and '-'"
+            f"{value!a} is not a valid name of a topic: only a-z, A-Z, 0-9, '.', '_' and '-' are allowed"
         )
     if value in (".", ".."):
-        raise ConfigurationError(f"no topic is called {value!a}: dots alone are no name")
+        raise ConfigurationError(f"{value!a} is not a valid name of a topic: it has only dots")
     return value
 
 
 def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
-    """*value* as an int of *low* to *high*."""
+    """Return *value* as an int from *low* to *high*."""
     try:
         if isinstance(value, bool):
             raise TypeError
@@ -98,39 +99,39 @@ def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
 
 
 def flag(value: Any, name: str) -> bool:
-    """*value*, which is True or False."""
+    """Return *value*, which must be True or False."""
     if not isinstance(value, bool):
         raise _wrong(name, "True or False", value)
     return value
 
 
 def seconds(value: Any, name: str) -> float:
-    """*value* as a time to wait; below 0, as what is left of a deadline that has passed, it is 0."""
+    """Return *value* as a time to wait. A negative time counts as 0: a deadline that has passed."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise _wrong(name, "a number of seconds", value)
     if math.isnan(value) or value > INT32_MAX / 1000:
         raise ConfigurationError(
-            f"{name}={value} is out of range: {INT32_MAX // 1000:,} seconds are the most"
+            f"{name}={value} is out of range: at most {INT32_MAX // 1000:,} seconds are allowed"
         )
     return max(0.0, float(value))
 
 
-def patience(value: Any, name: str) -> float | None:
-    """*value* as a time to wait, however long; None is for ever."""
+def seconds_or_none(value: Any, name: str) -> float | None:
+    """Return *value* as a time to wait of any length; None means for ever."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise _wrong(name, "a number of seconds, or None", value)
     return None if value is None else float(value)
 
 
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
-    """*value*, a mapping; *example* shows one."""
+    """Return *value*, which must be a mapping; *example* shows one in the error."""
     if not isinstance(value, Mapping):
         raise _wrong(name, f"a mapping such as {example}", value)
     return value
 
 
 def settings(value: Any, name: str) -> dict[str, str]:
-    """A topic's settings as Kafka has them: text."""
+    """Return the settings of a topic as text, the form that brokers expect."""
     return {
         text(key, f"a name in {name}"): _setting(each, f"{name}[{key!r}]")
         for key, each in mapping(value, name, "{'retention.ms': '60000'}").items()
@@ -144,7 +145,7 @@ def _setting(value: Any, name: str) -> str:
 
 
 def partition(value: Any, name: str) -> TopicPartition:
-    """*value* as a TopicPartition; a plain pair of that shape is one too."""
+    """Return *value* as a TopicPartition. A tuple of topic and number is accepted too."""
     if not isinstance(value, tuple) or len(value) != 2 or not isinstance(value[0], str):
         raise _wrong(name, f"a {_PARTITION}", value)
     topic = text(value[0], f"the topic in {name}")
@@ -152,21 +153,21 @@ def partition(value: Any, name: str) -> TopicPartition:
 
 
 def partitions(values: Any, name: str) -> list[TopicPartition]:
-    """*values* as a list of TopicPartitions."""
+    """Return *values* as a list of TopicPartitions."""
     if isinstance(values, str | bytes | TopicPartition) or not isinstance(values, Iterable):
         raise _wrong(name, f"several partitions, such as [{_PARTITION}]", values)
     return [partition(each, name) for each in values]
 
 
 def several(values: Any, name: str) -> Iterable[Any]:
-    """*values*, an iterable, but not text or bytes, which are one value to whoever passes them."""
+    """Return *values*, an iterable of values. Text and bytes count as one value, and are not accepted."""
     if isinstance(values, str | bytes | bytearray | memoryview) or not isinstance(values, Iterable):
         raise _wrong(name, "a list or another iterable", values)
     return values
 
 
 def positions(values: Any, name: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """*values* as the positions to commit: offsets, or OffsetAndMetadata, by partition."""
+    """Return *values* as positions to commit: offsets or OffsetAndMetadata by partition."""
     items = mapping(values, name, f"{{{_PARTITION}: 17}}").items()
     return {(where := partition(key, name)): _position(at, f"{name}[{where}]") for key, at in items}
 

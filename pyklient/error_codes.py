@@ -1,4 +1,4 @@
-"""What Kafka's error codes mean, in one table: name, number, whether to try again, a sentence for people."""
+"""Kafka's error codes: name, number, whether a retry helps, and a description."""
 
 from enum import IntEnum
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ __all__ = ["ErrorCode", "ErrorFacts", "error_facts"]
 
 
 class ErrorFacts(NamedTuple):
-    """What is known about one error code of the protocol."""
+    """The properties of an error code."""
 
     code: int
     name: str
@@ -22,7 +22,7 @@ _REFRESH: Final = (True, True)
 
 
 class ErrorCode(IntEnum):
-    """Number, whether to retry and whether to refresh metadata first, and what has happened."""
+    """The error codes of the protocol. Each has its ``facts``: whether to retry, and a description."""
 
     facts: ErrorFacts
 
@@ -34,7 +34,7 @@ class ErrorCode(IntEnum):
     def __init__(self, code: int, again: tuple[bool, bool], sentence: str) -> None:
         self.facts = ErrorFacts(code, self.name, *again, sentence)
 
-    UNKNOWN_SERVER_ERROR = -1, _FINAL, "the broker failed in a way it has no code for; its log says more"
+    UNKNOWN_SERVER_ERROR = -1, _FINAL, "the broker had an unexpected failure; see its log"
     NONE = 0, _FINAL, "no error"
     OFFSET_OUT_OF_RANGE = 1, _FINAL, "the offset is not in the log: too old and deleted, or not written yet"
     CORRUPT_MESSAGE = 2, _RETRY, "the broker found the record bytes damaged"
@@ -43,10 +43,10 @@ class ErrorCode(IntEnum):
     LEADER_NOT_AVAILABLE = 5, _REFRESH, "the partition has no leader at the moment"
     NOT_LEADER_OR_FOLLOWER = 6, _REFRESH, "this broker does not lead the partition (any more)"
     REQUEST_TIMED_OUT = 7, _RETRY, "the broker could not finish within the request's time-out"
-    BROKER_NOT_AVAILABLE = 8, _FINAL, "the broker is not there"
+    BROKER_NOT_AVAILABLE = 8, _FINAL, "the broker is not available"
     REPLICA_NOT_AVAILABLE = 9, _REFRESH, "this broker has no usable replica of the partition"
     MESSAGE_TOO_LARGE = 10, _FINAL, "the message is larger than max.message.bytes of the topic or broker"
-    STALE_CONTROLLER_EPOCH = 11, _FINAL, "another controller has taken over since"
+    STALE_CONTROLLER_EPOCH = 11, _FINAL, "another controller has taken over"
     OFFSET_METADATA_TOO_LARGE = (
         12,
         _FINAL,
@@ -61,7 +61,7 @@ class ErrorCode(IntEnum):
     COORDINATOR_NOT_AVAILABLE = (
         15,
         _RETRY,
-        "there is no coordinator yet; the internal topic behind it may lack brokers",
+        "there is no coordinator yet; its internal topic may lack brokers",
     )
     NOT_COORDINATOR = 16, _RETRY, "this broker is not the coordinator (any more)"
     INVALID_TOPIC_EXCEPTION = (
@@ -156,7 +156,7 @@ class ErrorCode(IntEnum):
     SASL_AUTHENTICATION_FAILED = (
         58,
         _FINAL,
-        "the broker refused the credentials; check user name, password and mechanism",
+        "the credentials are wrong; check user name, password and mechanism",
     )
     UNKNOWN_PRODUCER_ID = (
         59,
@@ -186,7 +186,7 @@ class ErrorCode(IntEnum):
     LISTENER_NOT_FOUND = (
         72,
         _REFRESH,
-        "the leader has no listener of the name that this connection came in by",
+        "the leader does not have the listener that this connection uses",
     )
     TOPIC_DELETION_DISABLED = 73, _FINAL, "topics cannot be deleted: delete.topic.enable is off"
     FENCED_LEADER_EPOCH = (
@@ -194,24 +194,28 @@ class ErrorCode(IntEnum):
         _REFRESH,
         "the leader epoch is older than the broker's; fresh metadata is needed",
     )
-    UNKNOWN_LEADER_EPOCH = 75, _RETRY, "the leader epoch is newer than the broker's; it has yet to catch up"
+    UNKNOWN_LEADER_EPOCH = (
+        75,
+        _RETRY,
+        "the leader epoch is newer than the broker's, which is still catching up",
+    )
     UNSUPPORTED_COMPRESSION_TYPE = (
         76,
         _FINAL,
-        "the broker does not know this compression codec; choose another compression_type",
+        "the broker does not support this compression; choose another compression_type",
     )
-    STALE_BROKER_EPOCH = 77, _FINAL, "the broker has registered again since"
-    OFFSET_NOT_AVAILABLE = 78, _RETRY, "the new leader does not yet know how far readers may go"
+    STALE_BROKER_EPOCH = 77, _FINAL, "the broker has registered again in the meantime"
+    OFFSET_NOT_AVAILABLE = 78, _RETRY, "the new leader does not know its high watermark yet"
     MEMBER_ID_REQUIRED = 79, _FINAL, "the member has been given an id and must join again with it"
     PREFERRED_LEADER_NOT_AVAILABLE = 80, _REFRESH, "the preferred leader is not in sync"
     GROUP_MAX_SIZE_REACHED = 81, _FINAL, "the group is full: group.max.size"
     FENCED_INSTANCE_ID = 82, _FINAL, "another member with the same group_instance_id has taken over"
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, _REFRESH, "no replica may become the leader"
-    ELECTION_NOT_NEEDED = 84, _REFRESH, "the partition has the leader it should have"
+    ELECTION_NOT_NEEDED = 84, _REFRESH, "the partition has its preferred leader already"
     NO_REASSIGNMENT_IN_PROGRESS = 85, _FINAL, "the partition is not being moved"
     GROUP_SUBSCRIBED_TO_TOPIC = 86, _FINAL, "a group with members is subscribed to the topic"
-    INVALID_RECORD = 87, _FINAL, "the broker's checks refused a record"
-    UNSTABLE_OFFSET_COMMIT = 88, _RETRY, "a transaction on these offsets is not decided yet"
+    INVALID_RECORD = 87, _FINAL, "the broker rejected a record"
+    UNSTABLE_OFFSET_COMMIT = 88, _RETRY, "a transaction that commits these offsets is still open"
     THROTTLING_QUOTA_EXCEEDED = 89, _RETRY, "a quota has been used up; slow down"
     PRODUCER_FENCED = 90, _FINAL, "a newer producer with the same transactional id has taken over"
     RESOURCE_NOT_FOUND = 91, _FINAL, "no such resource"
@@ -250,7 +254,7 @@ class ErrorCode(IntEnum):
     NEW_LEADER_ELECTED = 108, _FINAL, "another leader was elected because of this change"
     OFFSET_MOVED_TO_TIERED_STORAGE = 109, _FINAL, "the offset is only in tiered storage"
     FENCED_MEMBER_EPOCH = 110, _FINAL, "the member's epoch is not the group's; it must join again"
-    UNRELEASED_INSTANCE_ID = 111, _FINAL, "another member with this group_instance_id has yet to leave"
+    UNRELEASED_INSTANCE_ID = 111, _FINAL, "another member with this group_instance_id has not left yet"
     UNSUPPORTED_ASSIGNOR = 112, _FINAL, "the broker does not know this assignor"
     STALE_MEMBER_EPOCH = (
         113,
@@ -260,12 +264,12 @@ class ErrorCode(IntEnum):
     MISMATCHED_ENDPOINT_TYPE = (
         114,
         _FINAL,
-        "this end of the cluster does not serve this: broker and controller addresses are mixed up",
+        "this address is that of a controller and not of a broker, or the other way round",
     )
     UNSUPPORTED_ENDPOINT_TYPE = 115, _FINAL, "this kind of endpoint is not known"
     UNKNOWN_CONTROLLER_ID = 116, _FINAL, "the controller id is not known"
     UNKNOWN_SUBSCRIPTION_ID = 117, _FINAL, "the telemetry subscription is out of date"
-    TELEMETRY_TOO_LARGE = 118, _FINAL, "the telemetry is larger than the broker takes"
+    TELEMETRY_TOO_LARGE = 118, _FINAL, "the telemetry is larger than the broker accepts"
     INVALID_REGISTRATION = 119, _FINAL, "the broker's registration is not allowed"
     TRANSACTION_ABORTABLE = 120, _FINAL, "the transaction can only be aborted now"
     INVALID_RECORD_STATE = 121, _FINAL, "the record is not in a state that allows this acknowledgement"
@@ -283,19 +287,19 @@ class ErrorCode(IntEnum):
     REBOOTSTRAP_REQUIRED = (
         129,
         _FINAL,
-        "the broker's metadata is too far from ours; start again from bootstrap_servers",
+        "the metadata of the client is too old; it must connect to bootstrap_servers again",
     )
     STREAMS_INVALID_TOPOLOGY = 130, _FINAL, "the topology of the streams application is not allowed"
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131, _FINAL, "the topology's epoch is not allowed"
     STREAMS_TOPOLOGY_FENCED = 132, _FINAL, "the topology is older than the group's"
-    SHARE_SESSION_LIMIT_REACHED = 133, _RETRY, "the broker has no room for another share session"
+    SHARE_SESSION_LIMIT_REACHED = 133, _RETRY, "the broker cannot open another share session"
 
 
 _FACTS: Final = {int(code): code.facts for code in ErrorCode}
 
 
 def error_facts(code: int) -> ErrorFacts:
-    """Facts for *code*. A code newer than this table keeps its number and is not retried."""
+    """Return the facts of *code*. A code that is not in the table keeps its number and is not retriable."""
     return _FACTS.get(code) or ErrorFacts(
-        code, f"CODE_{code}", False, False, "an error code unknown to this client"
+        code, f"CODE_{code}", False, False, "this client does not know this error code"
     )

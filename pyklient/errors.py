@@ -1,8 +1,8 @@
-"""Every error pyklient raises, in one tree. What the codes of brokers mean is in ``error_codes``.
+"""The errors that pyklient raises. The error codes of the protocol are in ``error_codes``.
 
-Callers ask ``error.retriable`` instead of keeping lists of classes. Errors of ours and of theirs are
-told apart: ConfigurationError is the caller's, ProtocolError is the peer's bytes, BrokerError is a code
-that a broker sent on purpose.
+To decide about a retry, look at ``error.retriable`` instead of the class. ConfigurationError is a mistake of
+the caller. ProtocolError means that the peer sent bytes that break the protocol. BrokerError has an error
+code that a broker sent.
 """
 
 from copy import copy
@@ -44,7 +44,7 @@ _E = TypeVar("_E", bound=Exception)
 
 
 class KafkaError(Exception):
-    """Root of all errors of this package. ``retriable``: the same call may succeed later."""
+    """The base of all errors of this package. If ``retriable`` is true, the same call may succeed later."""
 
     retriable: bool = False
 
@@ -54,15 +54,15 @@ class ConfigurationError(KafkaError, ValueError):
 
 
 class ProtocolError(KafkaError):
-    """Bytes from the peer break the protocol: truncated, oversized, or not Kafka at all."""
+    """The peer sent bytes that break the protocol: truncated, too large, or not of Kafka at all."""
 
 
 class CorruptRecordError(ProtocolError):
-    """Record bytes fail their checksum or do not parse."""
+    """The bytes of records have a wrong checksum or cannot be parsed."""
 
 
 class UnsupportedVersionError(KafkaError):
-    """The broker has no version of a request that can carry what was asked."""
+    """The broker supports no version of a request that can do what was asked."""
 
 
 class UnsupportedCodecError(KafkaError):
@@ -76,11 +76,11 @@ class BrokerConnectionError(KafkaError, OSError):
 
 
 class AuthenticationError(KafkaError):
-    """The broker refused who we are, or we refused who it is (TLS)."""
+    """The login failed, or the certificate of the broker or of the client was not accepted."""
 
 
 class KafkaTimeoutError(KafkaError, TimeoutError):
-    """Nothing failed, but the time allowed ran out."""
+    """The time for a call ran out."""
 
     retriable = True
 
@@ -90,7 +90,7 @@ class BufferFullError(KafkaTimeoutError):
 
 
 class MessageTooLargeError(KafkaError, ValueError):
-    """A record is larger than the producer or the broker takes, or than the reader allows."""
+    """A record is larger than the producer, the broker or the reader accepts."""
 
 
 class ClosedError(KafkaError):
@@ -102,10 +102,10 @@ class ForkError(KafkaError):
 
 
 class DeliveryError(KafkaError):
-    """Records were not delivered, and no callback, ``result`` or ``exception`` had seen it.
+    """Records were not delivered, and no callback, ``result`` or ``exception`` has reported it.
 
-    ``count`` says how many, ``errors`` maps each topic concerned to the first error there. The first of
-    these is the ``__cause__``.
+    ``count`` is the number of these records. ``errors`` maps each topic to the first error there. The first
+    of all is the ``__cause__``.
     """
 
     def __init__(self, message: str, count: int = 0, errors: dict[str, KafkaError] | None = None) -> None:
@@ -118,7 +118,7 @@ class DeliveryError(KafkaError):
 
 
 class CommitError(KafkaError):
-    """Some offsets were not committed; ``partitions`` maps each such TopicPartition to its error."""
+    """Some offsets were not committed. ``partitions`` maps each such TopicPartition to its error."""
 
     def __init__(self, message: str, partitions: dict[Any, KafkaError] | None = None) -> None:
         super().__init__(message)
@@ -129,33 +129,33 @@ class CommitError(KafkaError):
 
 
 class ConsumerTimeout(KafkaError):
-    """No message within ``consumer_timeout_ms``; a new ``iter()`` of the stream resumes."""
+    """No message came within ``consumer_timeout_ms``. A new loop over the stream goes on."""
 
 
 class StreamInUseError(KafkaError):
-    """Two threads read one stream; each needs a stream of its own."""
+    """Two threads read one stream at the same time. Each needs a stream of its own."""
 
 
 class MessageStreamsExistError(KafkaError):
-    """A connector creates its message streams once."""
+    """The message streams of a connector exist already. A connector creates them once."""
 
 
 class OffsetOutOfRangeError(KafkaError):
-    """The position is not in the log any more (or not yet), and ``auto_offset_reset`` is ``none``."""
+    """The position is not in the log (any more, or not yet), and ``auto_offset_reset`` is ``none``."""
 
 
 class DataLossError(KafkaError):
-    """Records were gone before a Spark query had read them, and its option ``failOnDataLoss`` is true."""
+    """Records were deleted before a Spark query had read them, and its option ``failOnDataLoss`` is true."""
 
 
 class LoadConflictError(KafkaError):
-    """Two loads into one data set ran at the same time, and the other was published first."""
+    """Two loads into one data set ran at the same time, and the other one was published first."""
 
     retriable = True
 
 
 class BrokerError(KafkaError):
-    """A broker answered with an error code. The facts of the code are attributes."""
+    """A broker answered with an error code. The attributes describe the code."""
 
     def __init__(self, facts: ErrorFacts, context: str = "") -> None:
         super().__init__(
@@ -175,12 +175,13 @@ class BrokerError(KafkaError):
 
 
 def broker_error(code: int, context: str = "") -> BrokerError:
-    """The error for *code*; *context* says what failed and where, e.g. ``produce to clicks-3``."""
+    """Return the error for *code*. *context* says what failed and where, such as ``produce to clicks-3``."""
     return BrokerError(error_facts(code), context)
 
 
 def for_another(error: _E) -> _E:
-    """*error* for one more thread: an exception raised in several would mix their tracebacks."""
+    """Return a copy of *error* for another thread, as one exception would mix the tracebacks of all
+    threads."""
     mine = copy(error)
     mine.__cause__ = error.__cause__
     return mine

@@ -1,4 +1,4 @@
-"""Names of a package that bring what they need when they are first used (PEP 562)."""
+"""Import the module of a public name when the name is first used (PEP 562)."""
 
 from collections.abc import Callable, Mapping, Set
 from importlib import import_module
@@ -10,10 +10,10 @@ __all__ = ["on_first_use"]
 def on_first_use(
     namespace: dict[str, Any], homes: Mapping[str, str], modules: Set[str] = frozenset()
 ) -> Callable[[str], Any]:
-    """The ``__getattr__`` of the package whose globals are *namespace*.
+    """Return a ``__getattr__`` for the package whose globals are *namespace*.
 
-    *homes* says which module each name is in; those of *modules* are modules of the package itself. What has
-    been used once is an ordinary name of the package.
+    *homes* has the module of each name. *modules* are modules of the package itself. After its first use, a
+    name is an ordinary attribute of the package.
     """
     package = namespace["__name__"]
 

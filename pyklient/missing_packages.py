@@ -1,10 +1,10 @@
-"""What is said where an extra of the installation is missing."""
+"""The errors for optional packages that are not installed."""
 
 __all__ = ["without_pyarrow", "without_pyspark"]
 
 
 def without_pyarrow() -> ModuleNotFoundError:
-    """The error for a call that needs Arrow, in an environment without it."""
+    """Return the error for a call that needs Arrow."""
     return ModuleNotFoundError(
         "pyarrow is not installed; install the extra `arrow`: pip install '.[arrow]' in the clone",
         name="pyarrow",
@@ -12,7 +12,7 @@ def without_pyarrow() -> ModuleNotFoundError:
 
 
 def without_pyspark() -> ModuleNotFoundError:
-    """The error for ``import pyklient.spark`` in an environment without a PySpark that has data sources."""
+    """Return the error for ``import pyklient.spark`` without a PySpark that has data sources."""
     return ModuleNotFoundError(
         "PySpark 4.0 or later is not installed; install the extra `spark`: "
         "pip install '.[spark]' in the clone",

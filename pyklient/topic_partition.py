@@ -1,4 +1,4 @@
-"""Nouns that cross layers: where a record lives, where it ended up, how far a reader has come."""
+"""A partition of a topic, an offset in it to commit, and the place where a record was stored."""
 
 from typing import NamedTuple
 
@@ -16,10 +16,11 @@ class TopicPartition(NamedTuple):
 
 
 class RecordMetadata(NamedTuple):
-    """Where a record was stored.
+    """The partition and the offset of a record that was stored.
 
-    ``offset`` is -1 when the broker was not asked (``acks=0``). ``timestamp_ms`` is the record's own
-    time, or the broker's where the topic uses ``LogAppendTime``; milliseconds since 1970, -1 for none.
+    ``offset`` is -1 with ``acks=0``, because the broker does not answer then. ``timestamp_ms`` is the time of
+    the record, or that of the broker if the topic uses ``LogAppendTime``: milliseconds since 1970, -1 for
+    none.
     """
 
     topic: str
@@ -29,7 +30,7 @@ class RecordMetadata(NamedTuple):
 
 
 class OffsetAndMetadata(NamedTuple):
-    """A committed position: the offset of the next record to read, and a note kept beside it."""
+    """A position to commit: the offset of the next record to read, and a text that is stored with it."""
 
     offset: int
     metadata: str = ""

@@ -1,7 +1,7 @@
-"""Which pyklient this is: here, and from here in the package's metadata.
+"""The version of pyklient. The metadata of the package is written from it.
 
-To ask ``importlib.metadata`` takes as long as importing all the rest of a client, and has no answer where the
-package was not installed, but shipped to Spark's workers as an archive.
+``importlib.metadata`` would take as long as the import of a whole client, and fails if the package was not
+installed but sent to Spark's workers as an archive.
 """
 
 from typing import Final

@@ -28,17 +28,17 @@ def test_servers_are_read_as_text_or_as_a_list(given: Any, pairs: Any) -> None:
     "given", [{"a": 1}, ["localhost", 19392], [("h", 1)], b"a:1", bytearray(b"a:1"), None, 5], ids=repr
 )
 def test_servers_of_another_form_are_refused_with_the_right_one(given: Any) -> None:
-    with pytest.raises(ConfigurationError, match=r"bootstrap_servers=.* it takes 'localhost:9092'"):
+    with pytest.raises(ConfigurationError, match=r"bootstrap_servers=.* pass 'localhost:9092'"):
         Producer(given)
 
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("h:65536", "not one of 1 to 65535"),
-        ("h:0", "not one of 1 to 65535"),
-        ("h:" + "9" * 5_000, "not one of 1 to 65535"),
-        ("::1", "stands in brackets"),
+        ("h:65536", "not in the range 1 to 65535"),
+        ("h:0", "not in the range 1 to 65535"),
+        ("h:" + "9" * 5_000, "not in the range 1 to 65535"),
+        ("::1", "in brackets"),
         ("kafka://h:1", "is not host:port"),
         ("[]:1", "is not host:port"),
         (" , ", "is empty"),
@@ -91,19 +91,19 @@ def test_text_and_bytes_are_no_decoders(value: Any) -> None:
     ("config", "name", "complaint"),
     [
         (AdminConfig, "client_idd", "of Admin or SimpleConsumer; did you mean 'client_id'"),
-        (AdminConfig, "linger_ms", "of Admin or SimpleConsumer; it is one of Producer"),
+        (AdminConfig, "linger_ms", "of Admin or SimpleConsumer; it is an option of Producer"),
         (ConsumerConfig, "value_decoder", r"of ConsumerConnector or read\(\); pass value_decoder to"),
         (ConsumerConfig, "max.poll.records", r"pass max_records to batches\(\)"),
-        (ConsumerConfig, "topics", "take them"),
-        (ProducerConfig, "group.id", r"of Producer; it is one of ConsumerConnector or read\(\)"),
+        (ConsumerConfig, "topics", "pass them to"),
+        (ProducerConfig, "group.id", r"of Producer; it is an option of ConsumerConnector or read\(\)"),
         (ProducerConfig, "linger.ms", "did you mean 'linger_ms'"),
         (ProducerConfig, "ssl_cafile", "pyklient calls it ssl_truststore_location"),
         (ProducerConfig, "transactional_id", "transactions are not supported yet"),
         (ProducerConfig, "message.timeout.ms", "pyklient calls it delivery_timeout_ms"),
-        (ConsumerConfig, "group_protocol", r"classic protocol; that of KIP-848 is not supported yet"),
-        (ProducerConfig, "statistics.interval.ms", "there are no metrics and no statistics yet"),
+        (ConsumerConfig, "group_protocol", r"classic protocol; KIP-848 is not supported yet"),
+        (ProducerConfig, "statistics.interval.ms", "metrics and statistics are not supported yet"),
         (ConsumerConfig, "client_rack", r"KIP-392\) is not supported yet"),
-        (ProducerConfig, "compression_level", "its level cannot be chosen"),
+        (ProducerConfig, "compression_level", "its level cannot be set"),
         (ConsumerConfig, "heartbeat", "did you mean 'heartbeat_interval_ms'"),
     ],
 )

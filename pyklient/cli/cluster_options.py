@@ -1,7 +1,8 @@
-"""Which cluster a command talks to, and how: the options all commands share.
+"""The options that all commands share: the cluster, and the options of the client.
 
-They come, the first that says something wins, from ``-b``, ``-X name=value``, the ``--config`` file, the
-environment. Passwords only from the file or the environment: a command line is visible to every process.
+Their values come from ``-b``, ``-X name=value``, the ``--config`` file and the environment; the first of
+these that has a value wins. Passwords come only from the file or the environment, because every process can
+read a command line.
 """
 
 import functools
@@ -29,59 +30,61 @@ _Result = TypeVar("_Result")
 _SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
 _OTHERWISE = f"{_SERVERS_VARIABLE}; else localhost:9092"
 _PATIENCE = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
-"""A person waits: less patience than the library has, unless something else is said."""
+"""Time-outs of the commands, shorter than those of the clients, because a person waits."""
 _NOBODY_THERE = {"bootstrap_refused_timeout_ms": 3_000}
-"""A closed port is not waited for that long, unless something says how long to wait: a broker that is being
-started opens its port by then."""
+"""Time-out while the port of every broker is closed, unless an option sets the time to wait. A broker that is
+starting opens its port within this time."""
 _LONGEST_TIMEOUT = 1_000_000
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
-_BYTES_STAY = "keys and values are the bytes of the line"
+_BYTES_STAY = "keys and values are bytes here"
 _OBJECTS = {
     "key_decoder": _BYTES_STAY,
     "key_encoder": _BYTES_STAY,
-    "partitioner": "produce has --partition",
-    "ssl_context": "there is ssl_truststore_location, and the other ssl_ options",
+    "partitioner": "use --partition of produce",
+    "ssl_context": "use ssl_truststore_location and the other ssl_ options",
     "value_decoder": _BYTES_STAY,
     "value_encoder": _BYTES_STAY,
 }
-"""Options that are objects of a Python program, with what there is here in their place."""
+"""Options that only a Python program can set, and what to use instead."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What the command line, the file and the environment say about the cluster, still as text."""
+    """The options from the command line and the file, still as text."""
 
     bootstrap_servers: str | None
     from_line: dict[str, str]
     from_file: dict[str, str]
     timeout: float | None = None
-    """Seconds that a call may take, if the command line says so."""
+    """Seconds that a call may take; None if the command line does not set it."""
 
     @property
     def names_a_cluster(self) -> bool:
-        """Whether the command line, or the file that it names, says which cluster to talk to."""
+        """True if the command line or the file names the cluster."""
         return _first(self._named()) is not None
 
     @property
     def servers(self) -> str:
-        """The cluster to talk to. Raises UsageError where what names it is empty."""
+        """The bootstrap servers of the cluster. Raises UsageError if the option that names them is empty."""
         named = self._named() | {_SERVERS_VARIABLE: os.environ.get(_SERVERS_VARIABLE)}
         return _first(named) or "localhost:9092"
 
     def at(self, bootstrap_servers: str) -> "Settings":
-        """The same for another cluster."""
+        """Return the same options for another cluster."""
         return replace(self, bootstrap_servers=bootstrap_servers)
 
     def of_a_job(self) -> "Settings":
-        """The same for a job, whose tasks outlive a restart of the brokers: they wait for a closed port as
-        long as for anything else."""
+        """Return the same options for a job, whose tasks survive a restart of the brokers.
+
+        A job waits for a closed port as long as for anything else.
+        """
         return replace(self, timeout=self.timeout or _PATIENCE["default_api_timeout_ms"] / 1000)
 
     def options(self, config: type[ClientConfig], **own: Any) -> dict[str, Any]:
-        """Options for a client with *config*: those here that it knows, under the command's *own* ones.
+        """Return the options for a client with *config*. The command's *own* options win.
 
-        A command uses several clients, and a file serves several commands: an option of another client is
-        passed over.
+        Leaves out options of other clients, because a command may use several clients, and a file may serve
+        several commands.
         """
         known = {item.name: item for item in fields(config)}
         texts = {name: text for name, text in (self.from_file | self.from_line).items() if name in known}
@@ -91,7 +94,7 @@ class Settings:
         return {name: value for name, value in self._patience().items() if name in known} | options | own
 
     def _patience(self) -> dict[str, int]:
-        """How long to wait for the cluster, where no -X or file says so."""
+        """Return the time-outs that are not set by -X or by the file."""
         if self.timeout is not None:
             return dict.fromkeys(_PATIENCE, max(1, round(self.timeout * 1000)))
         if _PATIENCE.keys() & {*self.from_line, *self.from_file}:
@@ -110,10 +113,10 @@ class Settings:
 def connection_options(
     *configs: type[ClientConfig], otherwise: str = _OTHERWISE, timeout: bool = True
 ) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
-    """Add the shared options to a command, which receives them as ``settings``.
+    """Add the shared options to a command, which gets them as ``settings``.
 
-    *configs* are those of the clients that it uses. The help says what the cluster is *otherwise*, if no
-    option names one. ``timeout=False`` is for commands that have a ``--timeout`` of their own, or need none.
+    *configs* are those of the clients that the command uses. *otherwise* names the default cluster in the
+    help. ``timeout=False`` is for commands that have a ``--timeout`` of their own, or need none.
     """
 
     def decorate(command: Callable[..., _Result]) -> Callable[..., _Result]:
@@ -130,7 +133,7 @@ def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
         metavar="SECONDS",
         type=click.FloatRange(0, _LONGEST_TIMEOUT, min_open=True),
         callback=checked(seconds),
-        help="Longest wait for the cluster to answer a call.  [15; 3 if nothing listens there]",
+        help="Longest time for a call to the cluster.  [15; 3 if the port is closed]",
     )
     @functools.wraps(command)
     def with_timeout(*args: Any, **rest: Any) -> _Result:
@@ -147,14 +150,14 @@ def _with_connection(
         "--bootstrap-servers",
         metavar="HOST:PORT,…",
         callback=checked(text),
-        help=f"Some brokers of the cluster.  [{otherwise}]",
+        help=f"One or more brokers of the cluster.  [{otherwise}]",
     )
     @click.option(
         "--config",
         "config_file",
         metavar="FILE",
         type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Client options as name=value lines, dots or underscores; the place for passwords.",
+        help="File of client options, one name=value in a line, with dots or underscores. Passwords go here.",
     )
     @click.option(
         "-X",
@@ -162,7 +165,7 @@ def _with_connection(
         metavar="NAME=VALUE",
         callback=checked(text),
         multiple=True,
-        help="One client option; repeatable.",
+        help="A client option. Repeatable.",
     )
     @functools.wraps(command)
     def with_settings(
@@ -185,7 +188,7 @@ def _with_connection(
             settings = Settings(bootstrap_servers, from_line, from_file, call_timeout)
             return command(*args, settings=settings, **rest)
         except click.UsageError as error:
-            # So that it says whose --help there is to see.
+            # The message names the command whose --help to read.
             error.ctx = error.ctx or click.get_current_context()
             raise
 
@@ -193,8 +196,7 @@ def _with_connection(
 
 
 def _secrets(known: Iterable["Field[Any]"], security_protocol: str) -> dict[str, str]:
-    """The passwords in the environment. That of SASL is there for whatever uses it: what does not, passes
-    it over."""
+    """Return the passwords from the environment. That of SASL is left out if SASL is not used."""
     found = {
         item.name: os.environ.get(f"PYKLIENT_{item.name.upper()}")
         for item in known
@@ -206,18 +208,18 @@ def _secrets(known: Iterable["Field[Any]"], security_protocol: str) -> dict[str,
 
 
 def _first(named: Mapping[str, str | None]) -> str | None:
-    """The first value that is given. Raises UsageError where it is empty, as a variable in quotes may be."""
+    """Return the first value that is given. Raises UsageError if it is empty."""
     for where, servers in named.items():
         if servers is not None:
             if not servers.strip(" ,"):
-                raise click.UsageError(f"{where} is empty: it takes HOST:PORT of some brokers")
+                raise click.UsageError(f"{where} is empty: pass HOST:PORT of one or more brokers")
             return servers
     return None
 
 
 def _read(path: Path) -> dict[str, str]:
     try:
-        # Editors of some systems begin a file with a byte order mark.
+        # Some editors begin a file with a byte order mark.
         lines: Iterable[str] = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
         raise click.UsageError(f"{path} is not UTF-8") from None
@@ -228,8 +230,8 @@ def _read(path: Path) -> dict[str, str]:
 def _pair(text: str, where: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
-        # Not the text itself: a line of a file may hold a password.
-        raise click.UsageError(f"{where}: every option is name=value, e.g. security_protocol=SSL")
+        # The text is not shown, because a line of a file may contain a password.
+        raise click.UsageError(f"{where}: each option must be name=value, such as security_protocol=SSL")
     return name.strip().replace(".", "_"), value.strip()
 
 
@@ -237,14 +239,13 @@ def _refuse_secrets(given: Mapping[str, str]) -> None:
     for item in {item.name: item for each in _EVERY_CONFIG for item in fields(each)}.values():
         if item.metadata["secret"] and item.name in given:
             raise click.UsageError(
-                f"{item.name} does not belong on a command line, where every process can read it: "
+                f"{item.name} must not be on a command line, which every process can read: "
                 f"put it in a --config file or in PYKLIENT_{item.name.upper()}"
             )
 
 
 def _check_options(given: Mapping[str, str]) -> None:
-    """Refuse what is an option of no client, and a value that its option does not take, whichever clients the
-    command uses. Raises ConfigurationError."""
+    """Raise ConfigurationError for an option that no client has, and for a value that is not accepted."""
     known = {item.name: item for config in _EVERY_CONFIG for item in fields(config)}
     for name, value in given.items():
         if name not in known:
@@ -260,4 +261,4 @@ def _without_effect(given: Iterable[str], configs: Sequence[type[ClientConfig]])
 def _refuse_objects(given: Iterable[str]) -> None:
     for name in given:
         if name in _OBJECTS:
-            raise click.UsageError(f"{name} is made in Python and cannot be given as text; {_OBJECTS[name]}")
+            raise click.UsageError(f"{name} cannot be given as text; {_OBJECTS[name]}")

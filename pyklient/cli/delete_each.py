@@ -1,4 +1,4 @@
-"""Deleting several things with one command: what can be deleted is, and each failure is told."""
+"""Delete several things with one command. A failure does not stop the others."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,10 +11,10 @@ __all__ = ["delete_each"]
 
 
 def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
-    """Call *delete* with each of *names*; one that the brokers refuse does not keep the others.
+    """Call *delete* with each of *names*, and report each name that the brokers refuse.
 
-    Raises click's Exit with code 1 when at least one was refused, and ClickException, with the names that
-    were not tried, for a failure that has nothing to do with the name, such as brokers out of reach.
+    Raises click's Exit with code 1 if at least one was refused. Stops with a ClickException, which has the
+    names that were not tried, after a failure that does not depend on the name, such as brokers out of reach.
     """
     refused = False
     for place, name in enumerate(names, 1):

@@ -1,4 +1,4 @@
-"""What is installed and what runs. Needs nothing but pyklient: not the packages of the command line."""
+"""The versions that are installed, and the kernel in use. Needs no packages of the command line."""
 
 import importlib.metadata
 import platform
@@ -10,11 +10,11 @@ from pyklient.version import VERSION
 __all__ = ["as_lines", "facts"]
 
 _CODECS: Final = {"gzip": None, "snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}
-"""Codec → the distribution it comes from; None is the standard library."""
+"""The package of each codec; None is the standard library."""
 
 
 def facts() -> dict[str, Any]:
-    """The facts that ``pyklient info`` shows, by name."""
+    """Return the facts that ``pyklient info`` shows, by name."""
     found: dict[str, Any] = {
         "pyklient": VERSION,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -33,6 +33,6 @@ def facts() -> dict[str, Any]:
 
 
 def as_lines(found: dict[str, Any]) -> list[str]:
-    """*found*, a fact a line."""
+    """Return *found* with one fact in a line."""
     flat = {name: fact for name, fact in found.items() if name != "codecs"} | found["codecs"]
     return [f"{name:10} {fact}" for name, fact in flat.items()]

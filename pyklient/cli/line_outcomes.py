@@ -1,4 +1,4 @@
-"""What has become of the lines of an input that are sent one after the other."""
+"""Count the lines of an input that were stored, and those that failed."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,36 +15,36 @@ _SHOWN: Final = 8
 
 
 class Delivered:
-    """Counts lines by their outcome. A Delivery is kept until it is known, and so many are kept at most."""
+    """Counts lines by the outcome of their deliveries, of which it keeps a limited number."""
 
     def __init__(self) -> None:
         self.stored = 0
         """Lines that the brokers have confirmed."""
         self.error: KafkaError | None = None
-        """What the first line that failed has failed of."""
+        """The error of the first line that failed."""
         self._unconfirmed: list[int] = []
         self._waiting: deque[Delivery] = deque()
 
     @property
     def sent(self) -> int:
-        """How many lines there have been."""
+        """The number of lines."""
         return self.stored + len(self._unconfirmed) + len(self._waiting)
 
     def add(self, delivery: Delivery) -> bool:
-        """Take the Delivery of the next line; whether none has failed, as far as is known."""
+        """Add the delivery of the next line. Return False if a line is known to have failed."""
         waiting = self._waiting
         waiting.append(delivery)
         while waiting and (waiting[0].done() or len(waiting) > _KEPT):
             self._count(waiting[0], None)
         return self.error is None
 
-    def settle(self) -> None:
-        """Count all of them. One whose outcome is still not known has failed."""
+    def count_rest(self) -> None:
+        """Count the remaining lines. A line whose outcome is not known counts as failed."""
         while self._waiting:
             self._count(self._waiting[0], 0)
 
     def summary(self, problem: str | None = None) -> str:
-        """What went wrong, *problem* or else the first failure; what is stored, and which lines are not."""
+        """Return *problem* or the first failure, the number of lines stored, and the lines that failed."""
         lines = {0: "no line is", 1: "1 line is"}.get(self.stored, f"{self.stored:,} lines are")
         parts = [problem] if problem else []
         if self.error is not None:
@@ -67,7 +67,7 @@ class Delivered:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """``1, 3-5`` of ascending *numbers*; many are cut short."""
+    """Return ascending *numbers* as ``1, 3-5``, shortened if there are many."""
     found = list(islice(_runs(numbers), _SHOWN + 1))
     shown = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found[:_SHOWN])
     return f"{shown} and more" if len(found) > _SHOWN else shown

@@ -1,8 +1,7 @@
-"""The ``pyklient`` command: its subcommands, its exit codes, and how it fails.
+"""The ``pyklient`` command: its subcommands, errors and exit codes.
 
-Results go to standard output, everything else to standard error. An error is one sentence. Exit codes:
-0 done, 1 failed, 2 called wrongly, 129 hung up, 130 interrupted, 141 nobody reads the output any more,
-143 terminated.
+Results go to standard output, everything else to standard error. An error is one sentence. Exit codes: 0
+success, 1 failure, 2 wrong call, 129 SIGHUP, 130 Ctrl-C, 141 closed pipe, 143 SIGTERM.
 """
 
 import logging
@@ -36,7 +35,7 @@ _INTERRUPTED: Final = 128 + signal.SIGINT
 
 
 class _Sentence(logging.Formatter):
-    """A log record as one line, without its traceback."""
+    """Formats a log record as one line, without its traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         return f"pyklient: {' '.join(record.getMessage().split())}"
@@ -46,27 +45,28 @@ class _Sentence(logging.Formatter):
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="""\b
 Examples:
-  pyklient broker                                  a broker on localhost:9092, for tests
-  echo hello | pyklient produce clicks             in another shell
+  pyklient broker                                  run a broker on localhost:9092, for tests
+  echo hello | pyklient produce clicks             send a message, in another shell
   pyklient consume clicks --to-end
 \b
 Exit codes:
-  0 done, 1 failed, 2 called wrongly, 129 hung up, 130 Ctrl-C, 141 pipe closed, 143 terminated
+  0 success, 1 failure, 2 wrong call, 129 SIGHUP, 130 Ctrl-C, 141 closed pipe, 143 SIGTERM
 """,
 )
 @click.version_option(VERSION, prog_name="pyklient", message="%(prog)s %(version)s")
-@click.option("-v", "--verbose", count=True, help="Log to standard error; twice for more, with tracebacks.")
+@click.option("-v", "--verbose", count=True, help="Log to standard error; -vv logs more, with tracebacks.")
 @click.pass_context
 def pyklient(context: click.Context, verbose: int) -> None:
-    """Apache Kafka from the shell: write, read, look after topics and groups, run a broker for tests."""
+    """Use Apache Kafka from the shell: send and read messages, manage topics and groups, run a test
+    broker."""
     context.obj = verbose
     handler = logging.StreamHandler(sys.stderr)
     if verbose:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     else:
         handler.setFormatter(_Sentence())
-    # A person hears of a broker that does not answer before the command gives it up; a program wants one
-    # sentence, at the end.
+    # On a terminal, warn of a broker that does not answer while the command still tries. A program that reads
+    # standard error gets one sentence at the end.
     quiet = logging.WARNING if sys.stderr.isatty() else logging.CRITICAL
     level = {0: quiet, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(handlers=[handler], level=level)
@@ -77,14 +77,14 @@ for command in (produce, consume, topics, groups, load, broker, demo, info):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line; its exit code. Never a traceback, unless asked for with ``-vv``."""
+    """Run one command line. Return its exit code. Shows a traceback only with ``-vv``."""
     with standard_streams(), ended_by_signals():
         code = _code(lambda: pyklient.main(list(arguments), prog_name="pyklient", standalone_mode=False))
         return _code(sys.stdout.flush) or code
 
 
 def _code(action: Callable[[], object]) -> int:
-    """Do it; the exit code, after the sentence that says what went wrong."""
+    """Run *action*. Print one sentence if it fails. Return the exit code."""
     try:
         result = action()
     except click.exceptions.NoArgsIsHelpError as error:
@@ -103,7 +103,7 @@ def _code(action: Callable[[], object]) -> int:
     except (click.Abort, KeyboardInterrupt):
         return _INTERRUPTED
     except ConfigurationError as error:
-        _log.debug("called wrongly", exc_info=True)
+        _log.debug("wrong call", exc_info=True)
         complain(str(error))
         return _CALLED_WRONGLY
     except (KafkaError, OSError) as error:
@@ -119,9 +119,9 @@ def _code(action: Callable[[], object]) -> int:
 
 def _what_is_wrong(error: click.UsageError) -> str:
     if isinstance(error, click.NoSuchOption) and error.option_name in ("-v", "--verbose"):
-        # The usual place elsewhere.
+        # Other programs have this option after the command.
         command = _path(error).removeprefix("pyklient ")
-        return f"No such option: {error.option_name}; it goes before the command: pyklient -v {command} …"
+        return f"No such option: {error.option_name}; put it before the command: pyklient -v {command} …"
     return error.format_message().rstrip(".")
 
 
@@ -130,7 +130,7 @@ def _path(error: click.UsageError) -> str:
 
 
 def _sentence(error: KafkaError | OSError) -> str:
-    """What went wrong, and with which file, where the system says so."""
+    """Return the error message, with the file if the system names one."""
     if isinstance(error, KafkaError):
         return str(error) or type(error).__name__
     return f"{error.filename}: {reason(error)}" if error.filename else reason(error)

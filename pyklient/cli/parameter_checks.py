@@ -1,4 +1,4 @@
-"""What several commands take on their command lines, checked before anything is done."""
+"""Checks of command-line parameters that several commands have."""
 
 import math
 import os
@@ -13,9 +13,9 @@ __all__ = ["checked", "seconds", "separator", "text", "topic_name"]
 
 
 def checked(check: Callable[[Any], object]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """A click callback that puts an argument, or each of several, through *check*.
+    """Return a click callback that calls *check* with an argument, or with each of several.
 
-    What *check* returns is what the command gets; a ValueError is a wrong call.
+    The command gets what *check* returns. A ValueError becomes an error of the command line.
     """
 
     def callback(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:
@@ -30,7 +30,7 @@ def checked(check: Callable[[Any], object]) -> Callable[[click.Context, click.Pa
 
 
 def text(given: str) -> str:
-    """*given*, if it can be sent: a command line is bytes, and not all of them are text."""
+    """Return *given* if it is valid text. A command line consists of bytes, which may not be UTF-8."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -39,19 +39,19 @@ def text(given: str) -> str:
 
 
 def topic_name(given: str) -> str:
-    """*given*, if a topic can have that name. Raises ConfigurationError, a ValueError."""
+    """Return *given* if it is a valid name of a topic. Raises ConfigurationError, a ValueError."""
     return argument_checks.topic_name(given)
 
 
 def separator(given: str) -> bytes:
-    """The bytes of *given*, as they stand on the command line."""
+    """Return the bytes of *given* on the command line."""
     if not given:
         raise ValueError("the separator is empty")
     return os.fsencode(given)
 
 
 def seconds(given: float) -> float:
-    """*given*, if it is a number: the range that an option has does not say so."""
+    """Return *given* unless it is NaN, which click accepts in a range."""
     if math.isnan(given):
-        raise ValueError("nan is no number of seconds")
+        raise ValueError("nan is not a number of seconds")
     return given

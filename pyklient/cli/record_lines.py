@@ -1,6 +1,6 @@
-"""One record as one line: the JSON that ``consume --json`` writes and ``produce --json`` reads.
+"""A record as one line of JSON, as ``consume --json`` writes it and ``produce --json`` reads it.
 
-Bytes that are UTF-8 appear as a string, others as ``{"base64": "…"}``; null is null.
+Bytes in UTF-8 appear as a string, other bytes as ``{"base64": "…"}``, and no value as null.
 """
 
 import base64
@@ -21,11 +21,11 @@ _FIELDS = frozenset(
 
 
 class NotJSONError(ValueError):
-    """A line is not JSON; why."""
+    """A line is not JSON. The message says why."""
 
 
 class NewRecord(NamedTuple):
-    """What a line of input asks to be produced."""
+    """A record to send, as a line of the input describes it."""
 
     value: bytes | None
     key: bytes | None = None
@@ -35,7 +35,7 @@ class NewRecord(NamedTuple):
 
 
 def as_json_line(message: Message) -> bytes:
-    """The message as one line of JSON, newline included."""
+    """Return the message as a line of JSON, with the newline."""
     fields = {
         "topic": message.topic,
         "partition": message.partition,
@@ -49,21 +49,21 @@ def as_json_line(message: Message) -> bytes:
 
 
 def from_json_line(line: bytes) -> NewRecord:
-    """The record a line describes. Raises NotJSONError, or another ValueError that says what is wrong.
+    """Return the record that a line describes. Raises NotJSONError, or a ValueError that says what is wrong.
 
-    ``topic``, ``offset`` and ``timestamp_type`` are accepted and ignored, so that the output of ``consume``
-    can be produced again. A key or value that is an object, a list, a number or a bool becomes compact JSON.
+    Accepts and ignores ``topic``, ``offset`` and ``timestamp_type``, so that the output of ``consume`` can be
+    sent again. A key or a value that is an object, a list, a number or a bool becomes compact JSON.
     """
     fields = _loaded(line)
     if not isinstance(fields, dict):
-        raise ValueError('a record is an object such as {"key": "a", "value": "b"}')
+        raise ValueError('a record must be an object such as {"key": "a", "value": "b"}')
     unknown = sorted(set(fields) - _FIELDS)
     if unknown:
         raise ValueError(f"unknown field {unknown[0]!r}; a record has {', '.join(sorted(_FIELDS))}")
     for name in ("partition", "timestamp_ms"):
         value = fields.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):
-            raise ValueError(f"{name} is a whole number, not {value!r}")
+            raise ValueError(f"{name} must be a whole number, not {value!r}")
     return NewRecord(
         value=_bytes(fields.get("value")),
         key=_bytes(fields.get("key")),
@@ -74,13 +74,14 @@ def from_json_line(line: bytes) -> NewRecord:
 
 
 def header_of(given: str) -> tuple[str, bytes]:
-    """A header given as ``name=value``; its bytes are the line's.
+    """Return the name and the value of a header that is given as ``name=value``.
 
-    Raises ValueError for one without ``=``, or a name that is not UTF-8.
+    The value has the bytes of the command line. Raises ValueError if there is no ``=``, or if the name is not
+    UTF-8.
     """
     name, equals, value = given.partition("=")
     if not equals:
-        raise ValueError(f"{given!a} is not NAME=VALUE; a header without a value is for --json lines")
+        raise ValueError(f"{given!a} is not NAME=VALUE; a header without a value needs --json")
     return text(name), os.fsencode(value)
 
 
@@ -88,7 +89,7 @@ def _loaded(line: bytes) -> Any:
     try:
         return json.loads(line, parse_constant=_refuse, parse_float=_finite)
     except json.JSONDecodeError as error:
-        # Some of Python's sentences end with "at" already.
+        # Some messages of Python end with "at".
         raise NotJSONError(f"{error.msg.removesuffix(' at')} at character {error.pos + 1}") from None
     except UnicodeDecodeError as error:
         raise NotJSONError(f"byte {error.start + 1} is not UTF-8") from None
@@ -97,18 +98,18 @@ def _loaded(line: bytes) -> Any:
     except NotJSONError:
         raise
     except ValueError:
-        # Python's own bound, against numbers that take for ever to read.
+        # Python limits the digits of a number, because long ones take very long to parse.
         raise NotJSONError("a number has too many digits") from None
 
 
 def _refuse(constant: str) -> Any:
-    raise NotJSONError(f"{constant} is no number there")
+    raise NotJSONError(f"{constant} is not a number in JSON")
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if math.isinf(number):
-        raise NotJSONError(f"{text} is too large a number")
+        raise NotJSONError(f"the number {text} is too large")
     return number
 
 
@@ -119,7 +120,7 @@ def _headers(given: Any) -> list[tuple[str, bytes | None]] | None:
     if not isinstance(pairs, list) or not all(
         isinstance(pair, list | tuple) and len(pair) == 2 and isinstance(pair[0], str) for pair in pairs
     ):
-        raise ValueError('headers are [["name", "value"], …] or {"name": "value"}')
+        raise ValueError('headers must be [["name", "value"], …] or {"name": "value"}')
     return [(_utf8(name).decode(), _bytes(value)) for name, value in pairs]
 
 
@@ -141,7 +142,7 @@ def _bytes(value: Any) -> bytes | None:
         try:
             return base64.b64decode(value["base64"], validate=True)
         except (TypeError, binascii.Error) as error:
-            raise ValueError(f"base64 does not decode: {error}") from None
+            raise ValueError(f"base64 cannot be decoded: {error}") from None
     return _utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
@@ -149,4 +150,6 @@ def _utf8(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise ValueError(f"{text[error.start]!a} alone is half a character") from None
+        raise ValueError(
+            f"{text[error.start]!a} is one half of a surrogate pair, and not a character"
+        ) from None

@@ -1,4 +1,4 @@
-"""Ctrl-C, termination and hang-up: each ends a command cleanly, at a moment when nothing is half done."""
+"""Signals: Ctrl-C, SIGTERM and SIGHUP end a command cleanly."""
 
 import contextlib
 import signal
@@ -14,9 +14,9 @@ _SIGNALS: Final = (signal.SIGINT, *_ENDING)
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let a termination and a hang-up leave the block by SystemExit, with 128 and the signal's number.
+    """Let SIGTERM and SIGHUP raise SystemExit in the block, with 128 plus the number of the signal.
 
-    One that the caller has ignored (``nohup``) stays ignored.
+    A signal that is ignored (``nohup``) stays ignored.
     """
     ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
@@ -30,9 +30,9 @@ def ended_by_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Let the block finish before Ctrl-C, a termination or a hang-up takes effect. A second does not wait.
+    """Let the block finish before Ctrl-C, SIGTERM or SIGHUP takes effect. A second signal does not wait.
 
-    On the main thread only, where Python runs handlers.
+    For the main thread, where Python runs signal handlers.
     """
     found = {number: signal.getsignal(number) for number in _SIGNALS}
     before = {number: handler for number, handler in found.items() if handler not in (None, signal.SIG_IGN)}

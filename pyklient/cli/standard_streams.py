@@ -1,7 +1,7 @@
-"""The standard streams: there where the caller closed them, waiting where it made them non-blocking, and
-failing in words.
+"""The standard streams, usable also if the caller closed them or made them non-blocking.
 
-The number of a closed one is taken, before a socket gets it, by a file that cannot be read or written.
+The descriptor of a closed stream is given to a file that cannot be read or written, because else the next
+socket would get it.
 """
 
 import contextlib
@@ -27,14 +27,15 @@ _BUFFER: Final = 65_536
 
 @contextlib.contextmanager
 def standard_streams() -> Iterator[None]:
-    """Replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` in the block, unless somebody else has.
+    """Replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` in the block, unless they are replaced
+    already.
 
-    Reading and writing then raise ClickException with a sentence, or, where nobody reads the output any more,
-    click's Exit with code 141; what is said on standard error and cannot be written is dropped.
+    A failure to read or write raises ClickException with a message, or click's Exit with code 141 if the
+    reader of the output has gone. Text for standard error that cannot be written is dropped.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     if sys.stdin is sys.__stdin__:
-        # The wrong way round, so that its use fails.
+        # Opened for writing, so that reading fails.
         read = io.BufferedReader(_Input(_descriptor(sys.stdin, os.O_WRONLY), "rb", closefd=False))
         sys.stdin = io.TextIOWrapper(read, **_manner(sys.stdin))
     if sys.stdout is sys.__stdout__:
@@ -51,19 +52,19 @@ def standard_streams() -> Iterator[None]:
 
 
 def complain(sentence: str) -> None:
-    """Say *sentence* on standard error, in one line."""
+    """Print *sentence* on standard error, in one line."""
     print(f"pyklient: {' '.join(sentence.split())}", file=sys.stderr)
 
 
 def reason(error: OSError) -> str:
-    """What the system says, without its number and the file."""
+    """Return the message of the system, without the error number and the file."""
     return error.strerror or str(error) or type(error).__name__
 
 
 class _Input(io.FileIO):
     def readinto(self, buffer: "WriteableBuffer", /) -> int:
         try:
-            # None: nothing yet, from a file that does not block. A reader would take it for the end.
+            # None means that a non-blocking file has no data yet. The caller would take it for the end.
             while (count := super().readinto(buffer)) is None:
                 select.select([self], [], [])
         except OSError as error:
@@ -98,7 +99,7 @@ def _write(file: io.FileIO, data: "ReadableBuffer") -> int:
 
 
 def _to_nowhere(file: io.FileIO) -> None:
-    """What is left in buffers is flushed once more on the way out."""
+    """Redirect *file* to the null device, because buffers are flushed once more at the end."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, file.fileno())
     os.close(nowhere)
@@ -109,13 +110,14 @@ def _failure(stream: str, error: OSError) -> str:
 
 
 def _descriptor(stream: TextIO | None, flags: int) -> int:
-    """That of *stream*; where Python found none, the lowest that is free, which is that one."""
+    """Return the descriptor of *stream*. If it is closed, open the lowest free descriptor, which is the
+    same."""
     return os.open(os.devnull, flags) if stream is None else stream.fileno()
 
 
 def _manner(stream: TextIO | None) -> dict[str, Any]:
     if stream is None:
         return {"encoding": "utf-8", "errors": "backslashreplace"}
-    # What the terminal's encoding does not have is shown all the same.
+    # Characters that the encoding of the terminal lacks are shown as escapes.
     errors = "backslashreplace" if stream.errors == "strict" else stream.errors
     return {"encoding": stream.encoding, "errors": errors}

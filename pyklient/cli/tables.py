@@ -1,4 +1,4 @@
-"""Tables for people: boxed on a terminal, plain columns wide enough for every value in a pipe."""
+"""Print tables: with lines on a terminal, as plain columns in a pipe."""
 
 import json
 import sys
@@ -15,7 +15,7 @@ _WIDE = 10_000
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Print *rows* on standard output; numbers go to the right."""
+    """Print *rows* on standard output, with numbers aligned to the right."""
     terminal = sys.stdout.isatty()
     console = Console(width=None if terminal else _WIDE, highlight=False, markup=False, emoji=False)
     listed = [list(row) for row in rows]
@@ -31,7 +31,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
 
 
 def print_json(value: Any) -> None:
-    """Print *value* as one line of JSON on standard output: UTF-8, whatever the terminal's encoding."""
+    """Print *value* as one line of JSON in UTF-8 on standard output, whatever the encoding of the
+    terminal."""
     sys.stdout.flush()
     sys.stdout.buffer.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
     sys.stdout.buffer.flush()

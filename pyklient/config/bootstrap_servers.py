@@ -9,30 +9,30 @@ __all__ = ["DEFAULT_SERVERS", "parse_bootstrap_servers"]
 
 
 class _Unsaid(str):
-    """A default that can be told from the same text given by a caller."""
+    """A default that is distinguishable from the same text given by a caller."""
 
 
 DEFAULT_SERVERS: Final[str] = _Unsaid("localhost:9092")
-"""The default of a client's first argument."""
+"""The default of the first argument of a client."""
 
 
 def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """``"a:9092,b"`` or ``["a:9092", "[::1]:9092"]`` as (host, port) pairs; the port defaults to 9092.
+    """Return ``"a:9092,b"`` or ``["a:9092", "[::1]:9092"]`` as pairs of host and port.
 
-    Raises ConfigurationError for anything else.
+    The default port is 9092. Raises ConfigurationError if *servers* has another form.
     """
     given: Any = servers
     items = [given] if isinstance(given, str) else given
     listed = isinstance(items, Sequence | Set) and not isinstance(items, bytes | bytearray | memoryview)
     if not listed or not all(isinstance(item, str) for item in items):
         raise ConfigurationError(
-            f"bootstrap_servers={given!r} is not understood: it takes 'localhost:9092', 'one:9092,two:9092' "
+            f"bootstrap_servers={given!r} is not understood: pass 'localhost:9092', 'one:9092,two:9092' "
             "or a list such as ['one:9092', 'two:9092']"
         )
     texts = [text.strip() for item in items for text in item.split(",")]
     found = tuple(_address(text) for text in texts if text)
     if not found:
-        raise ConfigurationError("bootstrap_servers is empty; give at least one host:port")
+        raise ConfigurationError("bootstrap_servers is empty; pass at least one host:port")
     return found
 
 
@@ -46,9 +46,9 @@ def _address(text: str) -> tuple[str, int]:
         raise ConfigurationError(f"bootstrap_servers: {text!r} is not host:port, e.g. 'localhost:9092'")
     if ":" in name and not bracketed:
         raise ConfigurationError(
-            f"bootstrap_servers: {text!r} is not host:port; an IPv6 address stands in brackets: '[::1]:9092'"
+            f"bootstrap_servers: {text!r} is not host:port; put an IPv6 address in brackets: '[::1]:9092'"
         )
-    # Text of any length is not made a number of.
+    # The length is checked first, because int() of a long text takes long.
     if len(port) > 5 or not 0 < int(port) < 65536:
-        raise ConfigurationError(f"bootstrap_servers: the port of {text!r} is not one of 1 to 65535")
+        raise ConfigurationError(f"bootstrap_servers: the port of {text!r} is not in the range 1 to 65535")
     return name, int(port)

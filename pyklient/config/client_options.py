@@ -20,13 +20,13 @@ __all__ = ["AdminConfig", "ClientConfig", "unknown_option"]
 
 @dataclass(frozen=True, kw_only=True)
 class ClientConfig:
-    """What every client needs: whom to talk to, how long to wait, how to prove who we are."""
+    """Options of every client: brokers, time-outs, security."""
 
     client: ClassVar[str] = "any client"
-    """Whose options these are, as errors say it."""
+    """The name of the client in errors."""
 
-    patience: ClassVar[str] = "default_api_timeout_ms, or the timeout of the call,"
-    """What sets how long a call waits for a broker, as errors say it."""
+    waiting_option: ClassVar[str] = "default_api_timeout_ms, or the timeout of the call,"
+    """The option for the time that a call waits for a broker, as errors name it."""
 
     bootstrap_servers: str | Sequence[str] = option(
         str(DEFAULT_SERVERS),
@@ -38,7 +38,7 @@ class ClientConfig:
         30_000, "longest wait for one response from a broker", at_least=1, at_most=INT32_MAX
     )
     default_api_timeout_ms: int = option(
-        60_000, "longest wait for an operation of several requests", at_least=1, at_most=INT32_MAX
+        60_000, "longest time for a call that may need several requests", at_least=1, at_most=INT32_MAX
     )
     retry_backoff_ms: int = option(
         100,
@@ -94,7 +94,7 @@ class ClientConfig:
         choices=("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
     sasl_mechanism: str = option(
-        "PLAIN", "SASL mechanism", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
+        "PLAIN", "mechanism of the SASL login", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
     )
     sasl_username: str | None = option(None, "SASL user name (ours; Kafka puts it into sasl.jaas.config)")
     sasl_password: str | None = option(
@@ -116,7 +116,8 @@ class ClientConfig:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Check *options* and build the config. Raises ConfigurationError that names the nearest option."""
+        """Check *options* and return them as a config. Raises ConfigurationError, which names a similar
+        option."""
         known = {item.name: item for item in fields(cls)}
         values = {}
         for name, value in options.items():
@@ -130,11 +131,11 @@ class ClientConfig:
 
     @property
     def bootstrap(self) -> tuple[tuple[str, int], ...]:
-        """``bootstrap_servers`` as (host, port) pairs."""
+        """``bootstrap_servers`` as pairs of host and port."""
         return parse_bootstrap_servers(self.bootstrap_servers)
 
     def validate(self) -> None:
-        """The rules between options. Raises ConfigurationError."""
+        """Check the rules between options. Raises ConfigurationError."""
         parse_bootstrap_servers(self.bootstrap_servers)
         if self.security_protocol.startswith("SASL") and (
             self.sasl_username is None or self.sasl_password is None
@@ -153,13 +154,13 @@ class ClientConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class AdminConfig(ClientConfig):
-    """Options of Admin and SimpleConsumer: those of every client."""
+    """Options of Admin and SimpleConsumer."""
 
     client: ClassVar[str] = "Admin or SimpleConsumer"
 
 
 def _refuse_idle_sasl(security_protocol: str, given: Mapping[str, Any]) -> None:
-    # By what was given: the default of sasl_mechanism is no None.
+    # Only options that were given count: the default of sasl_mechanism is not None.
     if security_protocol.startswith("SASL"):
         return
     for name in ("sasl_username", "sasl_password", "sasl_mechanism"):
@@ -171,7 +172,8 @@ def _refuse_idle_sasl(security_protocol: str, given: Mapping[str, Any]) -> None:
 
 
 def unknown_option(config: type[ClientConfig], name: str) -> str:
-    """What to say of *name*, which is no option of *config*: whose it is, or which one may be meant."""
+    """Return the error message for *name*, which is not an option of *config*, with a hint if there is
+    one."""
     others = ClientConfig.__subclasses__()
     known = [item.name for item in fields(config)]
     beginning = f"unknown option {name!r} of {config.client}"
@@ -184,7 +186,7 @@ def unknown_option(config: type[ClientConfig], name: str) -> str:
         return f"{beginning}; {instead}"
     for other in others:
         if plain in {item.name for item in fields(other)}:
-            return f"{beginning}; it is one of {other.client}"
+            return f"{beginning}; it is an option of {other.client}"
     if hint := did_you_mean(plain, known):
         return beginning + hint
     for other in others:

@@ -12,7 +12,7 @@ __all__ = ["NOT_READ", "ConsumerConfig"]
 NOT_READ: Final = frozenset(
     {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
 )
-"""Options of ConsumerConfig that mean nothing to a read."""
+"""Options of ConsumerConfig that read() does not have, because it belongs to no group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class ConsumerConfig(ClientConfig):
         at_least=1,
         at_most=INT32_MAX,
     )
-    heartbeat_interval_ms: int = option(3_000, "pause between heartbeats", at_least=1, at_most=INT32_MAX)
+    heartbeat_interval_ms: int = option(3_000, "time between two heartbeats", at_least=1, at_most=INT32_MAX)
     rebalance_timeout_ms: int = option(
         60_000,
         "longest time that a rebalance waits for all members to join (ours; Kafka uses max.poll.interval.ms)",
@@ -64,7 +64,7 @@ class ConsumerConfig(ClientConfig):
         True, "commit the messages that the loop has finished, every auto_commit_interval_ms and on close"
     )
     auto_commit_interval_ms: int = option(
-        5_000, "pause between automatic commits", at_least=1, at_most=INT32_MAX
+        5_000, "time between two automatic commits", at_least=1, at_most=INT32_MAX
     )
     isolation_level: str = option(
         "read_uncommitted",
@@ -97,17 +97,17 @@ class ConsumerConfig(ClientConfig):
     )
 
     def validate(self) -> None:
-        """Timing rules of the group protocol."""
+        """Check the rules between options of the consumer."""
         super().validate()
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be below "
-                f"session_timeout_ms={self.session_timeout_ms}; a third of it is usual"
+                f"session_timeout_ms={self.session_timeout_ms}; a third of that is usual"
             )
         if self.request_timeout_ms <= self.fetch_max_wait_ms:
             raise ConfigurationError(
                 f"request_timeout_ms={self.request_timeout_ms} must be above "
-                f"fetch_max_wait_ms={self.fetch_max_wait_ms}, or every quiet fetch times out"
+                f"fetch_max_wait_ms={self.fetch_max_wait_ms}; else a fetch without new records would time out"
             )
         if self.group_id is not None and not self.group_id:
-            raise ConfigurationError("group_id is empty; name the group")
+            raise ConfigurationError("group_id is empty; give the group a name")

@@ -1,5 +1,5 @@
-"""Options by Kafka's dotted names: as text in properties files and in Spark's ``kafka.`` options, and as
-keyword arguments of the clients."""
+"""Properties: options under Kafka's names with dots, in files, in Spark's ``kafka.`` options, and as keyword
+arguments of the clients."""
 
 import logging
 import re
@@ -34,13 +34,13 @@ _IDLE: Final = frozenset(
         "metrics.sample.window.ms",
     }
 )
-"""Properties of Java's client that change nothing of what is read or written."""
+"""Properties of Java's clients that have no effect on what is read or written."""
 
 _OF_SOME_CLIENT: Final = {item.name for each in (ProducerConfig, ConsumerConfig) for item in fields(each)}
 
 
 def typed(item: "Field[Any]", text: str) -> Any:
-    """*text* as a value of the option *item*; what does not fit is left for the config to refuse by name."""
+    """Return *text* as a value of the option *item*. The check of the option comes later."""
     lowered = text.lower()
     if "bool" in str(item.type) and lowered in ("true", "false"):
         return lowered == "true"
@@ -54,10 +54,10 @@ def typed(item: "Field[Any]", text: str) -> Any:
 def by_option_name(
     config: type[ClientConfig], bootstrap_servers: str | Sequence[str], options: Mapping[str, object]
 ) -> dict[str, Any]:
-    """A client's arguments as the options that ``config.from_options`` takes: *options* have names with
-    underscores, or Kafka's with dots, which ``from_properties`` takes.
+    """Return the arguments of a client as options for ``config.from_options``.
 
-    Raises ConfigurationError where one is given under both names, as it does for properties.
+    The names in *options* have underscores, or dots, as in ``from_properties``. Raises ConfigurationError if
+    an option is given under both names, and the errors of ``from_properties``.
     """
     given = {name: value for name, value in options.items() if "." not in name}
     if bootstrap_servers is not DEFAULT_SERVERS:
@@ -65,19 +65,18 @@ def by_option_name(
     dotted = from_properties(config, {name: value for name, value in options.items() if "." in name})
     if twice := sorted(given.keys() & dotted.keys()):
         raise ConfigurationError(
-            f"{twice[0]} is given twice, under this name and by Kafka's name with dots; drop one of the two"
+            f"{twice[0]} is given twice, with underscores and with dots; remove one of the two"
         )
     return given | dotted
 
 
 def from_properties(config: type[ClientConfig], properties: Mapping[str, object]) -> dict[str, Any]:
-    """*properties* of Java's client as the options that ``config.from_options`` takes. Values may be text, as
-    in a file, or what the option takes.
+    """Return *properties* of Java's clients as options for ``config.from_options``.
 
-    User and password are taken out of ``sasl.jaas.config``. What only tunes Java's client, and options of
-    pyklient's other clients, are passed over with a log message: a file or a job may hold those of several.
-    A property that nobody knows stays in, for ``from_options`` to refuse. Raises ConfigurationError for a
-    key store that is no PEM file.
+    The values may be text, as in a file, or of the type of the option. The user and the password are taken
+    from ``sasl.jaas.config``. Properties that only tune Java's clients, and options of other clients of
+    pyklient, are ignored with a log message, because one file may serve several clients. Unknown properties
+    stay, for ``from_options`` to report. Raises ConfigurationError for a key store that is not a PEM file.
     """
     known = {item.name: item for item in fields(config)}
     options: dict[str, Any] = {}
@@ -88,7 +87,7 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, object]
         elif name in _STORE_TYPES:
             _refuse_java_store(name, str(value))
         elif name in _IDLE or (plain in _OF_SOME_CLIENT and plain not in known):
-            log.info("%s has no effect here: it is for another client", name)
+            log.info("%s has no effect on this client", name)
         else:
             item = known.get(plain)
             options[plain] = typed(item, value) if item is not None and isinstance(value, str) else value
@@ -96,15 +95,14 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, object]
 
 
 def unknown_properties(names: Iterable[str]) -> list[str]:
-    """Those of the dotted *names* that neither a client of pyklient's nor Java's has, and of which nothing is
-    known but that."""
+    """Return those of the dotted *names* that no client of pyklient or Java has, and that have no advice."""
     elsewhere = {"sasl.jaas.config", *_STORE_TYPES, *_IDLE}
     plain = {name: name.replace(".", "_") for name in names if name not in elsewhere}
     return [name for name, option in plain.items() if option not in _OF_SOME_CLIENT and not advice(option)]
 
 
 def nearest_property(name: str) -> str | None:
-    """The dotted name of an option that looks like *name*."""
+    """Return the property that looks most like *name*, if there is one."""
     near = nearest(name.replace(".", "_"), _OF_SOME_CLIENT)
     return None if near is None else near.replace("_", ".")
 
@@ -116,8 +114,8 @@ def _from_jaas(text: str) -> dict[str, str]:
     }
     if found.keys() != {"username", "password"}:
         raise ConfigurationError(
-            'sasl.jaas.config names no user and password as in: …LoginModule required username="…" '
-            'password="…"; (its text is not shown). PLAIN and SCRAM are supported'
+            'sasl.jaas.config has no user and password in the form: …LoginModule required username="…" '
+            'password="…"; (its text is not shown here). PLAIN and SCRAM are supported'
         )
     return {f"sasl_{name}": value for name, value in found.items()}
 
@@ -125,6 +123,6 @@ def _from_jaas(text: str) -> dict[str, str]:
 def _refuse_java_store(name: str, text: str) -> None:
     if text.upper() != "PEM":
         raise ConfigurationError(
-            f"{name}={text}: pyklient reads PEM files. keytool -exportcert -rfc (for keys: openssl pkcs12) "
-            "makes one of a Java key store"
+            f"{name}={text} is not supported, only PEM files are. Convert a Java key store with keytool "
+            "-exportcert -rfc (a key with openssl pkcs12)"
         )

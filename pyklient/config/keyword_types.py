@@ -23,7 +23,7 @@ class ClientOptions(TypedDict, total=False):
     """longest wait for one response from a broker"""
 
     default_api_timeout_ms: int
-    """longest wait for an operation of several requests"""
+    """longest time for a call that may need several requests"""
 
     retry_backoff_ms: int
     """first pause before a retry; each further pause is twice as long, with jitter"""
@@ -64,7 +64,7 @@ class ClientOptions(TypedDict, total=False):
     """protocol that secures the connections"""
 
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-    """SASL mechanism"""
+    """mechanism of the SASL login"""
 
     sasl_username: str | None
     """SASL user name (ours; Kafka puts it into sasl.jaas.config)"""
@@ -89,7 +89,7 @@ class ClientOptions(TypedDict, total=False):
 
 
 class AdminOptions(ClientOptions, total=False):
-    """Options of Admin and SimpleConsumer: those of every client."""
+    """Options of Admin and SimpleConsumer."""
 
 
 class ProducerOptions(ClientOptions, total=False):
@@ -159,7 +159,7 @@ class ReadOptions(ClientOptions, total=False):
     """the group removes a member that sends no heartbeat for this long"""
 
     heartbeat_interval_ms: int
-    """pause between heartbeats"""
+    """time between two heartbeats"""
 
     rebalance_timeout_ms: int
     """longest time that a rebalance waits for all members to join (ours; Kafka uses max.poll.interval.ms)"""
@@ -211,4 +211,4 @@ class ConsumerOptions(ReadOptions, total=False):
     """commit the messages that the loop has finished, every auto_commit_interval_ms and on close"""
 
     auto_commit_interval_ms: int
-    """pause between automatic commits"""
+    """time between two automatic commits"""

@@ -22,13 +22,14 @@ def option(
     choices: tuple[Any, ...] | None = None,
     secret: bool = False,
 ) -> Any:
-    """One option as a dataclass field, with what is needed to check and to document it."""
+    """Declare an option as a dataclass field, with its range and its description *doc*."""
     metadata = {"doc": doc, "at_least": at_least, "at_most": at_most, "choices": choices, "secret": secret}
     return field(default=default, metadata=metadata, repr=not secret)
 
 
 def check_option(item: "Field[Any]", value: Any) -> Any:
-    """*value* if it fits the option *item*; a ConfigurationError that says what would."""
+    """Return *value* if the option *item* accepts it. Raises ConfigurationError, which says what it
+    accepts."""
     facts = item.metadata
     if facts["choices"] is not None:
         if isinstance(value, bool) or value not in facts["choices"]:
@@ -49,7 +50,7 @@ def check_option(item: "Field[Any]", value: Any) -> Any:
 
 
 def _check_type(item: "Field[Any]", value: Any) -> None:
-    """Text, flags and a TLS context, None where the option has None."""
+    """Check text, flags and a TLS context. None is accepted if it is the default."""
     wanted: type
     if item.type in (str, str | None):
         wanted, words = str, "text"

@@ -13,7 +13,7 @@ __all__ = ["HasPartition", "ProducerConfig"]
 
 
 class HasPartition(Protocol):
-    """A partitioner that is an object."""
+    """A partitioner that is an object instead of a function."""
 
     def partition(self, topic: str, key: bytes | None, partition_count: int, /) -> int: ...
 
@@ -23,7 +23,7 @@ class ProducerConfig(ClientConfig):
     """Options of Producer."""
 
     client: ClassVar[str] = "Producer"
-    patience: ClassVar[str] = "max_block_ms"
+    waiting_option: ClassVar[str] = "max_block_ms"
 
     acks: int | str = option(
         "all",
@@ -93,40 +93,45 @@ class ProducerConfig(ClientConfig):
     value_encoder: Encoder | None = option(None, "function that turns values into bytes (ours)")
 
     def validate(self) -> None:
-        """Idempotence rules of KIP-98 and KIP-679: an explicit contradiction is an error."""
+        """Check the rules of idempotence (KIP-98, KIP-679): options that contradict each other are an
+        error."""
         super().validate()
         if self.enable_idempotence:
             if self.acks_wire != -1:
-                raise ConfigurationError("enable_idempotence=True needs acks='all'; drop one of the two")
+                raise ConfigurationError(
+                    "enable_idempotence=True needs acks='all'; remove one of the two options"
+                )
             if self.retries == 0:
-                raise ConfigurationError("enable_idempotence=True needs retries above 0; drop one of the two")
+                raise ConfigurationError(
+                    "enable_idempotence=True needs retries above 0; remove one of the two options"
+                )
             if self.max_in_flight_requests_per_connection > 5:
                 raise ConfigurationError(
-                    "enable_idempotence=True allows max_in_flight_requests_per_connection up to 5: "
-                    "the broker remembers no more batches"
+                    "enable_idempotence=True allows max_in_flight_requests_per_connection up to 5, because "
+                    "brokers remember the last 5 batches"
                 )
         if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
             raise ConfigurationError(
                 f"delivery_timeout_ms={self.delivery_timeout_ms} must be at least "
                 f"linger_ms + request_timeout_ms = "
-                f"{self.linger_ms + self.request_timeout_ms}, or records fail before a request can"
+                f"{self.linger_ms + self.request_timeout_ms}; else a record would fail before its request"
             )
 
     @property
     def acks_wire(self) -> int:
-        """``acks`` as the protocol has it: -1, 0 or 1."""
+        """``acks`` as a number of the protocol: -1, 0 or 1."""
         return -1 if self.acks in ("all", "-1", -1) else int(self.acks)
 
     @property
     def wants_idempotence(self) -> bool:
-        """Whether to use idempotence where the broker can."""
+        """True if idempotence is to be used when the broker supports it."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
         return self.acks_wire == -1 and self.loses_idempotence is None
 
     @property
     def loses_idempotence(self) -> str | None:
-        """The option, with its value, that turns idempotence off where the default would have it on."""
+        """The option, with its value, that turns off idempotence although it is on by default."""
         if self.enable_idempotence is not None or self.acks_wire != -1:
             return None
         if self.retries == 0:

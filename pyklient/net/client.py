@@ -123,7 +123,7 @@ class NetworkClient:
         Asks for the metadata first if it does not contain the node. A node that has just failed is left alone
         for a while: the call waits for that if *timeout* allows it.
         """
-        self._pool.raise_refusal()
+        self._pool.raise_if_closed()
         if node_id == ANY:
             return self._any_connection(purpose, timeout)
         deadline = time.monotonic() + timeout
@@ -229,7 +229,7 @@ class NetworkClient:
                     cause = said.cause if isinstance(said, UnreachableError) else said
                     raise KafkaTimeoutError(
                         f"No broker answered within {timeout:.3g} s ({attempts}; last: {cause}); "
-                        f"{self._config.patience} sets the time to wait"
+                        f"{self._config.waiting_option} sets the time to wait"
                     ) from said
             self._pool.pause(pause)
 

@@ -36,7 +36,7 @@ from pyklient.net.request_writer import RequestWriter, Rest
 from pyklient.net.requests_in_flight import Answered, RequestsInFlight
 from pyklient.net.transport import (
     Endpoint,
-    Patience,
+    TimeLeft,
     Transport,
 )
 from pyklient.protocol.schema import ApiMessage
@@ -105,7 +105,7 @@ class Connection:
         idle = self._in_flight.idle_for(now)
         return idle >= self._max_idle or (idle >= _LOOK_AFTER and self._has_been_left())
 
-    def settle(self, versions: dict[int, tuple[int, int]], lifetime: float | None, hint: str) -> None:
+    def complete_setup(self, versions: dict[int, tuple[int, int]], lifetime: float | None, hint: str) -> None:
         """Take over the results of the setup.
 
         These are the broker's *versions* by API key, the *lifetime* of the session in seconds, and a *hint*
@@ -204,10 +204,10 @@ class Connection:
             self._in_flight.fail(self._in_flight.timed_out(name, seconds))
             raise self._in_flight.timed_out(name, seconds) from None
 
-    def exchange(self, request: ApiMessage, version: int, patience: Patience) -> Any:
+    def exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
         """Send *request* and return its response, during the setup, when the versions are not known yet."""
         with self._turn:
-            return self._exchange(request, version, patience)
+            return self._exchange(request, version, time_left)
 
     def retire(self, timeout: float) -> None:
         """End the connection because another takes its place.
@@ -266,13 +266,13 @@ class Connection:
             self._turn.release()
         answered(*outcome[0])  # after releasing the turn, because this may send the next request
 
-    def _exchange(self, request: ApiMessage, version: int, patience: Patience) -> Any:
+    def _exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
         """Send a request and receive its response in this thread. ``_turn`` is held; there is no reader."""
         with self._sending:
             parts = self._in_flight.encode_alone(request, version)
         try:
-            self._transport.send(parts, patience)
-            response = self._in_flight.decode_alone(self._frames.receive(patience))
+            self._transport.send(parts, time_left)
+            response = self._in_flight.decode_alone(self._frames.receive(time_left))
         except KafkaError as error:
             self._in_flight.fail(error)
             self._dispose()
@@ -339,7 +339,7 @@ class Connection:
 
     def _read_one(self) -> None:
         """Read the next response and give it to the function that waits for it."""
-        answered, response = self._in_flight.take(self._frames.receive_small(self._in_flight.patience))
+        answered, response = self._in_flight.take(self._frames.receive_small(self._in_flight.time_left))
         answered(response, None)
 
     def _dispose(self) -> None:

@@ -84,8 +84,10 @@ def open_connection(
     try:
         left = deadline.remaining()
         try:
-            patience = Deadline(left - min(left / 2, _PROBE_TIME), expired, cancelled)
-            versions = _negotiate(connection, patience, _NEEDS_TLS if context is None else _NEEDS_CERTIFICATE)
+            time_left = Deadline(left - min(left / 2, _PROBE_TIME), expired, cancelled)
+            versions = _negotiate(
+                connection, time_left, _NEEDS_TLS if context is None else _NEEDS_CERTIFICATE
+            )
         except KafkaTimeoutError:
             if context is None:
                 _raise_if_web_server(endpoint, deadline)
@@ -93,7 +95,7 @@ def open_connection(
         uses_sasl = config.security_protocol.startswith("SASL")
         lifetime = _authenticate(connection, config, versions, deadline) if uses_sasl else None
         protocol = "SASL_PLAINTEXT" if context is None else "SASL_SSL"
-        connection.settle(versions, lifetime, "" if uses_sasl else _NEEDS_SASL.format(protocol))
+        connection.complete_setup(versions, lifetime, "" if uses_sasl else _NEEDS_SASL.format(protocol))
     except BaseException:
         connection.close()
         raise
@@ -179,7 +181,7 @@ def _authenticate(
 
     That is some time before the broker ends the session (KIP-368), and different for each connection.
     """
-    connection.settle(versions, None, "")
+    connection.complete_setup(versions, None, "")
     connection.version_of(SaslAuthenticateRequest)
     dialogue = authentication(config, str(connection.endpoint))
     request = next(dialogue)

@@ -3,7 +3,7 @@
 from typing import Final
 
 from pyklient.errors import ProtocolError
-from pyklient.net.transport import Endpoint, Patience, PeerClosedError, Transport
+from pyklient.net.transport import Endpoint, PeerClosedError, TimeLeft, Transport
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.wire import frame_length
 
@@ -24,15 +24,15 @@ class FrameReader:
         self._ahead = b""
         """Bytes that were received, but belong to the next responses."""
 
-    def receive(self, patience: Patience) -> memoryview:
+    def receive(self, time_left: TimeLeft) -> memoryview:
         """Return the next response in new memory, as responses with records need it.
 
         Must not be used after ``receive_small``, which may have read the beginning of this response.
         """
-        size = self._size(self._transport.receive(_LENGTH_SIZE, patience))
-        return self._transport.receive(size, patience)
+        size = self._size(self._transport.receive(_LENGTH_SIZE, time_left))
+        return self._transport.receive(size, time_left)
 
-    def receive_small(self, patience: Patience) -> memoryview:
+    def receive_small(self, time_left: TimeLeft) -> memoryview:
         """Return the next response. Several small ones take one system call together."""
         try:
             while True:
@@ -41,10 +41,10 @@ class FrameReader:
                 if have >= _LENGTH_SIZE:
                     stop = _LENGTH_SIZE + self._size(ahead)
                     if have < stop:
-                        ahead += self._transport.receive(stop - have, patience)
+                        ahead += self._transport.receive(stop - have, time_left)
                     self._ahead = ahead[stop:]
                     return memoryview(ahead)[_LENGTH_SIZE:stop]
-                self._ahead += self._transport.receive_some(_SMALL_ANSWERS, patience)
+                self._ahead += self._transport.receive_some(_SMALL_ANSWERS, time_left)
         except PeerClosedError as error:
             if not self._ahead:
                 raise

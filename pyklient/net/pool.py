@@ -81,7 +81,7 @@ class Pool:
 
         Raises the error of opening it, ClosedError or ForkError.
         """
-        self.raise_refusal()
+        self.raise_if_closed()
         connection = self.live(endpoint.node_id, purpose)
         if connection is not None and connection.endpoint == endpoint:
             return connection
@@ -120,7 +120,7 @@ class Pool:
         """Sleep for *seconds*. Raise ClosedError as soon as the pool is closed, ForkError in a forked
         child."""
         self._closing.wait(seconds)
-        self.raise_refusal()
+        self.raise_if_closed()
 
     def close(self) -> None:
         """Close all connections, and stop the threads that are opening one. Bounded."""
@@ -137,12 +137,12 @@ class Pool:
         for connection in list(self._connections.values()):
             connection.abandon()
 
-    def raise_refusal(self) -> None:
+    def raise_if_closed(self) -> None:
         """Raise ClosedError if the pool is closed, ForkError in a forked child."""
-        if (error := self._refusal()) is not None:
+        if (error := self._closed_error()) is not None:
             raise error
 
-    def _refusal(self) -> KafkaError | None:
+    def _closed_error(self) -> KafkaError | None:
         if self._forked:
             return ForkError(
                 "This client was made before a fork and belongs to the parent process; "
@@ -174,15 +174,15 @@ class Pool:
         self._wait_for_turn(endpoint, deadline)
         timeout = min(self._setup_timeout, max(deadline - time.monotonic(), 0.001))
         try:
-            connection = self._opener(endpoint, timeout, self._refusal)
+            connection = self._opener(endpoint, timeout, self._closed_error)
         except KafkaError as error:
             self._failed(endpoint, error)
             raise
         self._trouble.pop(endpoint.node_id, None)
         self._connections[endpoint.node_id, purpose] = connection
-        if (refusal := self._refusal()) is not None:
+        if (error := self._closed_error()) is not None:
             connection.close()
-            raise refusal
+            raise error
         return connection
 
     def _wait_for_turn(self, endpoint: Endpoint, deadline: float) -> None:

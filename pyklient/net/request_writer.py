@@ -55,7 +55,7 @@ class RequestWriter:
         return None
 
     def deadline(self, request_class: type[ApiMessage], seconds: float) -> Deadline:
-        """Return the patience of a request that may take *seconds*, and ends with the connection."""
+        """Return the deadline of a request that may take *seconds*. It ends early with the connection."""
         name = request_name(request_class)
         return Deadline(seconds, partial(self._in_flight.timed_out, name, seconds), self._in_flight.ended)
 

@@ -116,7 +116,7 @@ class RequestsInFlight:
         with self._lock:
             return set(self._waiting) if ids is None else self._waiting.keys() & ids
 
-    def patience(self) -> float:
+    def time_left(self) -> float:
         """Return the seconds that a reader may wait. Raises an error when the connection ends or a request
         times out."""
         now = time.monotonic()

@@ -58,25 +58,25 @@ class Resolver:
         self._running: set[str] = set()
         self._known: dict[str, list[Address]] = {}
 
-    def resolve(self, host: str, port: int, patience: Callable[[], float], timeout: float) -> list[Address]:
+    def resolve(self, host: str, port: int, time_left: Callable[[], float], timeout: float) -> list[Address]:
         """Return the addresses of *host* with *port* in them, within *timeout* seconds.
 
-        *patience* returns how long the next wait may be. Raises SlowLookupError when the time is up, or
-        when *patience* raises a KafkaTimeoutError; else the error of *patience* or of the system's
+        *time_left* returns how long the next wait may be. Raises SlowLookupError when the time is up, or
+        when *time_left* raises a KafkaTimeoutError; else the error of *time_left* or of the system's
         function (OSError or UnicodeError).
         """
         literal = _literal(host)
-        found = [literal] if literal is not None else self._found(host, patience, timeout)
+        found = [literal] if literal is not None else self._found(host, time_left, timeout)
         return [(family, kind, protocol, (at[0], port, *at[2:])) for family, kind, protocol, at in found]
 
-    def _found(self, host: str, patience: Callable[[], float], timeout: float) -> list[Address]:
+    def _found(self, host: str, time_left: Callable[[], float], timeout: float) -> list[Address]:
         began = time.monotonic()
         lookup, known, is_worker = self._begin(host)
         if is_worker:
             self._run()
         give_up = began + (timeout * _FAIR_SHARE if known else timeout)
         try:
-            while not lookup.came_back.wait(min(patience(), max(give_up - time.monotonic(), 0.001))):
+            while not lookup.came_back.wait(min(time_left(), max(give_up - time.monotonic(), 0.001))):
                 if time.monotonic() >= give_up:
                     break
         except KafkaTimeoutError as error:
@@ -181,9 +181,9 @@ def _literal(host: str) -> Address | None:
 _resolver = Resolver()
 
 
-def resolve(host: str, port: int, patience: Callable[[], float], timeout: float) -> list[Address]:
+def resolve(host: str, port: int, time_left: Callable[[], float], timeout: float) -> list[Address]:
     """Look up *host* with the Resolver of this process; see ``Resolver.resolve``."""
-    return _resolver.resolve(host, port, patience, timeout)
+    return _resolver.resolve(host, port, time_left, timeout)
 
 
 def _renew() -> None:

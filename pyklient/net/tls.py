@@ -23,7 +23,7 @@ from pyklient.errors import (
     KafkaError,
     ProtocolError,
 )
-from pyklient.net.transport import Patience, PeerClosedError, TcpTransport
+from pyklient.net.transport import PeerClosedError, TcpTransport, TimeLeft
 from pyklient.protocol.primitives import Buffer
 
 __all__ = ["TlsTransport", "explain", "tls_context"]
@@ -83,32 +83,32 @@ class TlsTransport:
         self._left: Sequence[Buffer] = ()
         """Encrypted bytes that the socket has not taken yet."""
 
-    def handshake(self, patience: Patience) -> None:
+    def handshake(self, time_left: TimeLeft) -> None:
         """Negotiate keys and check the certificate. Raises a KafkaError that says what to do."""
         while True:
             try:
                 self._tls.do_handshake()
             except ssl.SSLWantReadError:
-                self._flush(patience)
-                self._feed(patience, "during the TLS handshake")
+                self._flush(time_left)
+                self._feed(time_left, "during the TLS handshake")
             except ssl.SSLError as error:
                 raise explain(error, self._peer) from error
             else:
-                self._flush(patience)
+                self._flush(time_left)
                 return
 
-    def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
+    def send(self, parts: Sequence[Buffer], time_left: TimeLeft) -> None:
         if self._left:
-            self._flush(patience)
+            self._flush(time_left)
         for chunk in _chunks(parts):
             self._encrypt(chunk)
             try:
-                self._flush(patience)
+                self._flush(time_left)
             except BrokerConnectionError:
                 # A peer that refuses the certificate sends an alert and closes the connection. Sending fails
                 # then, and the alert, which names the reason, is still in the receive buffer.
                 with contextlib.suppress(BrokerConnectionError):
-                    self._decrypt(memoryview(bytearray(1)), patience)
+                    self._decrypt(memoryview(bytearray(1)), time_left)
                 raise
 
     def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
@@ -120,17 +120,17 @@ class TlsTransport:
         self._left = self._below.send_at_once((data,))
         return _NOTHING if self._left else ()
 
-    def receive_some(self, limit: int, patience: Patience) -> bytes:
+    def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
         room = bytearray(limit)
         with memoryview(room) as view:
-            count = self._decrypt(view, patience)
+            count = self._decrypt(view, time_left)
         return bytes(room[:count])
 
-    def receive(self, size: int, patience: Patience) -> memoryview:
+    def receive(self, size: int, time_left: TimeLeft) -> memoryview:
         whole = memoryview(bytearray(size))
         have = 0
         while have < size:
-            have += self._decrypt(whole[have:], patience)
+            have += self._decrypt(whole[have:], time_left)
         return whole
 
     def is_quiet(self) -> bool:
@@ -142,7 +142,7 @@ class TlsTransport:
     def close(self) -> None:
         self._below.close()
 
-    def _decrypt(self, room: memoryview, patience: Patience) -> int:
+    def _decrypt(self, room: memoryview, time_left: TimeLeft) -> int:
         while True:
             with self._lock:
                 try:
@@ -158,11 +158,11 @@ class TlsTransport:
                 return count
             if count == 0:
                 raise PeerClosedError(f"{self._peer} closed the connection")
-            self._feed(patience, "")
+            self._feed(time_left, "")
 
-    def _feed(self, patience: Patience, when: str) -> None:
+    def _feed(self, time_left: TimeLeft, when: str) -> None:
         try:
-            data = self._below.receive_some(_CHUNK, patience)
+            data = self._below.receive_some(_CHUNK, time_left)
         except PeerClosedError as error:
             if not when:
                 raise
@@ -182,12 +182,12 @@ class TlsTransport:
             except ssl.SSLError as error:
                 raise explain(error, self._peer) from error
 
-    def _flush(self, patience: Patience) -> None:
+    def _flush(self, time_left: TimeLeft) -> None:
         with self._lock:
             data = self._outgoing.read()
         waiting = [*self._left, data] if data else self._left
         if waiting:
-            self._below.send(waiting, patience)
+            self._below.send(waiting, time_left)
             self._left = ()
 
 

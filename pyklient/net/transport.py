@@ -4,7 +4,7 @@ Time-outs are set on the socket (SO_RCVTIMEO, SO_SNDTIMEO). ``settimeout`` would
 and each megabyte would then release and take the GIL several times. Here a whole response is one ``recv``
 with MSG_WAITALL, and a whole request is one ``sendmsg`` over its parts, without copying them.
 
-Each call has a *patience*: a function that returns how long the next wait may be, and that raises an error
+Each call has a *time_left*: a function that returns how long the next wait may be, and that raises an error
 when no time is left.
 """
 
@@ -27,7 +27,7 @@ __all__ = [
     "TICK",
     "Deadline",
     "Endpoint",
-    "Patience",
+    "TimeLeft",
     "PeerClosedError",
     "TcpTransport",
     "Transport",
@@ -35,8 +35,8 @@ __all__ = [
     "connect",
 ]
 
-Patience = Callable[[], float]
-"""Return the seconds that the next wait may last. Raises a KafkaError when no time is left."""
+TimeLeft = Callable[[], float]
+"""Return the seconds that the next wait may last. Raise a KafkaError when no time is left."""
 
 TICK = 0.5
 """The longest single wait, in seconds. A call notices that it was cancelled after this time at most."""
@@ -83,7 +83,7 @@ class Endpoint(NamedTuple):
 
 
 class Deadline:
-    """A Patience that ends after a number of seconds.
+    """A TimeLeft that ends after a number of seconds.
 
     *expired* returns the error to raise then. *cancelled* returns an error as soon as the call should stop
     earlier, for instance because the client is being closed; else None.
@@ -118,16 +118,16 @@ class Transport(Protocol):
     One thread at a time may send, and one thread at a time may receive; both may run at the same time.
     """
 
-    def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
-        """Send all *parts* in order. Raises BrokerConnectionError, or the error of *patience*."""
+    def send(self, parts: Sequence[Buffer], time_left: TimeLeft) -> None:
+        """Send all *parts* in order. Raises BrokerConnectionError, or the error of *time_left*."""
 
     def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
         """Send as much as possible without a wait, and return the rest. Raises BrokerConnectionError."""
 
-    def receive(self, size: int, patience: Patience) -> memoryview:
+    def receive(self, size: int, time_left: TimeLeft) -> memoryview:
         """Return exactly *size* bytes, in new memory. Raises PeerClosedError at the end of the stream."""
 
-    def receive_some(self, limit: int, patience: Patience) -> bytes:
+    def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
         """Return the bytes that have arrived, at least one and at most *limit*. Raises as ``receive``
         does."""
 
@@ -154,10 +154,10 @@ class TcpTransport:
         self._waits: dict[int, float] = {}
         sock.setblocking(True)
 
-    def send(self, parts: Sequence[Buffer], patience: Patience) -> None:
+    def send(self, parts: Sequence[Buffer], time_left: TimeLeft) -> None:
         waiting: Sequence[Buffer] = parts if self._gather else [b"".join(parts)]
         while waiting:
-            self._wait_at_most(socket.SO_SNDTIMEO, patience())
+            self._wait_at_most(socket.SO_SNDTIMEO, time_left())
             try:
                 if self._gather:
                     sent = self._socket.sendmsg(waiting[:_IOV_MAX])
@@ -180,12 +180,12 @@ class TcpTransport:
             raise self._broken(error) from error
         return _unsent(parts, sent)
 
-    def receive(self, size: int, patience: Patience) -> memoryview:
+    def receive(self, size: int, time_left: TimeLeft) -> memoryview:
         # The system provides a page when it is first written to: a large length alone takes no memory.
         whole = memory(size)
         have = 0
         while have < size:
-            self._wait_at_most(socket.SO_RCVTIMEO, patience())
+            self._wait_at_most(socket.SO_RCVTIMEO, time_left())
             try:
                 count = self._socket.recv_into(whole[have:], 0, self._receive_flags)
             except BlockingIOError:
@@ -198,9 +198,9 @@ class TcpTransport:
             have += count
         return whole
 
-    def receive_some(self, limit: int, patience: Patience) -> bytes:
+    def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
         while True:
-            self._wait_at_most(socket.SO_RCVTIMEO, patience())
+            self._wait_at_most(socket.SO_RCVTIMEO, time_left())
             try:
                 data = self._socket.recv(limit)
             except BlockingIOError:

@@ -60,7 +60,7 @@ class BulkDelivery:
 
         Times out as ``result`` does.
         """
-        seconds = argument_checks.patience(timeout, "timeout")
+        seconds = argument_checks.seconds_or_none(timeout, "timeout")
         deadline = None if seconds is None else time.monotonic() + seconds
         for batch, first, stop in self._runs:
             left = None if deadline is None else deadline - time.monotonic()

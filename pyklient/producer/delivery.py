@@ -40,7 +40,7 @@ class DeliveryTracker:
 
         Raises KafkaError inside an on_delivery callback: its thread would wait for itself.
         """
-        argument_checks.patience(timeout, "timeout")
+        argument_checks.seconds_or_none(timeout, "timeout")
         if self._abandoned is not None:
             raise copy(self._abandoned)
         if self._thread.is_current():

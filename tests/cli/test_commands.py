@@ -81,7 +81,7 @@ def test_a_limit_holds_and_too_few_messages_are_a_failure(pyklient: Pyklient, ne
     assert pyklient("consume", topic, "--from-beginning", "-n", "2").text == "a\nb\n"
     done = pyklient("consume", topic, "--from-beginning", "-n", "9", "--timeout", "3")
     assert (done.code, done.text) == (1, "a\nb\nc\n")
-    assert done.err == "pyklient: 3 of 9 messages, then none for 3 s\n"
+    assert done.err == "pyklient: only 3 of 9 messages, then none for 3 s\n"
 
 
 def test_what_is_read_to_its_end_is_not_said_to_have_been_waited_for(
@@ -91,7 +91,7 @@ def test_what_is_read_to_its_end_is_not_said_to_have_been_waited_for(
     pyklient("produce", topic, stdin=b"a\nb\nc\n")
     done = pyklient("consume", topic, "--to-end", "-n", "9", "--timeout", "60")
     assert (done.code, done.text) == (1, "a\nb\nc\n")
-    assert done.err == "pyklient: 3 of 9 messages, and that is the end\n"
+    assert done.err == "pyklient: only 3 of 9 messages, and that is the end\n"
     done = pyklient("consume", topic, "--to-end", "-n", "3", "--timeout", "60")
     assert (done.code, done.text, done.err) == (0, "a\nb\nc\n", "")
 
@@ -185,7 +185,7 @@ def test_the_lag_of_a_group_counts_partitions_that_it_has_not_committed_and_says
     assert rows == [(0, 1, 3, 2), (1, None, 0, 0), (2, None, 4, 4)]
     shown = pyklient("groups", "describe", group).text
     assert "lag 6" in shown
-    assert "4 of the lag are in 2 partitions without a committed offset" in shown
+    assert "The lag includes 4 in 2 partitions without a committed offset" in shown
 
 
 def test_a_group_is_listed_described_with_its_lag_and_deleted(pyklient: Pyklient, new_name: NewName) -> None:

@@ -151,7 +151,7 @@ def test_the_demo_brings_its_own_broker_and_speaks_json(
 
 def test_the_demos_help_says_whose_broker_it_takes(pyklient: Pyklient) -> None:
     text = " ".join(pyklient("demo", "--help").text.split())
-    assert "[a broker of its own]" in text
+    assert "[a new broker in this process]" in text
     assert "[PYKLIENT_BOOTSTRAP_SERVERS; else localhost:9092]" not in text
     others = " ".join(pyklient("topics", "list", "--help").text.split())
     assert "[PYKLIENT_BOOTSTRAP_SERVERS; else localhost:9092]" in others

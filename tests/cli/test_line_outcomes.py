@@ -33,7 +33,7 @@ def delivered(*deliveries: Any) -> Delivered:
     found = Delivered()
     for delivery in deliveries:
         found.add(delivery)
-    found.settle()
+    found.count_rest()
     return found
 
 

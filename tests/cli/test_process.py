@@ -122,7 +122,7 @@ def test_a_process_that_is_terminated_does_not_look_for_garbage_before_it_ends()
             assert process.stdout is not None
             assert process.stderr is not None
             assert process.stdout.readline().startswith(b"listening on")
-            assert process.stderr.readline() == b"Ctrl-C ends.\n"
+            assert process.stderr.readline() == b"Press Ctrl-C to stop.\n"
             process.send_signal(signal.SIGTERM)
             gone_over = [int(line) for line in process.stdout]
             assert process.wait(timeout=30) == 128 + signal.SIGTERM

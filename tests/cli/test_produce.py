@@ -35,7 +35,7 @@ def test_a_line_that_is_no_record_fails_by_its_number_after_those_before_it(
     done = pyklient("produce", topic, "-k", "|", stdin=b"ab\n")
     assert (done.code, done.err) == (
         1,
-        "pyklient: line 1 has no '|' between key and value; no line is stored\n",
+        "pyklient: line 1 has no separator '|' between key and value; no line is stored\n",
     )
     assert pyklient("consume", topic, "--to-end").text == "a\n\n\n"
 

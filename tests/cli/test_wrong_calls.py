@@ -14,11 +14,11 @@ from tests.cli.conftest import Pyklient
         (["consume"], "Missing argument 'TOPIC…'"),
         (["no-such"], "No such command 'no-such'"),
         (["consume", "t", "-n", "0"], "Invalid value for '-n'"),
-        (["consume", "t", "--timeout", "nan"], "nan is no number of seconds"),
-        (["consume", "t", "-g", "g", "--to-end"], "drop one of --to-end and --group"),
-        (["consume", "t", "-X", "group.id=g", "--to-end"], "drop one of --to-end and --group"),
+        (["consume", "t", "--timeout", "nan"], "nan is not a number of seconds"),
+        (["consume", "t", "-g", "g", "--to-end"], "remove --to-end or --group"),
+        (["consume", "t", "-X", "group.id=g", "--to-end"], "remove --to-end or --group"),
         (["consume", "t", "-g", ""], "group_id is empty"),
-        (["produce", "t", "-X", "nothing"], "-X: every option is name=value"),
+        (["produce", "t", "-X", "nothing"], "-X: each option must be name=value"),
         (["produce", "t", "-k", ""], "the separator is empty"),
         (["produce", "t", "-H", "\udcff=1"], "is not UTF-8"),
         (["produce", "t", "-H", "bad"], "'bad' is not NAME=VALUE"),
@@ -27,13 +27,13 @@ from tests.cli.conftest import Pyklient
         (["topics", "list", "-X", "linger_ms=abc"], "linger_ms takes a whole number, not 'abc'"),
         (["produce", "t", "-X", "auto.offset.reset=newest"], "auto_offset_reset='newest' is not one of"),
         (["topics", "list", "-X", "message.timeout.ms=1"], "pyklient calls it delivery_timeout_ms"),
-        (["topics", "create", "t", "--set", "nothing"], "a setting is name=value"),
-        (["topics", "list", "-X", "sasl.password=hunter2"], "does not belong on a command line"),
-        (["topics", "list", "-X", "ssl.context=x"], "there is ssl_truststore_location"),
+        (["topics", "create", "t", "--set", "nothing"], "a setting must be name=value"),
+        (["topics", "list", "-X", "sasl.password=hunter2"], "must not be on a command line"),
+        (["topics", "list", "-X", "ssl.context=x"], "use ssl_truststore_location"),
         (["topics", "list", "-b", "server:port"], "is not host:port"),
         (
             ["topics", "list", "-b", ""],
-            "-b is empty: it takes HOST:PORT of some brokers; see pyklient topics list",
+            "-b is empty: pass HOST:PORT of one or more brokers; see pyklient topics list",
         ),
         (["groups", "describe", "\udcff"], "is not UTF-8"),
     ],
@@ -74,7 +74,9 @@ def test_a_name_that_no_topic_can_have_is_refused_before_anything_is_sent(
     done = pyklient(*command, name, "-b", "127.0.0.1:1")
     assert done.code == 2
     assert "Invalid value for 'TOPIC" in done.err
-    assert ("the name is empty" if not name else f"no topic is called {name!a}") in done.err
+    assert (
+        "the name of a topic must not be empty" if not name else f"{name!a} is not a valid name of a topic"
+    ) in done.err
     assert done.err.count("\n") == 1
 
 
@@ -83,10 +85,10 @@ def test_a_name_that_no_topic_can_have_is_refused_before_anything_is_sent(
     [
         (
             ["topics", "list", "-v"],
-            "No such option: -v; it goes before the command: pyklient -v topics list …",
+            "No such option: -v; put it before the command: pyklient -v topics list …",
         ),
-        (["consume", "t", "-vv"], "No such option: -v; it goes before the command: pyklient -v consume …"),
-        (["groups", "--verbose", "list"], "it goes before the command: pyklient -v groups …"),
+        (["consume", "t", "-vv"], "No such option: -v; put it before the command: pyklient -v consume …"),
+        (["groups", "--verbose", "list"], "put it before the command: pyklient -v groups …"),
     ],
 )
 def test_an_option_of_all_commands_after_one_of_them_is_shown_its_place(

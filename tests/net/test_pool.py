@@ -144,7 +144,7 @@ def test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet(
     broker.on(HeartbeatRequest, answer)
     first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
     under_way = first.send(HeartbeatRequest())
-    first.settle({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
+    first.complete_setup({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
     timer = threading.Timer(0.05, release.set)
     timer.start()
     second = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
@@ -188,7 +188,7 @@ def test_a_connection_whose_session_ends_soon_answers_what_was_asked_without_a_r
 ) -> None:
     first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
     asking = Asking(broker, first)
-    first.settle({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
+    first.complete_setup({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
     timer = threading.Timer(0.05, asking.release.set)
     timer.start()
     assert pool.get(endpoint_of(broker), Purpose.OTHER, 10) is not first
@@ -203,7 +203,7 @@ def test_a_request_on_a_connection_that_is_replaced_fails_as_after_a_disconnecti
 ) -> None:
     first = pool.get(endpoint_of(broker), Purpose.OTHER, 2)
     asking = Asking(broker, first)
-    first.settle({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
+    first.complete_setup({HeartbeatRequest.api_key: (0, 4)}, 0.0, "")
     second = pool.get(endpoint_of(broker), Purpose.OTHER, 0.4)
     asking.join()
     asking.release.set()

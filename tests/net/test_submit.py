@@ -91,7 +91,7 @@ def test_a_small_request_goes_at_once_and_an_ended_connection_says_so(
 class OutOfMemory(TcpTransport):
     """Of which every write fails in a way that no transport foresees."""
 
-    def send(self, parts: Any, patience: Any) -> None:
+    def send(self, parts: Any, time_left: Any) -> None:
         raise MemoryError
 
     def send_at_once(self, parts: Any) -> Any:
@@ -110,7 +110,7 @@ def test_what_nobody_foresaw_in_a_write_is_told_once_and_ends_the_connection(at_
         max_idle=60,
         max_response=1_000,
     )
-    connection.settle({HeartbeatRequest.api_key: (0, 4)}, None, "")
+    connection.complete_setup({HeartbeatRequest.api_key: (0, 4)}, None, "")
 
     def submit() -> None:
         connection.submit(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=5)

@@ -47,7 +47,7 @@ def ask_metadata(broker: ScriptedBroker | RawServer, **options: Any) -> None:
         client.close()
 
 
-def patience(seconds: float = 10.0) -> Deadline:
+def time_left(seconds: float = 10.0) -> Deadline:
     return Deadline(seconds, lambda: KafkaTimeoutError("time is up"))
 
 
@@ -166,13 +166,13 @@ def test_a_refusal_is_read_though_the_broker_has_hung_up_already(certificates: C
 
     def keep_sending(transport: TlsTransport) -> None:
         for _ in range(100):
-            transport.send([bytes(1000)], patience())
+            transport.send([bytes(1000)], time_left())
             time.sleep(0.01)
 
     trusting = ssl.create_default_context(cafile=str(certificates.authority))
     with RawServer(refuse) as server, socket.create_connection((server.host, server.port)) as sock:
         transport = TlsTransport(TcpTransport(sock, "peer"), "peer", trusting, "127.0.0.1")
-        transport.handshake(patience())
+        transport.handshake(time_left())
         assert hung_up.wait(5)
         with pytest.raises(AuthenticationError, match="ssl_keystore_location"):
             keep_sending(transport)
@@ -198,19 +198,19 @@ def test_large_requests_and_answers_cross_each_other(certificates: Certificates)
     client_context = ssl.create_default_context(cafile=str(certificates.authority))
     with RawServer(echo) as server, socket.create_connection((server.host, server.port)) as sock:
         transport = TlsTransport(TcpTransport(sock, "peer"), "peer", client_context, "127.0.0.1")
-        transport.handshake(patience())
-        reader = threading.Thread(target=lambda: got.append(bytes(transport.receive(size, patience()))))
+        transport.handshake(time_left())
+        reader = threading.Thread(target=lambda: got.append(bytes(transport.receive(size, time_left()))))
         reader.start()
         view = memoryview(sent)
-        transport.send([view[:10], view[10:17], view[17:70_000], view[70_000:]], patience())
+        transport.send([view[:10], view[10:17], view[17:70_000], view[70_000:]], time_left())
         reader.join(10)
         started = time.monotonic()
         with pytest.raises(KafkaTimeoutError):
-            transport.receive(1, patience(0.05))
+            transport.receive(1, time_left(0.05))
         assert time.monotonic() - started < 1
         echoed.set()
         with pytest.raises(BrokerConnectionError, match="peer closed the connection"):
-            transport.receive(1, patience())
+            transport.receive(1, time_left())
     assert got == [sent]
 
 
@@ -231,14 +231,14 @@ def test_what_the_system_does_not_take_at_once_is_encrypted_once(certificates: C
         socket.create_connection((server.host, server.port)) as sock,
     ):
         transport = TlsTransport(TcpTransport(sock, "peer"), "peer", trusting, "127.0.0.1")
-        transport.handshake(patience())
+        transport.handshake(time_left())
         assert transport.send_at_once(parts) == parts  # too much to try
         waiting = list(parts)
         while not (left := transport.send_at_once(waiting[:2])):
             waiting = waiting[2:]
         assert transport.send_at_once(waiting[2:4]) == waiting[2:4]  # nothing overtakes what is left
         go_on.set()
-        transport.send(left, patience())
-        transport.send(waiting[2:], patience())
+        transport.send(left, time_left())
+        transport.send(waiting[2:], time_left())
         wait_until(lambda: bool(got), 10, "all bytes")
     assert got == [b"".join(parts)]

@@ -12,7 +12,7 @@ from pyklient.errors import BrokerConnectionError, ClosedError, KafkaTimeoutErro
 from pyklient.net.transport import Deadline, Endpoint, PeerClosedError, TcpTransport, connect
 
 
-def patience(seconds: float = 5.0) -> Deadline:
+def time_left(seconds: float = 5.0) -> Deadline:
     return Deadline(seconds, lambda: KafkaTimeoutError("time is up"))
 
 
@@ -50,7 +50,7 @@ def test_parts_arrive_whole_and_in_order_through_a_small_buffer(slow_path: bool)
     with linked(buffer=64 * 1024, slow_path=slow_path) as (transport, far):
         reader = threading.Thread(target=lambda: got.append(read_all(far, len(expected))))
         reader.start()
-        transport.send([memoryview(part) for part in parts], patience())
+        transport.send([memoryview(part) for part in parts], time_left())
         reader.join(5)
     assert got == [expected]
 
@@ -69,8 +69,8 @@ def test_what_the_system_does_not_take_at_once_comes_back_and_nothing_is_lost(sl
         assert sum(map(len, left)) > 0
         reader = threading.Thread(target=lambda: got.append(read_all(far, len(expected))))
         reader.start()
-        transport.send(left, patience())
-        transport.send(waiting[2:], patience())
+        transport.send(left, time_left())
+        transport.send(waiting[2:], time_left())
         reader.join(5)
     assert got == [expected]
 
@@ -86,8 +86,8 @@ def test_receive_returns_exactly_what_was_asked_for_however_it_arrives(slow_path
 
         writer = threading.Thread(target=trickle)
         writer.start()
-        frame = transport.receive(9_500, patience())
-        rest = transport.receive(500, patience())
+        frame = transport.receive(9_500, time_left())
+        rest = transport.receive(500, time_left())
         writer.join(5)
     assert bytes(frame) + bytes(rest) == b"".join(bytes([index]) * 1000 for index in range(10))
 
@@ -104,27 +104,27 @@ def test_an_answer_that_pauses_longer_than_a_tick_is_still_received_whole() -> N
 
 def test_nothing_is_received_where_nothing_is_asked_for() -> None:
     with linked() as (transport, _):
-        assert bytes(transport.receive(0, patience())) == b""
+        assert bytes(transport.receive(0, time_left())) == b""
 
 
 def test_a_wait_ends_when_its_patience_does() -> None:
     with linked() as (transport, _):
         started = time.monotonic()
         with pytest.raises(KafkaTimeoutError, match="time is up"):
-            transport.receive(4, patience(0.1))
+            transport.receive(4, time_left(0.1))
         assert 0.09 < time.monotonic() - started < 1
 
 
 def test_a_send_that_nobody_reads_ends_when_its_patience_does() -> None:
     with linked(buffer=4096) as (transport, _), pytest.raises(KafkaTimeoutError):
-        transport.send([bytes(50_000_000)], patience(0.1))
+        transport.send([bytes(50_000_000)], time_left(0.1))
 
 
 def test_the_end_of_the_stream_is_an_error_of_its_own() -> None:
     with linked() as (transport, far):
         far.shutdown(socket.SHUT_WR)
         with pytest.raises(PeerClosedError, match="the peer closed the connection"):
-            transport.receive(4, patience())
+            transport.receive(4, time_left())
 
 
 def test_the_end_of_the_stream_within_an_answer_is_said_to_be_that() -> None:
@@ -132,7 +132,7 @@ def test_the_end_of_the_stream_within_an_answer_is_said_to_be_that() -> None:
         far.sendall(b"ab")
         far.shutdown(socket.SHUT_WR)
         with pytest.raises(PeerClosedError, match="in the middle of a response"):
-            transport.receive(4, patience())
+            transport.receive(4, time_left())
 
 
 def test_abort_wakes_a_thread_that_is_waiting() -> None:
@@ -141,7 +141,7 @@ def test_abort_wakes_a_thread_that_is_waiting() -> None:
 
         def wait() -> None:
             try:
-                transport.receive(4, patience())
+                transport.receive(4, time_left())
             except BrokerConnectionError as error:
                 failures.append(error)
 
@@ -157,7 +157,7 @@ def test_a_reset_connection_says_so() -> None:
         far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         far.close()
         with pytest.raises(BrokerConnectionError, match="the connection to the peer broke: Connection reset"):
-            transport.receive(4, patience())
+            transport.receive(4, time_left())
 
 
 def test_a_refused_connection_names_the_address_and_what_to_look_at() -> None:
@@ -166,18 +166,18 @@ def test_a_refused_connection_names_the_address_and_what_to_look_at() -> None:
     with pytest.raises(
         BrokerConnectionError, match=f"127.0.0.1:{port}: connection refused; check that the broker is run"
     ):
-        connect(Endpoint(1, "127.0.0.1", port), patience())
+        connect(Endpoint(1, "127.0.0.1", port), time_left())
 
 
 def test_an_unknown_host_is_told_from_an_unreachable_one() -> None:
     with pytest.raises(BrokerConnectionError, match=r"no address for the host name 'nowhere\.invalid'"):
-        connect(Endpoint(-2, "nowhere.invalid", 9092), patience())
+        connect(Endpoint(-2, "nowhere.invalid", 9092), time_left())
 
 
 def test_all_addresses_of_a_name_are_tried_in_turn() -> None:
     # localhost stands for ::1 as well on many machines, where nothing listens here.
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        sock = connect(Endpoint(1, "localhost", listener.getsockname()[1]), patience())
+        sock = connect(Endpoint(1, "localhost", listener.getsockname()[1]), time_left())
         sock.close()
 
 

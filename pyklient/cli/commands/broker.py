@@ -1,4 +1,4 @@
-"""``pyklient broker``: the reference broker as a program of its own."""
+"""``pyklient broker``: run the reference broker as a program."""
 
 import contextlib
 import sys
@@ -21,25 +21,38 @@ Examples:
 """,
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
-@click.option("--advertised-host", metavar="HOST", help="What clients are told.  [default: the same]")
+@click.option(
+    "--advertised-host",
+    metavar="HOST",
+    help="Address that clients are told to connect to.  [default: --host]",
+)
 @click.option(
     "-p",
     "--port",
     type=click.IntRange(0, 65535),
     default=9092,
     show_default=True,
-    help="0 takes a free one.",
+    help="Port to listen on; 0 chooses a free one.",
 )
 @click.option(
     "-d",
     "--data-dir",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where records are kept.  [default: a temporary directory, removed at the end]",
+    help="Directory for the records.  [default: a temporary one, removed at the end]",
 )
 @click.option(
-    "--partitions", type=click.IntRange(1), default=1, show_default=True, help="Of topics created by use."
+    "--partitions",
+    type=click.IntRange(1),
+    default=1,
+    show_default=True,
+    help="Partitions of topics that are created when they are first used.",
 )
-@click.option("--auto-create/--no-auto-create", default=True, show_default=True, help="Create topics by use.")
+@click.option(
+    "--auto-create/--no-auto-create",
+    default=True,
+    show_default=True,
+    help="Create topics when they are first used.",
+)
 def broker(
     host: str,
     advertised_host: str | None,
@@ -50,11 +63,11 @@ def broker(
 ) -> None:
     """Run a broker for tests and first runs, until Ctrl-C.
 
-    Any Kafka client can use it. It is one process without replication: not for data that must last.
+    Any Kafka client can use it. It is one process without replication, and not meant for data that must last.
     """
     options: BrokerOptions = {"num_partitions": partitions, "auto_create_topics": auto_create}
     with Broker(port, host=host, advertised_host=advertised_host, data_dir=data_dir, **options) as running:
         print(f"listening on {running.bootstrap_servers}", flush=True)
-        print("Ctrl-C ends.", file=sys.stderr)
+        print("Press Ctrl-C to stop.", file=sys.stderr)
         with contextlib.suppress(KeyboardInterrupt):
             running.wait()

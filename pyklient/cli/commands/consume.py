@@ -1,4 +1,4 @@
-"""``pyklient consume``: messages become lines of standard output, as a member of a group or for oneself."""
+"""``pyklient consume``: print messages as lines, with or without a group."""
 
 import contextlib
 import sys
@@ -32,16 +32,16 @@ _OF_MEMBERS: Final = (
     "group_id",
     "group_instance_id",
 )
-"""Options that a configuration file may have for members of a group, and that mean nothing to read()."""
+"""Options of group members that a configuration file may have, and that read() does not have."""
 
 
 @click.command(
-    short_help="Print messages, one a line.",
+    short_help="Print messages, one in a line.",
     epilog="""\b
 Examples:
-  pyklient consume clicks                          what comes from now on, until Ctrl-C
-  pyklient consume clicks --to-end                 what there is
-  pyklient consume clicks views --group billing    as a member of a group, offsets committed
+  pyklient consume clicks                          print new messages until Ctrl-C
+  pyklient consume clicks --to-end                 print the messages that exist now
+  pyklient consume clicks views --group billing    join a group and commit offsets
   pyklient consume clicks --from-beginning -n 10 --json | jq .value
 """,
 )
@@ -51,26 +51,32 @@ Examples:
     "--group",
     metavar="NAME",
     callback=checked(text),
-    help="Join this group: share the partitions, commit offsets.",
+    help="Join this group: share the partitions and commit offsets.",
 )
+@click.option("--from-beginning", is_flag=True, help="Start at the oldest message if no offset is committed.")
 @click.option(
-    "--from-beginning", is_flag=True, help="Start with the oldest message, where no offset says else."
+    "--to-end",
+    is_flag=True,
+    help="Read from the oldest message to the present end, and stop (not with --group).",
 )
-@click.option(
-    "--to-end", is_flag=True, help="From the oldest message to what is the end now (not with --group)."
-)
-@click.option("-n", "--max-messages", metavar="N", type=click.IntRange(1), help="Stop after so many.")
+@click.option("-n", "--max-messages", metavar="N", type=click.IntRange(1), help="Stop after N messages.")
 @click.option(
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(0, _LONGEST_TIMEOUT, min_open=True),
     callback=checked(seconds),
-    help="Stop after so long without one.",
+    help="Stop after this time without a message.",
 )
 @click.option(
-    "-k", "--key-separator", metavar="TEXT", callback=checked(separator), help="Print key, TEXT, value."
+    "-k",
+    "--key-separator",
+    metavar="TEXT",
+    callback=checked(separator),
+    help="Print the key, TEXT and the value.",
 )
-@click.option("--json", "as_json", is_flag=True, help="A JSON object per message, with everything it has.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print each message as a JSON object with all its fields."
+)
 @connection_options(ConsumerConfig, AdminConfig, timeout=False)
 def consume(
     topics: tuple[str, ...],
@@ -83,16 +89,16 @@ def consume(
     as_json: bool,
     settings: Settings,
 ) -> None:
-    """Print the messages of TOPICs, one a line: the value's bytes as they are.
+    """Print the messages of each TOPIC, one in a line: the bytes of the value, unchanged.
 
-    In a group, an offset is committed only after its message has been written out. A message without a value
-    is an empty line; --json tells the two apart. With --max-messages and --timeout both, too few messages are
-    a failure.
+    In a group, an offset is committed only after its message has been written. A message without a value is
+    an empty line, like a message with an empty value; --json shows the difference. With both --max-messages
+    and --timeout, the command fails if there are too few messages.
     """
     if to_end and (group is not None or "group_id" in settings.from_line):
-        raise click.UsageError("--to-end is for reading without a group; drop one of --to-end and --group")
+        raise click.UsageError("--to-end reads without a group; remove --to-end or --group")
     if as_json and key_separator is not None:
-        raise click.UsageError("--json shows keys already; drop --key-separator")
+        raise click.UsageError("--json includes the key; remove --key-separator")
     own: dict[str, Any] = {} if group is None else {"group_id": group}
     if from_beginning:
         own["auto_offset_reset"] = "earliest"
@@ -106,37 +112,37 @@ def consume(
         _follow(topics, options, out)
     if max_messages is not None and timeout is not None and out.written < max_messages:
         ending = "and that is the end" if to_end else f"then none for {timeout:g} s"
-        raise click.ClickException(f"{out.written} of {max_messages} messages, {ending}")
+        raise click.ClickException(f"only {out.written} of {max_messages} messages, {ending}")
 
 
 def _patience(timeout: float | None, config: ConsumerConfig) -> float | None:
-    """Seconds without a message after which to stop: as the command says, else the client's option."""
+    """Return the seconds without a message after which to stop; None to wait for ever."""
     if timeout is None and config.consumer_timeout_ms >= 0:
         return config.consumer_timeout_ms / 1000
     return timeout
 
 
 class _Output:
-    """Where lines go, and when there have been enough."""
+    """Writes the lines, and counts them."""
 
     def __init__(
         self, file: BinaryIO, line: Callable[[Message], bytes], limit: int | None, timeout: float | None
     ) -> None:
         self.written = 0
         self.last: Sequence[Message] = ()
-        """The batch written last."""
+        """The last batch that was written."""
         self.timeout = timeout
-        """Seconds without a message that are too many; None: there is no such thing."""
+        """Seconds without a message after which to stop; None to wait for ever."""
         self._file, self._line, self._limit = file, line, limit
         self._moved = time.monotonic()
 
     @property
     def room(self) -> int:
-        """How many messages the next batch may have."""
+        """The number of messages that the next batch may have."""
         return _BATCH if self._limit is None else min(_BATCH, self._limit - self.written)
 
     def write(self, batch: Sequence[Message]) -> None:
-        """Write *batch* and hand it to the system."""
+        """Write *batch* and flush it."""
         if batch:
             lines = b"".join(map(self._line, batch))
             with deferred():
@@ -148,12 +154,12 @@ class _Output:
 
     @property
     def full(self) -> bool:
-        """Whether these are all that were wanted."""
+        """True if enough messages have been written."""
         return self.written == self._limit
 
     @property
     def late(self) -> bool:
-        """Whether it is too long since the last one, or since the beginning."""
+        """True if no message has come for too long."""
         return self.timeout is not None and time.monotonic() - self._moved > self.timeout
 
 
@@ -166,21 +172,22 @@ def _line_maker(as_json: bool, between: bytes | None) -> Callable[[Message], byt
 
 
 def _follow(topics: Sequence[str], options: Mapping[str, Any], out: _Output) -> None:
-    """Write what comes, in a group or alone, until there have been enough or the command is interrupted."""
+    """Write new messages, with or without a group, until there are enough or the command is interrupted."""
     commits = "group_id" in options and options.get("enable_auto_commit", True)
     with ConsumerConnector(**options) as connector:
         stream = connector.stream(*topics)
         try:
             while not (out.full or out.late):
-                # An automatic commit counts a batch once the next one is asked for: it is written by then.
-                # Closed here: an interrupt while a forgotten generator is cleared away would be lost.
+                # An automatic commit includes a batch once the next one is asked for, when it has been
+                # written. The generator is closed here, because an interrupt during its finalizer would be
+                # lost.
                 with contextlib.closing(stream.batches(max_records=out.room, timeout=_LOOK)) as batches:
                     batch = next(batches, None)
                 if batch is None:
                     return
                 out.write(batch)
         except BaseException:
-            # Ctrl-C may come between writing a batch and asking for the next: it is done all the same.
+            # Ctrl-C may come after a batch was written and before the next is asked for: commit it here.
             if commits:
                 with contextlib.suppress(KafkaError):
                     connector.commit_offsets(
@@ -193,7 +200,7 @@ def _mention_missing(topics: Sequence[str], settings: Settings) -> None:
     with Admin(**settings.options(AdminConfig)) as admin:
         missing = sorted(set(topics) - set(admin.topics(internal=True)))
     if missing:
-        print(f"pyklient: waiting for {', '.join(missing)}, which is not there yet", file=sys.stderr)
+        print(f"pyklient: waiting for {', '.join(missing)}, which does not exist yet", file=sys.stderr)
 
 
 def _write_what_is_there(topics: Sequence[str], options: Mapping[str, Any], out: _Output) -> None:

@@ -1,4 +1,4 @@
-"""``pyklient groups``: list, describe with lag, delete."""
+"""``pyklient groups``: list, describe and delete groups."""
 
 from dataclasses import asdict
 
@@ -27,10 +27,10 @@ def groups() -> None:
 
 
 @groups.command("list", epilog="Example: pyklient groups list -b localhost:9092")
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 @connection_options(AdminConfig)
 def list_(as_json: bool, settings: Settings) -> None:
-    """The groups of all brokers, with their states."""
+    """List the groups of all brokers, with their states."""
     with _admin(settings) as admin:
         found = admin.groups()
     if as_json:
@@ -43,10 +43,10 @@ def list_(as_json: bool, settings: Settings) -> None:
 
 @groups.command(epilog="Example: pyklient groups describe billing --json")
 @click.argument("group", callback=checked(text))
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @connection_options(AdminConfig)
 def describe(group: str, as_json: bool, settings: Settings) -> None:
-    """State, members and lag of GROUP, partition by partition."""
+    """Show the state, the members and the lag of GROUP, for each partition."""
     with _admin(settings) as admin:
         found = admin.describe_group(group)
         lags = admin.group_lag(group)
@@ -92,8 +92,8 @@ def describe(group: str, as_json: bool, settings: Settings) -> None:
     )
     if without_commit:
         print(
-            f"{lag_without_commit:,} of the lag are in {len(without_commit)} partitions without a committed "
-            "offset, counted from the start of the log"
+            f"The lag includes {lag_without_commit:,} in {len(without_commit)} partitions without a "
+            "committed offset, counted from the start of the log"
         )
     if rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
@@ -103,7 +103,7 @@ def describe(group: str, as_json: bool, settings: Settings) -> None:
 @click.argument("names", metavar="GROUP…", callback=checked(text), nargs=-1, required=True)
 @connection_options(AdminConfig)
 def delete(names: tuple[str, ...], settings: Settings) -> None:
-    """Delete groups with their offsets. One that has members is refused, which does not keep the others."""
+    """Delete groups with their offsets. If one has members, it stays, and the others are still deleted."""
     with _admin(settings) as admin:
         delete_each(names, admin.delete_group)
 

@@ -1,4 +1,4 @@
-"""``pyklient info``: what is installed, for bug reports and for "why is it slow"."""
+"""``pyklient info``: the installed versions and the kernel in use."""
 
 import click
 
@@ -8,10 +8,12 @@ from pyklient.cli.tables import print_json
 __all__ = ["info"]
 
 
-@click.command(short_help="Version, kernel in use, codecs.", epilog="Example: pyklient info --json")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.command(
+    short_help="Show the version, the kernel in use and the codecs.", epilog="Example: pyklient info --json"
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(as_json: bool) -> None:
-    """Version, kernel in use (and why not the compiled one), codecs."""
+    """Show the version, the kernel in use (with the reason if it is not the compiled one) and the codecs."""
     found = facts()
     if as_json:
         print_json(found)

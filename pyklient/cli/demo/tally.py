@@ -1,4 +1,4 @@
-"""Counts of what went in and what came out, by carrier: nothing lost, doubled or changed goes unseen."""
+"""Count messages by carrier, and detect those that were lost, duplicated or changed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ _MODULUS = 1 << 128
 
 
 def fingerprint(key: bytes, value: bytes) -> int:
-    """128 bits of a message. The key's length is hashed too, so that no byte can move between the two."""
+    """Return a 128-bit hash of a message. It includes the length of the key, to separate key and value."""
     hashed = blake2b(len(key).to_bytes(4, "big"), digest_size=16)
     hashed.update(key)
     hashed.update(value)
@@ -20,7 +20,7 @@ def fingerprint(key: bytes, value: bytes) -> int:
 
 
 class Tally:
-    """Messages by key: how many, and the sum of their fingerprints, which does not depend on their order."""
+    """The number of messages by key, and the sum of their fingerprints, whatever their order."""
 
     def __init__(self) -> None:
         self.counts: Counter[bytes] = Counter()
@@ -32,12 +32,13 @@ class Tally:
         self.digests[key] = (self.digests[key] + print_) % _MODULUS
 
     def agrees(self, other: "Tally", key: bytes) -> bool:
-        """Whether both counted the same messages of *key*."""
+        """Return True if both counted the same messages of *key*."""
         return self.counts[key] == other.counts[key] and self.digests[key] == other.digests[key]
 
 
 class Seen:
-    """What one reader was handed. It belongs to that reader's thread until the thread has ended."""
+    """The messages that one reader got. Only the thread of the reader may use it until that thread has
+    ended."""
 
     def __init__(self) -> None:
         self.handed = 0
@@ -45,7 +46,7 @@ class Seen:
         self.prints: dict[tuple[int, bytes], dict[int, int]] = defaultdict(dict)
 
     def add(self, messages: Iterable[Message]) -> None:
-        """Note each message under its partition, key and offset; the same offset again is not new."""
+        """Note each message by its partition, key and offset. An offset counts once."""
         count = 0
         for message in messages:
             key, value = message.key or b"", message.value or b""
@@ -56,7 +57,8 @@ class Seen:
 
 
 def merge(readers: Iterable[Seen]) -> tuple[Tally, Counter[bytes], int]:
-    """The distinct messages of all readers, how many came again by key, and how many came back different."""
+    """Return the distinct messages of all readers, the number of repeated ones by key, and of changed
+    ones."""
     together: dict[tuple[int, bytes], dict[int, int]] = defaultdict(dict)
     again: Counter[bytes] = Counter()
     changed = 0

@@ -59,7 +59,7 @@ def test_the_command_loads_what_is_new_and_says_what_it_was(
         (["clicks"], "Missing argument 'TOPIC…'"),
         (["--start", "soon", "clicks", "/tmp/x"], "'soon' is no time such as 2025-03-01"),
         (["--conf", "spark", "clicks", "/tmp/x"], "'spark' is no NAME=VALUE"),
-        (["a b", "/tmp/x"], "no topic is called 'a b'"),
+        (["a b", "/tmp/x"], "'a b' is not a valid name of a topic"),
     ],
 )
 def test_what_is_called_wrongly_is_said_before_spark_starts(arguments: list[str], message: str) -> None:

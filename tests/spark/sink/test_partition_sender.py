@@ -195,7 +195,7 @@ def test_it_can_be_pickled_and_shows_no_password() -> None:
         ),
         ({"ssl_context": ...}, "cannot use ssl_context: .* ssl_truststore_location"),
         ({"acks": 2}, "acks=2 is not one of"),
-        ({"topic": "a b"}, "no topic is called 'a b'"),
+        ({"topic": "a b"}, "'a b' is not a valid name of a topic"),
     ],
     ids=repr,
 )
