@@ -14,13 +14,12 @@ from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.group.membership import Assignment
 from pyklient.consumer.stream.decoding import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
-from pyklient.error_codes import ErrorCode
-from pyklient.errors import ClosedError, ConfigurationError, broker_error
+from pyklient.errors import ClosedError, ConfigurationError
 from pyklient.kernel import Message
 from pyklient.net.client import NetworkClient
-from pyklient.net.dialogue import Dialogue, Pause, Refresh
-from pyklient.net.lookups.list_offsets import list_offsets
-from pyklient.net.metadata import Metadata
+from pyklient.net.dialogue import Dialogue
+from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
+from pyklient.net.lookups.topic_partitions import partitions_of
 from pyklient.serialization import Decoder, as_decoder
 from pyklient.topic_partition import TopicPartition
 
@@ -33,9 +32,8 @@ _T = TypeVar("_T")
 Point: TypeAlias = int | datetime
 Bound: TypeAlias = Point | Mapping[TopicPartition, Point] | None
 
-_EARLIEST, _LATEST = -2, -1
 _CLOSE_TIMEOUT = 2.0
-_UNKNOWN_TOPIC_PATIENCE = 4
+_UNKNOWN_TOPIC_TRIES = 4
 
 
 def read(
@@ -242,12 +240,12 @@ def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
     """First and last offset (exclusive) of each partition."""
-    partitions = yield from _partitions(topics)
+    partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
     for bound in (start, end):
         bound.refuse_strangers(partitions)
-    ends = yield from list_offsets(dict.fromkeys(partitions, _LATEST), isolation_level)
+    ends = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
     high = {each: ends[each].offset for each in partitions}
-    first = yield from _resolve(partitions, start, dict.fromkeys(partitions, _EARLIEST), high)
+    first = yield from _resolve(partitions, start, dict.fromkeys(partitions, EARLIEST), high)
     last = yield from _resolve(partitions, end, {}, high)
     return {each: (first[each], min(last[each], high[each])) for each in partitions}
 
@@ -272,24 +270,3 @@ def _resolve(
         listed = yield from list_offsets(asked)
         found.update((each, at.offset) for each, at in listed.items() if at.offset >= 0)
     return found
-
-
-def _partitions(topics: Sequence[str]) -> Dialogue[list[TopicPartition]]:
-    for _ in range(_UNKNOWN_TOPIC_PATIENCE):
-        metadata: Metadata = yield Refresh(topics)
-        missing = [topic for topic in topics if not metadata.partition_count(topic)]
-        if not missing:
-            break
-        info = metadata.topics.get(missing[0])
-        code = (info.error if info is not None else 0) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        problem = broker_error(code, f"reading topic {missing[0]}")
-        if not problem.retriable:
-            raise problem
-        yield Pause(because=problem)
-    else:
-        raise problem
-    return [
-        TopicPartition(topic, partition)
-        for topic in topics
-        for partition in metadata.topics[topic].partitions
-    ]

@@ -1,17 +1,14 @@
 """SimpleConsumer: one fetch at a time from partitions of your choice, without groups or threads."""
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Final, NoReturn, Self, Unpack
+from functools import partial
+from typing import Final, Unpack
 
 from pyklient import argument_checks
 from pyklient.argument_checks import INT64_MAX
-from pyklient.config import DEFAULT_SERVERS, AdminConfig
-from pyklient.config.dotted_names import by_option_name
+from pyklient.config import DEFAULT_SERVERS
 from pyklient.config.keyword_types import AdminOptions
-from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerError,
     ClosedError,
@@ -26,9 +23,10 @@ from pyklient.errors import (
     broker_error,
 )
 from pyklient.kernel import Message, decode
-from pyklient.net.client import NetworkClient
-from pyklient.net.dialogue import Ask, Dialogue, Pause, Refresh
-from pyklient.net.lookups.list_offsets import list_offsets
+from pyklient.net.dialogue import ANY, Ask, Dialogue, Refresh, retried
+from pyklient.net.dialogue_client import DialogueClient
+from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
+from pyklient.net.lookups.partition_leaders import by_leader
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import FetchRequest, FetchResponse, ListOffsetsRequest
 from pyklient.topic_partition import TopicPartition
@@ -62,7 +60,7 @@ class Fetched:
         return len(self.messages)
 
 
-class SimpleConsumer:
+class SimpleConsumer(DialogueClient):
     """Fetches from offsets that the caller keeps. Goes to each partition's leader by itself.
 
     Safe to use from several threads. Each call takes at most ``default_api_timeout_ms`` and raises
@@ -70,39 +68,15 @@ class SimpleConsumer:
     anybody is asked. Reads everything (``read_uncommitted``). Options: ``AdminConfig``.
     """
 
-    EARLIEST: Final = -2
+    EARLIEST: Final = EARLIEST
     """As a time: the first offset in the log."""
-    LATEST: Final = -1
+    LATEST: Final = LATEST
     """As a time: the offset that the next message will get."""
 
     def __init__(
         self, bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS, **options: Unpack[AdminOptions]
     ) -> None:
-        self._config = AdminConfig.from_options(by_option_name(AdminConfig, bootstrap_servers, options))
-        self._timeout = self._config.default_api_timeout_ms / 1000
-        self._client = NetworkClient(self._config)
-        self._closed = False
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a SimpleConsumer cannot be pickled; make it where it is used, from the same options")
-
-    def __del__(self) -> None:
-        if not getattr(self, "_closed", True):
-            self.close()
-            warnings.warn(
-                "a SimpleConsumer was left open; use it in a with block", ResourceWarning, stacklevel=2
-            )
+        super().__init__(bootstrap_servers, options)
 
     def fetch(self, topic: str, partition: int, offset: int, max_bytes: int = 1_048_576) -> Fetched:
         """The messages of a partition from *offset* on, up to about *max_bytes*; none at the end of the log.
@@ -130,7 +104,7 @@ class SimpleConsumer:
             if wanted[each] < 0:
                 raise ConfigurationError(f"{each}: offset {offset} is below 0; see get_offsets_before()")
         most = argument_checks.whole(max_bytes, "max_bytes", low=1)
-        found = self._client.play(_multifetch(wanted, most), self._timeout)
+        found = self._play(_multifetch(wanted, most))
         return {each: found[each] for each in wanted}
 
     def get_offsets_before(
@@ -145,12 +119,7 @@ class SimpleConsumer:
         where = _where(topic, partition)
         at = argument_checks.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)
         most = argument_checks.whole(max_offsets, "max_offsets", low=1)
-        return self._client.play(_offsets_before(where, at, most), self._timeout)
-
-    def close(self) -> None:
-        """Close the connections. May be called again."""
-        self._closed = True
-        self._client.close()
+        return self._play(_offsets_before(where, at, most))
 
 
 def _where(topic: str, partition: int) -> TopicPartition:
@@ -160,49 +129,43 @@ def _where(topic: str, partition: int) -> TopicPartition:
 def _multifetch(
     positions: Mapping[TopicPartition, int], max_bytes: int
 ) -> Dialogue[dict[TopicPartition, Fetched]]:
-    """What the leaders answer; where leadership moves, they are asked again a few times."""
+    """Fetch from the leaders of all partitions. Try again a few times if a partition has a retriable
+    error."""
     found: dict[TopicPartition, Fetched] = {}
-    for attempt in range(_TRIES):
-        left = [each for each in positions if each not in found or _may_pass(found[each].error)]
-        if not left:
-            break
-        if attempt:
-            yield Pause(because=found[left[0]].error)
-        metadata: Metadata = yield Refresh({each.topic for each in left}, known_ok=not attempt)
-        for node_id, partitions in _by_leader(metadata, left, found).items():
-            request = _fetch_request(partitions, positions, max_bytes)
-            try:
-                response: FetchResponse = yield Ask(node_id, request, max_version=_FETCH_VERSION)
-            except (ClosedError, ForkError):
-                raise
-            except KafkaError as error:
-                found.update((each, Fetched(error=error)) for each in partitions)
-            else:
-                found.update(_decoded(response, positions, max_bytes))
+    try:
+        yield from retried(partial(_fetch_left, positions, max_bytes, found), tries=_TRIES)
+    except KafkaError as error:
+        if not any(each.error is error for each in found.values()):
+            raise
     return found
 
 
-def _may_pass(error: KafkaError | None) -> bool:
-    return error is not None and error.retriable
+def _fetch_left(
+    positions: Mapping[TopicPartition, int], max_bytes: int, found: dict[TopicPartition, Fetched]
+) -> Dialogue[None]:
+    """Fetch once from each partition that has no result in *found*, or a retriable error. Raises such an
+    error."""
+    left = [each for each in positions if each not in found or _retriable(found[each].error)]
+    metadata: Metadata = yield Refresh({each.topic for each in left}, known_ok=not found)
+    leaders, errors = by_leader(metadata, left)
+    found.update((each, Fetched(error=error)) for each, error in errors.items())
+    for node_id, partitions in leaders.items():
+        request = _fetch_request(partitions, positions, max_bytes)
+        try:
+            response: FetchResponse = yield Ask(node_id, request, max_version=_FETCH_VERSION)
+        except (ClosedError, ForkError):
+            raise
+        except KafkaError as error:
+            found.update((each, Fetched(error=error)) for each in partitions)
+        else:
+            found.update(_decoded(response, positions, max_bytes))
+    for each in left:
+        if each in found and (error := _retriable(found[each].error)) is not None:
+            raise error
 
 
-def _by_leader(
-    metadata: Metadata, partitions: Sequence[TopicPartition], found: dict[TopicPartition, Fetched]
-) -> dict[int, list[TopicPartition]]:
-    """*partitions* by their leader's id; for those without one, the error goes to *found*."""
-    leaders: dict[int, list[TopicPartition]] = {}
-    for each in partitions:
-        node = metadata.leader(each)
-        if node is not None:
-            leaders.setdefault(node.id, []).append(each)
-            continue
-        topic = metadata.topics.get(each.topic)
-        known = topic is not None and each.partition in topic.partitions
-        code = (topic.error if topic is not None else 0) or (
-            ErrorCode.LEADER_NOT_AVAILABLE if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        )
-        found[each] = Fetched(error=broker_error(code, f"finding the leader of {each}"))
-    return leaders
+def _retriable(error: KafkaError | None) -> KafkaError | None:
+    return error if error is not None and error.retriable else None
 
 
 def _fetch_request(
@@ -270,11 +233,11 @@ def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Dial
     )
     topic = ListOffsetsRequest.ListOffsetsTopic(name=where.topic, partitions=[partition])
     request = ListOffsetsRequest(replica_id=-1, topics=[topic])
-    ends = yield from list_offsets({where: -1})  # finds the leader, waiting for one if need be
+    ends = yield from list_offsets({where: LATEST})  # finds the leader, waiting for one if need be
     metadata: Metadata = yield Refresh([where.topic], known_ok=True)
     leader = metadata.leader(where)
     try:
-        response = yield Ask(-1 if leader is None else leader.id, request, max_version=0)
+        response = yield Ask(ANY if leader is None else leader.id, request, max_version=0)
     except UnsupportedVersionError:
         return (yield from _emulated(where, timestamp_ms, ends[where].offset, most))
     answer = response.topics[0].partitions[0]
@@ -284,11 +247,11 @@ def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Dial
 
 
 def _emulated(where: TopicPartition, timestamp_ms: int, end: int, most: int) -> Dialogue[list[int]]:
-    first = (yield from list_offsets({where: -2}))[where].offset
-    if timestamp_ms == -2:
+    first = (yield from list_offsets({where: EARLIEST}))[where].offset
+    if timestamp_ms == EARLIEST:
         return [first]
     at = end
-    if timestamp_ms != -1:
+    if timestamp_ms != LATEST:
         at = (yield from list_offsets({where: timestamp_ms}))[where].offset
         if at == first < end:
             return []  # everything in the log is later

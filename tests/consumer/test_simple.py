@@ -119,7 +119,7 @@ def test_a_damaged_batch_names_its_place(feed: Feed) -> None:
 
 def test_a_simple_consumer_left_open_warns_and_cannot_be_pickled(feed: Feed) -> None:
     simple = SimpleConsumer(feed.bootstrap_servers)
-    with pytest.raises(TypeError, match="make it where it is used"):
+    with pytest.raises(TypeError, match="create it in the process that uses it"):
         pickle.dumps(simple)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -17,7 +17,7 @@ from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
-from pyklient.net.lookups.list_offsets import list_offsets
+from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.primitives import ZERO_UUID
 
@@ -28,7 +28,7 @@ log = logging.getLogger("pyklient.consumer")
 _LOOK_UP_TIMEOUT = 5.0
 _LONGEST_UNWATCHED = 10.0  # growth goes unread until it is noticed, and asking costs a leader little
 _MISSING_UNWATCHED = 1.0
-_ENDS = {"latest": -1, "earliest": -2}
+_ENDS = {"latest": LATEST, "earliest": EARLIEST}
 
 
 class LeaderLookup:

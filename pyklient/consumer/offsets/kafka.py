@@ -1,20 +1,20 @@
 """Committed offsets: storing them with the group's coordinator, and asking for them."""
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any
 
 from pyklient.consumer.group.classic.dialogues import Member, ask_coordinator
 from pyklient.consumer.group.membership import Assignment
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import KafkaError, UnsupportedVersionError, broker_error
-from pyklient.net.dialogue import Dialogue, Pause
+from pyklient.errors import UnsupportedVersionError, broker_error
+from pyklient.net.dialogue import Dialogue, retried
 from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
 )
-from pyklient.protocol.schema import ApiMessage
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["COMMIT_VERSION", "commit_request", "commit_offsets", "fetch_offsets", "refused"]
@@ -69,18 +69,32 @@ def commit_offsets(
     """Store *offsets*. → the error codes of those that were refused for good."""
     failed: dict[TopicPartition, int] = {}
     left = dict(offsets)
-    while left:
-        request = commit_request(member, assignment, left)
-        response = yield from _insist(member, request, COMMIT_VERSION, Purpose.OTHER)
-        codes = refused(response)
-        failed.update((each, code) for each, code in codes.items() if code not in _PASSING)
-        left = {each: left[each] for each in codes if each not in failed}
-        if not set(_MOVED).isdisjoint(codes.values()):
-            member.coordinator = None
-        if left:
-            again = next(code for each, code in codes.items() if each in left)
-            yield Pause(because=broker_error(again, f"group {member.group_id}, committing offsets"))
+    if left:
+        yield from retried(partial(_commit_left, member, assignment, left, failed))
     return failed
+
+
+def _commit_left(
+    member: Member,
+    assignment: Assignment,
+    left: dict[TopicPartition, OffsetAndMetadata],
+    failed: dict[TopicPartition, int],
+) -> Dialogue[None]:
+    """Commit the offsets in *left*, and remove those that need no other try.
+
+    Adds the error codes of those that were refused to *failed*. Raises an error if any are left.
+    """
+    request = commit_request(member, assignment, left)
+    response = yield from ask_coordinator(member, request, purpose=Purpose.OTHER, max_version=COMMIT_VERSION)
+    codes = refused(response)
+    failed.update((each, code) for each, code in codes.items() if code not in _PASSING)
+    for each in set(left) - (codes.keys() - failed.keys()):
+        del left[each]
+    if not set(_MOVED).isdisjoint(codes.values()):
+        member.coordinator = None
+    if left:
+        again = next(code for each, code in codes.items() if each in left)
+        raise broker_error(again, f"group {member.group_id}, committing offsets")
 
 
 def fetch_offsets(
@@ -101,35 +115,29 @@ def fetch_offsets(
             for topic, numbers in topics.items()
         ],
     )
-    while topics:
-        try:
-            response = yield from _insist(member, request, _FETCH_VERSION, Purpose.GROUP)
-        except UnsupportedVersionError:
-            if not request.require_stable:
-                raise
-            request.require_stable = False  # a broker that has no such wait
-            continue
-        found, code = _read(response)
-        if code == ErrorCode.NONE:
-            return {each: found.get(each) for each in partitions}
-        error = broker_error(code, f"group {member.group_id}, fetching its offsets")
-        if code in _MOVED:
-            member.coordinator = None
-        elif not error.retriable:
-            raise error
-        yield Pause(because=error)
-    return {}
+    if not topics:
+        return {}
+    found = yield from retried(partial(_fetch, member, request))
+    return {each: found.get(each) for each in partitions}
 
 
-def _insist(member: Member, request: ApiMessage, max_version: int, purpose: Purpose) -> Dialogue[Any]:
-    """The coordinator's answer, asked for again, wherever it then is, after failures that may pass."""
-    while True:
-        try:
-            return (yield from ask_coordinator(member, request, purpose=purpose, max_version=max_version))
-        except KafkaError as error:
-            if not error.retriable:
-                raise
-            yield Pause(because=error)
+def _fetch(
+    member: Member, request: OffsetFetchRequest
+) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
+    """Ask the coordinator once for committed offsets. Raises the error in its response."""
+    try:
+        response = yield from ask_coordinator(member, request, max_version=_FETCH_VERSION)
+    except UnsupportedVersionError:
+        if not request.require_stable:
+            raise
+        request.require_stable = False  # old brokers cannot wait for transactions
+        response = yield from ask_coordinator(member, request, max_version=_FETCH_VERSION)
+    found, code = _read(response)
+    if code in _MOVED:
+        member.coordinator = None
+    if code:
+        raise broker_error(code, f"group {member.group_id}, fetching its offsets")
+    return found
 
 
 def _read(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], int]:

@@ -1,17 +1,18 @@
 """Lookups on the brokers: the partitions to read, and the offsets at which a query begins and ends."""
 
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Final, Self, TypeVar
 
 from pyklient.config import ConsumerConfig
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import ConfigurationError, KafkaError, broker_error
+from pyklient.errors import BrokerError, ConfigurationError, broker_error
 from pyklient.net.client import NetworkClient
-from pyklient.net.dialogue import Dialogue, Pause, Refresh
-from pyklient.net.lookups.list_offsets import list_offsets
+from pyklient.net.dialogue import Dialogue, Pause, Refresh, retried
+from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
+from pyklient.net.lookups.topic_partitions import missing_topic
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.primitives import ZERO_UUID
-from pyklient.spark.offsets_json import EARLIEST, LATEST
 from pyklient.spark.source.offset_ranges import LogEnds
 from pyklient.spark.source.source_options import Bound, Subscription
 from pyklient.topic_partition import TopicPartition
@@ -40,39 +41,34 @@ def find_partitions(
             if subscription.wants(name) and not topic.internal
             for number in topic.partitions
         )
-    names = subscription.topics or {each.topic for each in subscription.partitions}
-    for attempt in range(1, _ATTEMPTS + 1):
-        metadata = yield Refresh(sorted(names))
-        existing = {
-            TopicPartition(name, number)
-            for name in names
-            if name in metadata.topics
-            for number in metadata.topics[name].partitions
-        }
-        problem = _missing(subscription, metadata, existing)
-        if problem is None:
-            break
-        if not problem.retriable or (attempt == _ATTEMPTS and not missing_ok):
-            raise problem
-        if attempt < _ATTEMPTS:
-            yield Pause(because=problem)
+    existing: set[TopicPartition] = set()
+    try:
+        yield from retried(partial(_find_named, subscription, existing), tries=_ATTEMPTS)
+    except BrokerError as error:
+        if not (missing_ok and error.retriable):
+            raise
     return sorted(existing.intersection(subscription.partitions) if subscription.partitions else existing)
 
 
-def _missing(
-    subscription: Subscription, metadata: Metadata, existing: Collection[TopicPartition]
-) -> KafkaError | None:
-    """Return the error for the first topic or partition that is named and does not exist."""
-    topics = {each.topic for each in existing}
-    for name in subscription.topics:
-        if name not in topics:
-            info = metadata.topics.get(name)
-            code = (info.error if info is not None else 0) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return broker_error(code, f"reading topic {name}")
+def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Dialogue[None]:
+    """Add the partitions of the topics in *subscription* to *existing*.
+
+    Raises the error for the first topic or partition that is named and does not exist.
+    """
+    names = sorted(subscription.topics or {each.topic for each in subscription.partitions})
+    metadata: Metadata = yield Refresh(names)
+    existing.clear()
+    existing.update(
+        TopicPartition(name, number)
+        for name in names
+        if name in metadata.topics
+        for number in metadata.topics[name].partitions
+    )
+    if (missing := missing_topic(metadata, subscription.topics)) is not None:
+        raise missing
     for each in subscription.partitions:
         if each not in existing:
-            return broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"reading {each} of option assign")
-    return None
+            raise broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"reading {each} of option assign")
 
 
 def find_offsets(

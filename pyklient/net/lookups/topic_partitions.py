@@ -1,0 +1,38 @@
+"""Look up the partitions of topics."""
+
+from collections.abc import Collection
+from functools import partial
+
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import BrokerError, broker_error
+from pyklient.net.dialogue import Dialogue, Refresh, retried
+from pyklient.net.metadata import Metadata
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["missing_topic", "partitions_of"]
+
+
+def partitions_of(topics: Collection[str], *, tries: int) -> Dialogue[list[TopicPartition]]:
+    """Return the partitions of *topics*.
+
+    Raises BrokerError for a topic that does not exist in the last of *tries* answers: all brokers know a new
+    topic only after a moment.
+    """
+    return (yield from retried(partial(_partitions, topics), tries=tries))
+
+
+def missing_topic(metadata: Metadata, topics: Collection[str]) -> BrokerError | None:
+    """Return the error for the first of *topics* that has no partitions in *metadata*."""
+    for name in topics:
+        if not metadata.partition_count(name):
+            info = metadata.topics.get(name)
+            code = (info.error if info is not None else 0) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            return broker_error(code, f"reading topic {name}")
+    return None
+
+
+def _partitions(topics: Collection[str]) -> Dialogue[list[TopicPartition]]:
+    metadata: Metadata = yield Refresh(topics)
+    if (missing := missing_topic(metadata, topics)) is not None:
+        raise missing
+    return [TopicPartition(topic, number) for topic in topics for number in metadata.topics[topic].partitions]
