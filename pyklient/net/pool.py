@@ -48,7 +48,7 @@ class Purpose(StrEnum):
 
 
 class _Trouble(NamedTuple):
-    """How often a node has failed in a row, the last failure, and the time until which it is left alone."""
+    """The failures of a node in a row: their number, the last one, and the end of the back-off."""
 
     failures: int
     error: KafkaError
@@ -180,9 +180,9 @@ class Pool:
             raise
         self._trouble.pop(endpoint.node_id, None)
         self._connections[endpoint.node_id, purpose] = connection
-        if (error := self._closed_error()) is not None:
+        if (closed := self._closed_error()) is not None:
             connection.close()
-            raise error
+            raise closed
         return connection
 
     def _wait_for_turn(self, endpoint: Endpoint, deadline: float) -> None:
