@@ -160,8 +160,8 @@ def _fetch_left(
         else:
             found.update(_decoded(response, positions, max_bytes))
     for each in left:
-        if each in found and (error := _retriable(found[each].error)) is not None:
-            raise error
+        if each in found and (problem := _retriable(found[each].error)) is not None:
+            raise problem
 
 
 def _retriable(error: KafkaError | None) -> KafkaError | None:
