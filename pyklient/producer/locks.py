@@ -2,7 +2,7 @@
 
 They are taken in this order:
 
-1. The sender lock (``SenderLock``): whoever holds it runs the sender. A connection's reader thread only
+1. The sender lock (``new_sender_lock``): whoever holds it runs the sender. A connection's reader thread only
    tries to take it, so nobody waits for it while holding another lock.
 2. The batch lock (``new_batch_lock``): guards the table of topics, the list of unfinished batches, the
    outcomes of batches, and the queue of threads that wait for memory. The Python kernel takes it for each
@@ -17,28 +17,19 @@ import threading
 from contextlib import AbstractContextManager
 from typing import Any
 
-__all__ = ["SenderLock", "Wakeup", "new_batch_lock"]
+__all__ = ["Wakeup", "new_batch_lock", "new_sender_lock"]
+
+
+def new_sender_lock() -> threading.Lock:
+    """Return a new sender lock."""
+    sender_lock: threading.Lock = threading.Lock()
+    return sender_lock
 
 
 def new_batch_lock() -> AbstractContextManager[Any]:
     """Return a new batch lock."""
     batch_lock: AbstractContextManager[Any] = threading.RLock()
     return batch_lock
-
-
-class SenderLock:
-    """The lock under which the sender runs, and the thread that holds it."""
-
-    def __init__(self) -> None:
-        sender_lock = threading.Lock()
-        self.acquire = sender_lock.acquire
-        self.release = sender_lock.release
-        self.holder: int | None = None
-        """The identifier of the thread that runs the sender. Set by ``SenderThread``."""
-
-    def is_mine(self) -> bool:
-        """Return True if the calling thread runs the sender."""
-        return self.holder == threading.get_ident()
 
 
 class Wakeup:

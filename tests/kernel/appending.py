@@ -3,13 +3,23 @@
 from typing import Any
 
 from pyklient.kernel import Batch, Delivery, read_records
-from pyklient.producer.delivery import DeliveryTracker
+from pyklient.producer.delivery_tracker import DeliveryTracker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.records import batch_header, iter_batches
 
 __all__ = ["PLENTY", "Bench", "records_of"]
 
 PLENTY = 1 << 30
+
+
+class OwnThread(SenderThread):
+    """A thread that takes every caller for the sender."""
+
+    def __init__(self) -> None:
+        super().__init__("pyklient-producer test")
+
+    def is_current(self) -> bool:
+        return True
 
 
 class Bench:
@@ -26,9 +36,7 @@ class Bench:
     ) -> None:
         self.now_ms = 1_000_000
         self.declined: list[tuple[Any, ...]] = []
-        thread = SenderThread("pyklient-producer test")
-        thread.is_current = lambda: own_thread
-        self.tracker = DeliveryTracker(thread)
+        self.tracker = DeliveryTracker(OwnThread() if own_thread else SenderThread("pyklient-producer test"))
         self.appender = kernel.Appender(
             self._decline,
             self.tracker,

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from pyklient.kernel import read_records
 from pyklient.producer.deliver.sealing import seal
-from pyklient.producer.delivery import DeliveryTracker
+from pyklient.producer.delivery_tracker import DeliveryTracker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.records import Compression, batch_header, iter_batches
 from tests.kernel.kernels import COMPILED

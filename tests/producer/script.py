@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from pyklient.error_codes import ErrorCode
 from pyklient.kernel import read_records
 from pyklient.producer.producer import Producer
 from pyklient.protocol.messages import (
@@ -43,7 +44,6 @@ TOPIC: Final = "clicks"
 ONE_BY_ONE: Final = {"batch_size": 0, "linger_ms": 0}
 """Options with which every record goes by itself."""
 
-_UNSUPPORTED_FOR_MESSAGE_FORMAT, _OUT_OF_ORDER, _FENCED = 43, 45, 47
 _REMEMBERED, _SEQUENCES = 5, 1 << 31
 
 PartitionAnswer = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
@@ -135,7 +135,7 @@ class ProduceBroker(ScriptedBroker):
         return metadata_of([self, *self.peers], [self._topic(name) for name in names], self.node_id)
 
     def _topic(self, name: str) -> MetadataResponse.MetadataResponseTopic:
-        error = self.known_topics.get(name, 3)
+        error = self.known_topics.get(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         partitions = [
             MetadataResponse.MetadataResponsePartition(
                 partition_index=number, leader_id=self.leaders.get(number, self.node_id)
@@ -168,13 +168,13 @@ class ProduceBroker(ScriptedBroker):
                 Seen(partition, batch.producer_id, batch.producer_epoch, batch.base_sequence, values, batch)
             )
             if isinstance(fault, Refuse) and not (
-                fault.code == _OUT_OF_ORDER and self._remembered(partition, batch)
+                fault.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER and self._remembered(partition, batch)
             ):
                 answer.error_code, answer.error_message = fault
             elif self.old_format and batch.producer_id >= 0:
-                answer.error_code = _UNSUPPORTED_FOR_MESSAGE_FORMAT
+                answer.error_code = ErrorCode.UNSUPPORTED_FOR_MESSAGE_FORMAT
             elif batch.size > self.largest:
-                answer.error_code = 10
+                answer.error_code = ErrorCode.MESSAGE_TOO_LARGE
             else:
                 self._append(answer, partition, batch, values)
         if isinstance(fault, LoseAnswer) and isinstance(fault.instead, int):
@@ -201,12 +201,12 @@ class ProduceBroker(ScriptedBroker):
             unknown = _State(batch.producer_epoch, batch.base_sequence)
             state = self._producers.get((partition, batch.producer_id), unknown)
             if batch.producer_epoch < state.epoch:
-                answer.error_code = _FENCED
+                answer.error_code = ErrorCode.INVALID_PRODUCER_EPOCH
                 return
             if batch.producer_epoch > state.epoch:
                 state = _State(batch.producer_epoch, 0)
             if batch.base_sequence != state.expected:
-                answer.error_code = _OUT_OF_ORDER
+                answer.error_code = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
                 return
             state.expected = (batch.base_sequence + batch.count) % _SEQUENCES
             state.batches.append(_Remembered(batch.base_sequence, batch.count, len(log)))

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ClosedError, DeliveryError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Delivery
 from pyklient.protocol.messages import MetadataRequest
@@ -21,7 +22,6 @@ from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, prod
 
 pytestmark = pytest.mark.both_kernels
 
-NOT_ALLOWED = 29
 ROOT = Path(__file__).parents[2]
 
 
@@ -88,7 +88,7 @@ def test_a_flush_waits_for_the_callbacks_too(broker: ProduceBroker) -> None:
 
 
 def test_a_failure_that_nobody_saw_is_raised_by_flush_once(broker: ProduceBroker) -> None:
-    broker.faults.append(Refuse(NOT_ALLOWED))
+    broker.faults.append(Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     with producing(broker, linger_ms=60_000, delivery_timeout_ms=120_000) as producer:
         for _ in range(3):
             producer.send(TOPIC, b"x")
@@ -103,7 +103,7 @@ def test_a_failure_that_nobody_saw_is_raised_by_flush_once(broker: ProduceBroker
 
 
 def test_a_failure_that_somebody_saw_is_not_raised_again(broker: ProduceBroker) -> None:
-    broker.faults.append(Refuse(NOT_ALLOWED))
+    broker.faults.append(Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     heard: list[Delivery] = []
     with producing(broker, linger_ms=200) as producer:
         sent = [producer.send(TOPIC, b"x") for _ in range(4)]
@@ -119,7 +119,7 @@ def test_a_failure_that_somebody_saw_is_not_raised_again(broker: ProduceBroker) 
 
 
 def test_a_failure_looked_at_late_is_not_raised_either(broker: ProduceBroker) -> None:
-    broker.faults.append(Refuse(NOT_ALLOWED))
+    broker.faults.append(Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     with producing(broker) as producer:
         delivery = producer.send(TOPIC, b"x")
         wait_until(delivery.done)
@@ -130,7 +130,7 @@ def test_a_failure_looked_at_late_is_not_raised_either(broker: ProduceBroker) ->
 
 def test_failures_of_several_topics_are_told_apart(broker: ProduceBroker) -> None:
     broker.known_topics["views"] = 0
-    broker.faults.extend([Refuse(NOT_ALLOWED)] * 2)
+    broker.faults.extend([Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)] * 2)
     with producing(broker, linger_ms=0) as producer:
         wait_until(producer.send(TOPIC, b"x").done)
         wait_until(producer.send("views", b"x").done)
@@ -149,7 +149,7 @@ def test_the_block_delivers_before_it_ends(broker: ProduceBroker) -> None:
 
 
 def test_a_clean_end_of_the_block_raises_what_failed_unseen(broker: ProduceBroker) -> None:
-    broker.faults.append(Refuse(NOT_ALLOWED))
+    broker.faults.append(Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     with pytest.raises(DeliveryError, match="1 record was"), broker.producer() as producer:
         producer.send(TOPIC, b"x")
     assert own_threads() == []
@@ -164,7 +164,7 @@ def test_an_exception_that_leaves_the_block_is_not_masked_and_the_records_are_de
             producer.send(TOPIC, b"refused")
             raise ZeroDivisionError
 
-    broker.faults.extend([None, Refuse(NOT_ALLOWED)])
+    broker.faults.extend([None, Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)])
     with pytest.raises(ZeroDivisionError):
         leave()
     assert broker.stored[0] == [b"delivered"]
@@ -282,7 +282,7 @@ def test_what_a_callback_raises_is_logged_and_harms_nobody(
 
 
 def test_a_callback_may_send_again_but_not_wait(broker: ProduceBroker) -> None:
-    broker.faults.append(Refuse(NOT_ALLOWED))
+    broker.faults.append(Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     again: list[Delivery] = []
     waited: list[BaseException] = []
 
@@ -437,12 +437,9 @@ def test_a_producer_may_be_collected_by_a_thread_that_holds_its_locks(broker: Pr
     assert thread.join(10)
 
 
-UNKNOWN_TOPIC, NOT_ENOUGH_REPLICAS = 3, 19
-
-
 def delete_topic(broker: ProduceBroker) -> None:
-    broker.known_topics[TOPIC] = UNKNOWN_TOPIC
-    broker.faults.extend([Refuse(UNKNOWN_TOPIC)] * 1_000)
+    broker.known_topics[TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    broker.faults.extend([Refuse(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)] * 1_000)
 
 
 def test_closing_does_not_wait_for_a_topic_that_was_deleted_until_the_delivery_time_out(
@@ -476,7 +473,7 @@ def test_closing_delivers_to_a_topic_that_is_missing_for_a_moment(broker: Produc
 
 
 def test_a_flush_or_close_that_takes_too_long_names_the_last_failure(broker: ProduceBroker) -> None:
-    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS)] * 1_000)
+    broker.faults.extend([Refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 1_000)
     with producing(broker, linger_ms=0) as producer:
         delivery = producer.send(TOPIC, b"x")
         wait_until(lambda: len(broker.seen) > 1)
@@ -493,8 +490,8 @@ def test_a_time_out_says_that_the_topic_does_not_exist_though_another_failure_ca
     options = {"request_timeout_ms": 1_000, "delivery_timeout_ms": 1_500}
     with producing(broker, linger_ms=0, **options) as producer:
         producer.send(TOPIC, b"x").result(10)
-        broker.known_topics[TOPIC] = UNKNOWN_TOPIC
-        broker.faults.extend([Refuse(6)] * 1_000)
+        broker.known_topics[TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        broker.faults.extend([Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)] * 1_000)
         error = producer.send(TOPIC, b"y").exception(10)
     assert isinstance(error, KafkaTimeoutError)
     assert "UNKNOWN_TOPIC_OR_PARTITION" in str(error)

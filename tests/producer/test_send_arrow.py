@@ -19,6 +19,7 @@ from pyklient import (
     MessageTooLargeError,
     TopicPartition,
 )
+from pyklient.error_codes import ErrorCode
 from pyklient.kernel import murmur2, read_records
 from tests.net.scripted import HANG_UP, SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing
@@ -27,7 +28,6 @@ pytestmark = pytest.mark.both_kernels
 
 pyarrow: Any = importlib.import_module("pyarrow")
 
-NOT_ALLOWED = 29
 BINARIES = [
     pyarrow.binary(),
     pyarrow.large_binary(),
@@ -404,7 +404,7 @@ def test_a_buffer_that_stays_full_is_an_error_and_every_row_is_accounted_for(bro
 
 
 def test_failures_are_counted_and_then_seen(broker: ProduceBroker) -> None:
-    broker.faults.extend([None, Refuse(NOT_ALLOWED)])
+    broker.faults.extend([None, Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)])
     with producing(broker, batch_size=0) as producer:
         error = producer.send_arrow(TOPIC, pyarrow.table({"value": [b"x"] * 5})).exception(10)
         assert isinstance(error, DeliveryError)

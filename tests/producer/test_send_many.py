@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConfigurationError, DeliveryError, KafkaTimeoutError
 from pyklient.kernel import read_records
 from pyklient.topic_partition import TopicPartition
@@ -11,8 +12,6 @@ from tests.net.scripted import SILENCE
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, producing
 
 pytestmark = pytest.mark.both_kernels
-
-NOT_ALLOWED = 29
 
 
 def test_values_come_back_as_ranges_of_offsets(broker: ProduceBroker) -> None:
@@ -105,7 +104,7 @@ def test_encoders_are_used(broker: ProduceBroker) -> None:
 
 
 def test_failures_are_counted_and_then_seen(broker: ProduceBroker) -> None:
-    broker.faults.extend([None, Refuse(NOT_ALLOWED)])
+    broker.faults.extend([None, Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)])
     with producing(broker, batch_size=0) as producer:
         bulk = producer.send_many(TOPIC, [b"x"] * 5)
         error = bulk.exception(10)
@@ -119,7 +118,7 @@ def test_failures_are_counted_and_then_seen(broker: ProduceBroker) -> None:
 
 
 def test_failures_that_nobody_sees_are_raised_by_flush(broker: ProduceBroker) -> None:
-    broker.faults.append(Refuse(NOT_ALLOWED))
+    broker.faults.append(Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     with producing(broker) as producer:
         producer.send_many(TOPIC, [b"x"] * 5)
         with pytest.raises(DeliveryError, match="5 records"):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerConnectionError,
     BrokerError,
@@ -19,8 +20,6 @@ from pyklient.producer.producer import Producer
 from pyklient.protocol.messages import REQUESTS, MetadataRequest, ProduceRequest
 from tests.net.scripted import Addressed
 from tests.producer.script import TOPIC, ProduceBroker, Refuse, producing, wait_until
-
-UNKNOWN_TOPIC, NO_LEADER, NOT_LEADER, NOT_ALLOWED, INVALID_TOPIC = 3, 5, 6, 29, 17
 
 
 def refusal(producer: Producer, topic: str = TOPIC) -> KafkaError:
@@ -49,7 +48,7 @@ def test_a_topic_without_a_leader_is_told_from_one_that_does_not_exist(broker: P
     assert TOPIC in str(error)
 
 
-@pytest.mark.parametrize("code", [NOT_ALLOWED, INVALID_TOPIC])
+@pytest.mark.parametrize("code", [ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.INVALID_TOPIC_EXCEPTION])
 def test_what_waiting_does_not_cure_is_raised_at_once(broker: ProduceBroker, code: int) -> None:
     broker.known_topics["forbidden"] = code
     with producing(broker, max_block_ms=60_000) as producer:
@@ -140,7 +139,7 @@ def test_a_topic_that_grows_is_noticed(two: ProduceBroker) -> None:
 def test_a_topic_that_is_deleted_is_asked_for_again(broker: ProduceBroker) -> None:
     with producing(broker, metadata_max_age_ms=50, max_block_ms=500) as producer:
         producer.send(TOPIC, b"x").result(10)
-        broker.known_topics[TOPIC] = UNKNOWN_TOPIC
+        broker.known_topics[TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         wait_until(lambda: producer._accumulator.appender.partition_count(TOPIC) == 0)
         error = refusal(producer)
         assert "does not exist" in str(error)
@@ -152,8 +151,8 @@ def test_records_survive_a_broker_that_does_not_know_their_topic_for_a_moment(br
     """As one that has just started: nobody sends any more, so only what is under way can ask for it."""
     with producing(broker, retry_backoff_ms=500, retry_backoff_max_ms=500) as producer:
         producer.send(TOPIC, b"x").result(10)
-        broker.known_topics[TOPIC] = UNKNOWN_TOPIC
-        broker.faults.append(Refuse(NOT_LEADER))
+        broker.known_topics[TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        broker.faults.append(Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         delivery = producer.send(TOPIC, b"y")
         wait_until(lambda: producer._accumulator.appender.partition_count(TOPIC) == 0)
         assert not delivery.done()
@@ -218,7 +217,9 @@ def test_a_frozen_broker_holds_up_nobody_else(broker: ProduceBroker) -> None:
 def test_a_new_leader_is_found_by_asking_for_metadata() -> None:
     with ProduceBroker(node_id=1) as old, ProduceBroker(node_id=2) as new:
         old.peers = [new]
-        old.faults.append(lambda request: old.leaders.update({0: 2}) or Refuse(NOT_LEADER))
+        old.faults.append(
+            lambda request: old.leaders.update({0: 2}) or Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        )
         with producing(old) as producer:
             before = old.count(MetadataRequest)
             assert producer.send(TOPIC, b"x").result(10).offset == 0

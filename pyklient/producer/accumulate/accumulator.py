@@ -19,7 +19,7 @@ from pyklient.kernel import Appender, Batch, Delivery
 from pyklient.producer.accumulate.partition_choice import PartitionChoice
 from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
 from pyklient.producer.accumulate.record_checks import CheckedRecord, RecordChecker
-from pyklient.producer.delivery import DeliveryTracker, run_callbacks
+from pyklient.producer.delivery_tracker import DeliveryTracker, run_callbacks
 from pyklient.producer.locks import Wakeup
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata

@@ -80,8 +80,8 @@ def _encoded(what: str, given: Any, encoder: Callable[[Any], bytes | None] | Non
             f"{what}_encoder=str.encode"
         )
     raise TypeError(
-        f"{what} must be bytes or None, not {type(given).__name__}; "
-        f"{what}_encoder of the producer can turn it into bytes"
+        f"{what} must be bytes or None, not {type(given).__name__}; a {what}_encoder of the producer could "
+        "convert it"
     )
 
 

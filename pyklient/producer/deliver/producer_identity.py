@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, KafkaError, UnsupportedVersionError, broker_error
 from pyklient.net.backoff import Backoff
-from pyklient.net.client import NetworkClient, Purpose
+from pyklient.net.client import NetworkClient
+from pyklient.net.dialogue import ANY, Ask, Dialogue
 from pyklient.producer.deliver.sequences import LAST_EPOCH, Sequences
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
@@ -19,7 +20,6 @@ __all__ = ["IdentityResult", "ProducerIdentity"]
 
 log = logging.getLogger("pyklient.producer")
 
-_ANY_BROKER: Final = -1
 _NO_TRANSACTIONS_MS: Final = (1 << 31) - 1
 
 
@@ -140,12 +140,7 @@ class ProducerIdentity(Timed):
         identity: _Identity | None = None
         failure: KafkaError | None = None
         try:
-            connection = self._client.connection(_ANY_BROKER, Purpose.OTHER, self._timeout)
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS_MS)
-            response: InitProducerIdResponse = connection.ask(request, self._timeout)
-            if response.error_code:
-                raise broker_error(response.error_code, "asking for a producer id")
-            identity = _Identity(response.producer_id, response.producer_epoch)
+            identity = self._client.play(_init_producer_id(), self._timeout)
         except Exception as error:
             # The sender must hear of any failure: it does not ask again before this request has ended.
             failure = (
@@ -154,3 +149,11 @@ class ProducerIdentity(Timed):
                 else KafkaError(f"asking for a producer id failed unexpectedly: {error!r}")
             )
         self._thread.post(partial(self._answered, identity, failure))
+
+
+def _init_producer_id() -> Dialogue[_Identity]:
+    request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS_MS)
+    response: InitProducerIdResponse = yield Ask(ANY, request)
+    if response.error_code:
+        raise broker_error(response.error_code, "asking for a producer id")
+    return _Identity(response.producer_id, response.producer_epoch)

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from pyklient.errors import KafkaError
-from pyklient.producer.locks import SenderLock, Wakeup
+from pyklient.producer.locks import Wakeup, new_sender_lock
 from pyklient.producer.threads.timers import NEVER, Timers
 
 __all__ = ["SenderThread", "SenderWork"]
@@ -63,9 +63,9 @@ class SenderThread:
     def __init__(self, name: str, nap: float = _NAP) -> None:
         self.timers: Final = Timers()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._lock = SenderLock()
-        self.is_current = self._lock.is_mine
-        """Return True if the calling thread runs the sender, and so must not wait for it."""
+        self._lock = new_sender_lock()
+        self._holder: int | None = None
+        """The identifier of the thread that runs the sender."""
         self._inbox: deque[Callable[[], None]] = deque()
         self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._sleeps_until = _NOW
@@ -105,6 +105,10 @@ class SenderThread:
             return True
         self._thread.join(min(max(timeout, 0.0), threading.TIMEOUT_MAX))
         return not self._thread.is_alive()
+
+    def is_current(self) -> bool:
+        """Return True if the calling thread runs the sender, and so must not wait for it."""
+        return self._holder == threading.get_ident()
 
     def post(self, call: Callable[[], None]) -> None:
         """Have *call* called in the next pass. Safe from any thread, and with any lock held."""
@@ -161,8 +165,7 @@ class SenderThread:
         work = self._work
         assert work is not None
         while True:
-            self._lock.acquire()
-            try:
+            with self._lock:
                 self._make_pass()
                 if self._over:
                     break
@@ -172,16 +175,14 @@ class SenderThread:
                 self._listens = not work.is_full()
                 if not self._listens:
                     self._sleeps_until = min(self._sleeps_until, time.monotonic() + self._nap)
-            finally:
-                self._lock.release()
             self._sleep(work)
         # The lock is kept for good: no thread makes another pass.
         self._lock.acquire()
-        self._lock.holder = threading.get_ident()
+        self._holder = threading.get_ident()
         try:
             work.end(self._crash)
         finally:
-            self._lock.holder = None
+            self._holder = None
 
     def _make_pass(self) -> None:
         """Do everything that is to be done now. With the sender lock held."""
@@ -189,7 +190,7 @@ class SenderThread:
         assert work is not None
         if self._over:
             return
-        self._lock.holder = threading.get_ident()
+        self._holder = threading.get_ident()
         try:
             for _ in range(len(self._inbox)):
                 self._inbox.popleft()()
@@ -199,7 +200,7 @@ class SenderThread:
             self._over, self._crash = True, error
             log.exception("the sender failed unexpectedly and sends nothing more; please report this")
         finally:
-            self._lock.holder = None
+            self._holder = None
 
     def _has_missed_batches(self) -> bool:
         """Return True if there are new batches that woke nobody and can be sent now. With the sender lock

@@ -61,7 +61,9 @@ class NotedThread(SenderThread):
         self.starts = 0
         self.wakes: list[float] = []
         self.is_sender = False
-        self.is_current = lambda: self.is_sender
+
+    def is_current(self) -> bool:
+        return self.is_sender
 
     def start(self) -> None:
         self.starts += 1

@@ -1,4 +1,4 @@
-"""The way to one broker: what it costs when that is slow, silent, gone, or wants to be left alone."""
+"""The requests to one broker that is slow, silent, unreachable, or throttles the client."""
 
 import threading
 import time
@@ -52,7 +52,7 @@ class Bench:
         self.request = InFlightRequest({}, 0, ProduceRequest(), 9, 0)
 
     def throttled(self) -> None:
-        """The broker has answered, and wants to be left alone."""
+        """The broker has answered, and throttles the client."""
         self.queue._answered(self.request, ProduceResponse(throttle_time_ms=int(THROTTLE * 1000)))
 
     def lost_connection(self) -> None:
@@ -67,7 +67,7 @@ class Bench:
         pytest.param([Bench.lost_connection, Bench.throttled], id="cut-first"),
     ],
 )
-def test_a_lost_connection_does_not_end_the_rest_that_the_broker_asked_for(
+def test_a_lost_connection_does_not_end_the_pause_that_the_broker_asked_for(
     events: list[Callable[[Bench], None]],
 ) -> None:
     bench = Bench()
@@ -233,7 +233,7 @@ def test_a_connection_that_the_client_gave_up_itself_costs_no_record(broker: Pro
         assert not any(failures)
 
 
-def test_a_full_broker_that_has_left_the_cluster_does_not_keep_news_from_the_others() -> None:
+def test_a_full_broker_that_has_left_the_cluster_does_not_keep_batches_from_the_others() -> None:
     with ProduceBroker(partitions=2) as broker, ProduceBroker(partitions=2, node_id=2) as gone:
         gone.on(ProduceRequest, lambda request: SILENCE)
         broker.peers.append(gone)

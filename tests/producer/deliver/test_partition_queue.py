@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerConnectionError, BrokerError, broker_error
 from pyklient.kernel import Batch
 from pyklient.producer.deliver.in_flight import in_flight_limits
@@ -13,7 +14,7 @@ from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.deliver.sealing import Sealer
 from pyklient.producer.deliver.sequences import Sequences
-from pyklient.producer.delivery import DeliveryTracker
+from pyklient.producer.delivery_tracker import DeliveryTracker
 from pyklient.producer.producer import Producer
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.protocol.messages import MetadataRequest, ProduceRequest
@@ -30,9 +31,6 @@ from tests.producer.script import (
     producing,
     wait_until,
 )
-
-NOT_LEADER, TIMED_OUT, NOT_ENOUGH_REPLICAS, CORRUPT = 6, 7, 19, 2
-OUT_OF_ORDER, INVALID_RECORD, NOT_ALLOWED = 45, 87, 29
 
 REMEMBERED = 5
 
@@ -98,7 +96,7 @@ def test_what_goes_again_waits_for_everything_in_flight_and_for_its_back_off() -
     bench = Bench(20)
     bench.queue.stored(bench.take())
     first, second, *others = bench.take_all()
-    bench.queue.retry(first, broker_error(NOT_LEADER), in_doubt=False, not_before=5.0)
+    bench.queue.retry(first, broker_error(ErrorCode.NOT_LEADER_OR_FOLLOWER), in_doubt=False, not_before=5.0)
     assert not bench.queue.ready(9.0)
     bench.lose(second)
     for batch in others:
@@ -162,14 +160,14 @@ def test_nothing_new_pushes_one_in_doubt_out_of_the_brokers_memory() -> None:
 @pytest.mark.parametrize(
     "fault",
     [
-        pytest.param(Refuse(NOT_LEADER), id="not-leader"),
-        pytest.param(Refuse(TIMED_OUT), id="timed-out"),
-        pytest.param(Refuse(NOT_ENOUGH_REPLICAS), id="not-enough-replicas"),
-        pytest.param(Refuse(CORRUPT), id="corrupt"),
-        pytest.param(LoseAnswer(TIMED_OUT), id="stored-but-timed-out"),
+        pytest.param(Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER), id="not-leader"),
+        pytest.param(Refuse(ErrorCode.REQUEST_TIMED_OUT), id="timed-out"),
+        pytest.param(Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), id="not-enough-replicas"),
+        pytest.param(Refuse(ErrorCode.CORRUPT_MESSAGE), id="corrupt"),
+        pytest.param(LoseAnswer(ErrorCode.REQUEST_TIMED_OUT), id="stored-but-timed-out"),
         pytest.param(LoseAnswer(HANG_UP), id="stored-but-hung-up"),
         pytest.param(lambda request: LoseAnswer(HANG_UP), id="hung-up"),
-        pytest.param(lambda request: Refuse(OUT_OF_ORDER), id="out-of-order"),
+        pytest.param(lambda request: Refuse(ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER), id="out-of-order"),
     ],
 )
 @pytest.mark.parametrize("at", [0, 1, 4])
@@ -194,7 +192,7 @@ def test_what_may_have_been_stored_goes_again_with_the_same_identity_and_bytes(b
 
 
 def test_a_record_that_is_refused_leaves_no_gap_behind_it(broker: ProduceBroker) -> None:
-    broker.faults.extend([None, Refuse(INVALID_RECORD, "no key, but the topic is compacted")])
+    broker.faults.extend([None, Refuse(ErrorCode.INVALID_RECORD, "no key, but the topic is compacted")])
     with producing(broker, **ONE_BY_ONE) as producer:
         sent = [producer.send(TOPIC, value) for value in numbers(30)]
         error = sent[1].exception(10)
@@ -209,7 +207,13 @@ def test_a_record_that_is_refused_leaves_no_gap_behind_it(broker: ProduceBroker)
 def test_a_record_in_doubt_that_fails_for_good_does_not_double_what_follows(broker: ProduceBroker) -> None:
     """The first is stored, but the broker does not say so and then refuses it. The others were stored too,
     with their answers lost, so they must keep their identities."""
-    broker.faults.extend([LoseAnswer(TIMED_OUT), LoseAnswer(TIMED_OUT), Refuse(NOT_ALLOWED)])
+    broker.faults.extend(
+        [
+            LoseAnswer(ErrorCode.REQUEST_TIMED_OUT),
+            LoseAnswer(ErrorCode.REQUEST_TIMED_OUT),
+            Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED),
+        ]
+    )
     with producing(broker, **ONE_BY_ONE) as producer:
         sent = [producer.send(TOPIC, value) for value in numbers(2)]
         wait_until(lambda: all(delivery.done() for delivery in sent))
@@ -232,7 +236,7 @@ def test_nothing_goes_to_a_new_leader_before_the_old_one_has_answered(options: d
 
     def hold_and_refuse(request: ProduceRequest) -> Refuse:
         answer.wait(10)
-        return Refuse(NOT_LEADER)
+        return Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER)
 
     with ProduceBroker(partitions=2) as old, ProduceBroker(partitions=2, node_id=2) as new:
         old.peers.append(new)

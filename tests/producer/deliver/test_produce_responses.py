@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ClosedError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Delivery, read_records
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
@@ -21,17 +22,15 @@ from tests.producer.script import (
     wait_until,
 )
 
-NOT_LEADER, TIMED_OUT, NOT_ENOUGH_REPLICAS, DUPLICATE, NOT_ALLOWED = 6, 7, 19, 46, 29
-
 
 def test_a_duplicate_that_the_broker_remembers_no_more_counts_as_stored(broker: ProduceBroker) -> None:
-    broker.faults.append(Refuse(DUPLICATE))
+    broker.faults.append(Refuse(ErrorCode.DUPLICATE_SEQUENCE_NUMBER))
     with producing(broker) as producer:
         assert producer.send(TOPIC, b"x").result(10).offset == -1
 
 
 def test_retries_are_counted_where_they_are_limited(broker: ProduceBroker) -> None:
-    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS)] * 10)
+    broker.faults.extend([Refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 10)
     with producing(broker, retries=2) as producer:
         error = producer.send(TOPIC, b"x").exception(10)
     assert isinstance(error, BrokerError)
@@ -40,7 +39,7 @@ def test_retries_are_counted_where_they_are_limited(broker: ProduceBroker) -> No
 
 
 def test_a_record_fails_at_its_delivery_time_out_and_names_the_last_failure(broker: ProduceBroker) -> None:
-    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS)] * 1000)
+    broker.faults.extend([Refuse(ErrorCode.NOT_ENOUGH_REPLICAS)] * 1000)
     with producing(broker, request_timeout_ms=1_000, delivery_timeout_ms=1_500) as producer:
         error = producer.send(TOPIC, b"x").exception(10)
         assert isinstance(error, KafkaTimeoutError)
@@ -60,7 +59,7 @@ def test_a_record_fails_in_time_while_its_request_is_still_unanswered(broker: Pr
         seen_to_fail.wait(5)
         return LoseAnswer(HANG_UP)
 
-    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS), keep_waiting])
+    broker.faults.extend([Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), keep_waiting])
     options = {"request_timeout_ms": 1_400, "delivery_timeout_ms": 1_500, "retry_backoff_ms": 800}
     with producing(broker, linger_ms=0, retry_backoff_max_ms=800, **options) as producer:
         late = producer.send(TOPIC, b"x")
@@ -72,7 +71,9 @@ def test_a_record_fails_in_time_while_its_request_is_still_unanswered(broker: Pr
 
 def test_an_answer_that_comes_after_the_record_has_failed_changes_nothing(broker: ProduceBroker) -> None:
     seen_to_fail = threading.Event()
-    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS), lambda request: seen_to_fail.wait(5) and None])
+    broker.faults.extend(
+        [Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), lambda request: seen_to_fail.wait(5) and None]
+    )
     options = {"request_timeout_ms": 1_400, "delivery_timeout_ms": 1_500, "retry_backoff_ms": 800}
     with producing(broker, linger_ms=0, retry_backoff_max_ms=800, **options) as producer:
         late = producer.send(TOPIC, b"x")
@@ -94,7 +95,7 @@ def test_a_partition_left_out_of_an_answer_is_sent_again(broker: ProduceBroker) 
 
 
 def test_a_failure_that_does_not_pass_ends_the_record(broker: ProduceBroker) -> None:
-    broker.faults.append(Refuse(NOT_ALLOWED))
+    broker.faults.append(Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED))
     with producing(broker) as producer:
         error = producer.send(TOPIC, b"x").exception(10)
         assert isinstance(error, BrokerError)
@@ -103,7 +104,9 @@ def test_a_failure_that_does_not_pass_ends_the_record(broker: ProduceBroker) -> 
 
 
 def test_callbacks_hear_of_each_record_once_and_of_what_is_stored_in_order(broker: ProduceBroker) -> None:
-    broker.faults.extend([None, Refuse(NOT_LEADER), Refuse(NOT_ALLOWED)])
+    broker.faults.extend(
+        [None, Refuse(ErrorCode.NOT_LEADER_OR_FOLLOWER), Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
+    )
     stored: list[int] = []
     failed: list[KafkaError] = []
 
@@ -160,10 +163,12 @@ class Again:
 @pytest.mark.parametrize(
     ("fault", "options"),
     [
-        pytest.param(LoseAnswer(TIMED_OUT), {}, id="stored-but-timed-out"),
+        pytest.param(LoseAnswer(ErrorCode.REQUEST_TIMED_OUT), {}, id="stored-but-timed-out"),
         pytest.param(LoseAnswer(HANG_UP), {}, id="stored-but-cut"),
-        pytest.param(Refuse(NOT_ENOUGH_REPLICAS), {}, id="refused-for-now"),
-        pytest.param(Refuse(NOT_ENOUGH_REPLICAS), {"acks": 1}, id="refused-for-now-without-idempotence"),
+        pytest.param(Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), {}, id="refused-for-now"),
+        pytest.param(
+            Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), {"acks": 1}, id="refused-for-now-without-idempotence"
+        ),
         pytest.param(LoseAnswer(HANG_UP), {"acks": 1}, id="cut-without-idempotence"),
     ],
 )
@@ -181,7 +186,7 @@ def test_callbacks_of_a_partition_keep_the_order_of_the_records_when_some_go_aga
 
 def test_a_record_that_fails_is_told_of_before_later_ones_that_are_stored(broker: ProduceBroker) -> None:
     heard: list[Delivery] = []
-    broker.on(ProduceRequest, Again(broker, Refuse(NOT_ENOUGH_REPLICAS), 1_000))
+    broker.on(ProduceRequest, Again(broker, Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), 1_000))
     options = {"acks": 1, "request_timeout_ms": 1_000, "delivery_timeout_ms": 1_500}
     with producing(broker, **ONE_BY_ONE, **options) as producer:
         sent = [producer.send(TOPIC, value, on_delivery=heard.append) for value in numbers(3)]
@@ -195,7 +200,9 @@ def test_a_record_that_fails_for_good_is_told_of_after_an_earlier_one_that_goes_
     broker: ProduceBroker,
 ) -> None:
     heard: list[Delivery] = []
-    broker.faults.extend([None, Refuse(NOT_ENOUGH_REPLICAS), Refuse(NOT_ALLOWED)])
+    broker.faults.extend(
+        [None, Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), Refuse(ErrorCode.TOPIC_AUTHORIZATION_FAILED)]
+    )
     with producing(broker, acks=1, **ONE_BY_ONE) as producer:
         sent = [producer.send(TOPIC, value, on_delivery=heard.append) for value in numbers(3)]
         wait_until(lambda: len(heard) == 3)
@@ -206,7 +213,7 @@ def test_a_record_that_fails_for_good_is_told_of_after_an_earlier_one_that_goes_
 def test_what_is_stored_behind_one_that_goes_again_counts_as_stored_when_the_producer_closes() -> None:
     options = {"retry_backoff_ms": 60_000, "retry_backoff_max_ms": 60_000}
     with ProduceBroker(partitions=2) as broker:
-        broker.on(ProduceRequest, Again(broker, Refuse(NOT_ENOUGH_REPLICAS), 1_000))
+        broker.on(ProduceRequest, Again(broker, Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), 1_000))
         with producing(broker, acks=1, **ONE_BY_ONE, **options) as producer:
             sent = [producer.send(TOPIC, value, partition=0) for value in numbers(3)]
             wait_until(lambda: broker.stored[0] == [b"0", b"2"])

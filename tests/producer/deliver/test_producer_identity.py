@@ -4,6 +4,7 @@ import logging
 
 import pytest
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, UnsupportedVersionError
 from pyklient.protocol.messages import REQUESTS, InitProducerIdRequest, InitProducerIdResponse, ProduceRequest
 from tests.producer.script import (
@@ -17,10 +18,11 @@ from tests.producer.script import (
     wait_until,
 )
 
-OUT_OF_ORDER, FENCED, UNKNOWN_PRODUCER = 45, 47, 59
 
-
-@pytest.mark.parametrize("code", [OUT_OF_ORDER, FENCED, UNKNOWN_PRODUCER])
+@pytest.mark.parametrize(
+    "code",
+    [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.UNKNOWN_PRODUCER_ID],
+)
 def test_a_producer_that_the_broker_has_forgotten_begins_a_new_epoch(
     broker: ProduceBroker, code: int
 ) -> None:
@@ -63,7 +65,10 @@ def test_a_topic_of_an_old_format_is_served_without_producer_ids(broker: Produce
 def test_a_producer_that_is_denied_ids_goes_on_with_a_warning_unless_they_were_asked_for(
     broker: ProduceBroker, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker.on(InitProducerIdRequest, lambda _: InitProducerIdResponse(error_code=31))
+    broker.on(
+        InitProducerIdRequest,
+        lambda _: InitProducerIdResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED),
+    )
     with producing(broker) as producer:
         assert producer.send(TOPIC, b"x").result(10).offset == 0
     (warning,) = [record for record in caplog.records if record.levelno == logging.WARNING]
@@ -78,7 +83,12 @@ def test_a_producer_that_is_denied_ids_goes_on_with_a_warning_unless_they_were_a
 
 
 def test_a_producer_id_is_asked_for_until_there_is_one(broker: ProduceBroker) -> None:
-    answers = iter([InitProducerIdResponse(error_code=15), InitProducerIdResponse(error_code=14)])
+    answers = iter(
+        [
+            InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_NOT_AVAILABLE),
+            InitProducerIdResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+        ]
+    )
     broker.on(
         InitProducerIdRequest,
         lambda _: next(answers, InitProducerIdResponse(producer_id=7, producer_epoch=3)),

@@ -5,14 +5,13 @@ from typing import Any
 
 import pytest
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, MessageTooLargeError
 from pyklient.protocol.messages import REQUESTS, InitProducerIdRequest, ProduceRequest
 from tests.net.scripted import HANG_UP
 from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker, Refuse, numbers, producing
 
 pytestmark = pytest.mark.both_kernels
-
-TIMED_OUT, MESSAGE_TOO_LARGE, NOT_ENOUGH_REPLICAS = 7, 10, 19
 
 
 def test_a_batch_too_large_for_the_broker_is_split_until_it_fits(broker: ProduceBroker) -> None:
@@ -66,12 +65,12 @@ def test_records_go_in_the_format_that_the_brokers_version_takes(version: int) -
         assert {one.batch.magic for one in broker.seen} == {2 if version >= 3 else 1 if version == 2 else 0}
 
 
-@pytest.mark.parametrize("instead", [HANG_UP, TIMED_OUT], ids=["hung-up", "timed-out"])
+@pytest.mark.parametrize("instead", [HANG_UP, ErrorCode.REQUEST_TIMED_OUT], ids=["hung-up", "timed-out"])
 def test_what_may_have_been_stored_whole_is_not_stored_again_in_halves(
     broker: ProduceBroker, instead: Any
 ) -> None:
     def store_and_take_no_more(request: ProduceRequest) -> Any:
-        broker.faults.append(lambda _request: LoseAnswer(MESSAGE_TOO_LARGE))
+        broker.faults.append(lambda _request: LoseAnswer(ErrorCode.MESSAGE_TOO_LARGE))
         return LoseAnswer(instead)
 
     broker.faults.append(store_and_take_no_more)
@@ -85,7 +84,7 @@ def test_what_may_have_been_stored_whole_is_not_stored_again_in_halves(
 def test_what_has_certainly_not_been_stored_is_sent_in_halves_where_it_turns_out_too_large(
     broker: ProduceBroker,
 ) -> None:
-    broker.faults.extend([Refuse(NOT_ENOUGH_REPLICAS), Refuse(MESSAGE_TOO_LARGE)])
+    broker.faults.extend([Refuse(ErrorCode.NOT_ENOUGH_REPLICAS), Refuse(ErrorCode.MESSAGE_TOO_LARGE)])
     with producing(broker, linger_ms=20) as producer:
         sent = [producer.send(TOPIC, b"%d" % number) for number in range(4)]
         assert [delivery.result(10).offset for delivery in sent] == list(range(4))

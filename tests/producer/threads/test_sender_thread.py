@@ -7,6 +7,7 @@ from functools import partial
 
 import pytest
 
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError
 from pyklient.producer.threads.sender_thread import SenderThread, SenderWork
 from pyklient.producer.threads.timers import Timed
@@ -21,8 +22,6 @@ from tests.producer.script import (
     producing,
     wait_until,
 )
-
-NOT_ENOUGH_REPLICAS = 19
 
 pytestmark = pytest.mark.both_kernels
 
@@ -97,7 +96,7 @@ def on_thread(sender: SenderThread, call: Callable[[], None]) -> None:
     assert done.wait(5)
 
 
-def test_items_are_called_in_order_on_the_thread(sender: SenderThread) -> None:
+def test_posted_calls_are_made_in_order_on_the_thread(sender: SenderThread) -> None:
     called: list[tuple[int, bool]] = []
 
     def call(number: int) -> None:
@@ -110,7 +109,7 @@ def test_items_are_called_in_order_on_the_thread(sender: SenderThread) -> None:
     assert not sender.is_current()
 
 
-def test_who_hands_over_takes_the_turn_where_it_is_free(sender: SenderThread, diary: Diary) -> None:
+def test_post_and_run_makes_the_pass_itself_if_the_lock_is_free(sender: SenderThread, diary: Diary) -> None:
     wait_until(lambda: sender._sleeps_until > 0)
     before, called = diary.steps, []
     sender.post_and_run(lambda: called.append((threading.current_thread(), sender.is_current())))
@@ -119,17 +118,17 @@ def test_who_hands_over_takes_the_turn_where_it_is_free(sender: SenderThread, di
     assert not sender.is_current()
 
 
-def test_what_is_handed_over_in_the_middle_of_a_turn_is_called_in_the_next_one(sender: SenderThread) -> None:
+def test_a_call_posted_during_a_pass_is_made_in_the_next_pass(sender: SenderThread) -> None:
     called: list[int] = []
     go_on = threading.Event()
 
     def hold() -> None:
-        sender.post_and_run(partial(called.append, 1))  # within the turn itself
+        sender.post_and_run(partial(called.append, 1))  # within the pass itself
         assert go_on.wait(5)
         called.append(0)
 
     sender.post(hold)
-    wait_until(lambda: sender._lock.holder is not None)
+    wait_until(lambda: sender._holder is not None)
     sender.post_and_run(partial(called.append, 2))
     sender.post(partial(called.append, 3))
     assert called == []
@@ -138,7 +137,7 @@ def test_what_is_handed_over_in_the_middle_of_a_turn_is_called_in_the_next_one(s
     assert called == [0, 1, 2, 3]
 
 
-def test_an_earlier_timer_set_in_a_turn_of_others_is_kept(sender: SenderThread, diary: Diary) -> None:
+def test_an_earlier_timer_set_in_a_pass_of_another_thread_is_kept(sender: SenderThread, diary: Diary) -> None:
     on_thread(sender, lambda: sender.timers.set(Bell(diary), time.monotonic() + 3_600))
     wait_until(lambda: sender._sleeps_until > 0)
     sender.post_and_run(lambda: sender.timers.set(Bell(diary), time.monotonic() + 0.02))
@@ -146,7 +145,7 @@ def test_an_earlier_timer_set_in_a_turn_of_others_is_kept(sender: SenderThread, 
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_a_turn_of_others_may_be_the_last_one(diary: Diary, crash: bool) -> None:
+def test_the_last_pass_may_be_made_by_another_thread(diary: Diary, crash: bool) -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
@@ -160,7 +159,7 @@ def test_a_turn_of_others_may_be_the_last_one(diary: Diary, crash: bool) -> None
     sender.post_and_run(pytest.fail)
 
 
-def test_nobody_is_slept_over_while_several_take_turns(sender: SenderThread) -> None:
+def test_no_call_is_missed_while_several_threads_make_passes(sender: SenderThread) -> None:
     total, rounds = [0], 2_000
 
     def count() -> None:
@@ -178,7 +177,7 @@ def test_nobody_is_slept_over_while_several_take_turns(sender: SenderThread) -> 
     wait_until(lambda: total[0] == 4 * rounds)
 
 
-def test_timers_ring_when_they_are_due_and_only_as_last_set(sender: SenderThread, diary: Diary) -> None:
+def test_timers_fire_when_they_are_due_and_only_as_last_set(sender: SenderThread, diary: Diary) -> None:
     early, moved, late = Bell(diary), Bell(diary), Bell(diary)
     start = time.monotonic()
 
@@ -197,7 +196,7 @@ def test_timers_ring_when_they_are_due_and_only_as_last_set(sender: SenderThread
     assert early.timer == late.timer == float("inf")
 
 
-def test_timers_that_were_set_anew_do_not_pile_up(sender: SenderThread, diary: Diary) -> None:
+def test_timers_that_were_set_again_do_not_pile_up(sender: SenderThread, diary: Diary) -> None:
     bells = [Bell(diary) for _ in range(10)]
 
     def set_timers() -> None:
@@ -208,7 +207,7 @@ def test_timers_that_were_set_anew_do_not_pile_up(sender: SenderThread, diary: D
     assert len(sender.timers) < 5_000
 
 
-def test_it_wakes_for_what_is_due_before_its_timer_and_sleeps_on_for_the_rest(
+def test_it_wakes_for_what_is_due_before_its_timer_and_only_for_that(
     sender: SenderThread, diary: Diary
 ) -> None:
     on_thread(sender, lambda: sender.timers.set(Bell(diary), time.monotonic() + 3_600))
@@ -220,7 +219,7 @@ def test_it_wakes_for_what_is_due_before_its_timer_and_sleeps_on_for_the_rest(
     wait_until(lambda: diary.steps > before)
 
 
-def test_while_nothing_can_be_sent_news_takes_no_turn_of_its_own_and_none_is_lost(diary: Diary) -> None:
+def test_while_the_brokers_are_full_new_batches_cause_no_pass_and_none_is_missed(diary: Diary) -> None:
     nap = 0.05
     sender = SenderThread("pyklient-producer test", nap)
 
@@ -242,8 +241,8 @@ def test_while_nothing_can_be_sent_news_takes_no_turn_of_its_own_and_none_is_los
     assert sender.join(5)
 
 
-@pytest.mark.parametrize("moment", ["before the turn that makes room", "after its step", "after it"])
-def test_news_that_came_while_nothing_could_be_sent_is_seen_with_the_answer(
+@pytest.mark.parametrize("moment", ["before the pass that makes room", "after its step", "after it"])
+def test_batches_added_while_the_brokers_are_full_are_seen_with_the_next_response(
     diary: Diary, moment: str
 ) -> None:
     sender = SenderThread("pyklient-producer test", nap=3_600)
@@ -263,7 +262,7 @@ def test_news_that_came_while_nothing_could_be_sent_is_seen_with_the_answer(
         diary.full = True
         on_thread(sender, lambda: None)
         wait_until(lambda: not sender._listens, 5)
-        if moment == "before the turn that makes room":
+        if moment == "before the pass that makes room":
             arrive()
         sender.post_and_run(answered)
         if moment == "after it":
@@ -273,8 +272,8 @@ def test_news_that_came_while_nothing_could_be_sent_is_seen_with_the_answer(
     assert sender.join(5)
 
 
-def test_news_that_came_before_it_slept_is_not_slept_over(diary: Diary) -> None:
-    """It came when the thread was awake, so nobody has woken that for it."""
+def test_batches_added_before_the_thread_sleeps_are_not_missed(diary: Diary) -> None:
+    """They were added while the thread was awake, so nothing wakes it for them."""
     diary.news = 5
     sender = SenderThread("pyklient-producer test")
     sender.assign(diary)
@@ -286,7 +285,7 @@ def test_news_that_came_before_it_slept_is_not_slept_over(diary: Diary) -> None:
     assert diary.crash == [None]
 
 
-def test_a_crash_is_handed_to_the_work(diary: Diary, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_crash_is_passed_to_the_work(diary: Diary, caplog: pytest.LogCaptureFixture) -> None:
     def fail() -> None:
         raise ZeroDivisionError
 
@@ -301,7 +300,7 @@ def test_a_crash_is_handed_to_the_work(diary: Diary, caplog: pytest.LogCaptureFi
     assert "failed unexpectedly" in caplog.text
 
 
-def test_timers_that_are_set_anew_do_not_pile_up_until_they_would_have_rung(broker: ProduceBroker) -> None:
+def test_timers_that_are_set_again_do_not_pile_up_until_they_are_due(broker: ProduceBroker) -> None:
     with producing(broker, linger_ms=0, delivery_timeout_ms=2**31 - 1) as producer:
         for _ in range(3_000):
             producer.send(TOPIC, b"x").result(10)
@@ -347,7 +346,7 @@ def test_a_failure_is_retried_and_a_time_out_kept_without_other_threads(
     broker: ProduceBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     refuse_threads(monkeypatch, "pyklient-reader-", "pyklient-producer-")
-    broker.faults.extend([LoseAnswer(HANG_UP), LoseAnswer(SILENCE), Refuse(NOT_ENOUGH_REPLICAS)])
+    broker.faults.extend([LoseAnswer(HANG_UP), LoseAnswer(SILENCE), Refuse(ErrorCode.NOT_ENOUGH_REPLICAS)])
     with producing(broker, request_timeout_ms=500, **ONE_BY_ONE) as producer:
         sent = [producer.send(TOPIC, value) for value in numbers(5)]
         assert [delivery.result(20).offset for delivery in sent] == list(range(5))
