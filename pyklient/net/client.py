@@ -29,7 +29,7 @@ from pyklient.errors import (
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection import Connection
 from pyklient.net.connection_setup import open_connection
-from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Refresh, play
+from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
 from pyklient.net.metadata import Metadata, MetadataHolder
 from pyklient.net.pool import Pool, Purpose
 from pyklient.net.single_flight import SingleFlight
@@ -146,7 +146,36 @@ class NetworkClient:
 
         Raises what the dialogue raises, and KafkaTimeoutError with the last failure after *timeout* seconds.
         """
-        return play(dialogue, self, timeout, self._retry)
+        deadline = time.monotonic() + timeout
+        last: KafkaError | None = None
+        pauses = 0
+        try:
+            step = next(dialogue)
+            while True:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    dialogue.close()
+                    raise _out_of_time(timeout, last) from last
+                if isinstance(step, Pause):
+                    last = step.because or last
+                    pauses += 1
+                    seconds = self._retry.pause(pauses) if step.seconds is None else step.seconds
+                    self.pause(min(seconds, remaining))
+                    step = dialogue.send(None)
+                    continue
+                try:
+                    answer = self._carry_out(step, remaining)
+                except KafkaError as error:
+                    last = error
+                    step = dialogue.throw(error)
+                else:
+                    step = dialogue.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _carry_out(self, step: Ask | Refresh, timeout: float) -> Any:
+        return self.ask(step, timeout) if isinstance(step, Ask) else self.refresh(step, timeout)
 
     def ask(self, step: Ask, timeout: float) -> Any:
         """Return the response to an Ask. *timeout* and the time-out of the step limit the call."""
@@ -334,6 +363,11 @@ def _ask_metadata(
     if response.error_code:
         raise broker_error(response.error_code, f"asking {connection.endpoint} for metadata")
     return response
+
+
+def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
+    reason = "no broker answered in time" if last is None else f"the last failure: {last}"
+    return KafkaTimeoutError(f"The call did not finish within {timeout:.3g} s; {reason}")
 
 
 def _is_no_timeout(error: KafkaError) -> bool:

@@ -1,9 +1,10 @@
 """A dialogue with brokers: a generator that yields what it asks of which broker, and is resumed with the
 answer.
 
-It yields an Ask, a Pause or a Refresh. ``play`` runs a dialogue over sockets, in the calling thread; a test
-runs the same dialogue over a list of answers. A network failure is raised inside the dialogue where it waits,
-so that the dialogue may catch it and ask again. Error codes inside a response are for the dialogue to check.
+It yields an Ask, a Pause or a Refresh. ``NetworkClient.play`` runs a dialogue over sockets, in the calling
+thread; a test runs the same dialogue over a list of answers. A network failure is raised inside the dialogue
+where it waits, so that the dialogue may catch it and ask again. Error codes inside a response are for the
+dialogue to check.
 
 ::
 
@@ -12,14 +13,11 @@ so that the dialogue may catch it and ask again. Error codes inside a response a
         return (yield Ask(node_id, DescribeGroupsRequest(groups=[group_id])))
 """
 
-import time
 from collections.abc import Callable, Collection, Generator
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
-from pyklient.errors import KafkaError, KafkaTimeoutError
-from pyklient.net.backoff import Backoff
-from pyklient.net.metadata import Metadata
+from pyklient.errors import KafkaError
 from pyklient.net.pool import Purpose
 from pyklient.protocol.schema import ApiMessage
 
@@ -28,11 +26,9 @@ __all__ = [
     "CONTROLLER",
     "Ask",
     "Dialogue",
-    "Network",
     "Pause",
     "Refresh",
     "Step",
-    "play",
     "retried",
     "while_worthwhile",
 ]
@@ -85,63 +81,6 @@ class Refresh:
 
 Step: TypeAlias = Ask | Pause | Refresh
 Dialogue: TypeAlias = Generator[Step, Any, T]
-
-
-class Network(Protocol):
-    """Carries out the steps of a dialogue, each within *timeout* seconds. Raises KafkaError."""
-
-    def ask(self, step: Ask, timeout: float) -> Any:
-        """Return the response to an Ask."""
-
-    def refresh(self, step: Refresh, timeout: float) -> Metadata:
-        """Return the Metadata for a Refresh."""
-
-    def pause(self, seconds: float) -> None:
-        """Wait for *seconds*. Raise ClosedError as soon as the client is closed."""
-
-
-def play(dialogue: Dialogue[T], network: Network, timeout: float, backoff: Backoff) -> T:
-    """Run *dialogue* in this thread and return its result.
-
-    Raises what the dialogue raises. After *timeout* seconds, closes the dialogue and raises a
-    KafkaTimeoutError that names the last failure.
-    """
-    deadline = time.monotonic() + timeout
-    last: KafkaError | None = None
-    pauses = 0
-    try:
-        step = next(dialogue)
-        while True:
-            remaining = deadline - time.monotonic()
-            if remaining <= 0:
-                dialogue.close()
-                raise _out_of_time(timeout, last) from last
-            if isinstance(step, Pause):
-                last = step.because or last
-                pauses += 1
-                seconds = backoff.pause(pauses) if step.seconds is None else step.seconds
-                network.pause(min(seconds, remaining))
-                step = dialogue.send(None)
-                continue
-            try:
-                answer = (
-                    network.ask(step, remaining)
-                    if isinstance(step, Ask)
-                    else network.refresh(step, remaining)
-                )
-            except KafkaError as error:
-                last = error
-                step = dialogue.throw(error)
-            else:
-                step = dialogue.send(answer)
-    except StopIteration as end:
-        result: T = end.value
-        return result
-
-
-def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
-    reason = "no broker answered in time" if last is None else f"the last failure: {last}"
-    return KafkaTimeoutError(f"The call did not finish within {timeout:.3g} s; {reason}")
 
 
 def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> Dialogue[T]:

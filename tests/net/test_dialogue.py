@@ -2,9 +2,11 @@
 
 import pytest
 
+from pyklient.config import AdminConfig
 from pyklient.errors import AuthenticationError, BrokerConnectionError, KafkaError, KafkaTimeoutError
 from pyklient.net.backoff import Backoff
-from pyklient.net.dialogue import ANY, Ask, Dialogue, Pause, Refresh, play, retried
+from pyklient.net.client import NetworkClient
+from pyklient.net.dialogue import ANY, Ask, Dialogue, Pause, Refresh, retried
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
 from tests.net.lookups.played import cluster, played
@@ -30,12 +32,14 @@ def test_the_last_of_a_limited_number_of_attempts_raises_its_error() -> None:
         played(retried(beat, tries=2), [KafkaTimeoutError("first"), KafkaTimeoutError("second")])
 
 
-class Instant:
-    """A network that answers at once: with *failure*, if given, else with a heartbeat."""
+class Instant(NetworkClient):
+    """A client that answers at once, without a network: with *failure*, if given, else with a heartbeat."""
 
-    def __init__(self, failure: KafkaError | None = None) -> None:
+    def __init__(self, failure: KafkaError | None = None, backoff: Backoff | None = None) -> None:
+        super().__init__(AdminConfig())
         self.failure = failure
         self.pauses: list[float] = []
+        self._retry = backoff or Backoff(0, 0)
 
     def ask(self, step: Ask, timeout: float) -> HeartbeatResponse:
         if self.failure is not None:
@@ -49,7 +53,7 @@ class Instant:
         self.pauses.append(seconds)
 
 
-def test_the_driver_returns_what_the_dialogue_returns() -> None:
+def test_playing_returns_what_the_dialogue_returns() -> None:
     def dialogue() -> Dialogue[int]:
         metadata = yield Refresh(())
         yield Ask(ANY, HeartbeatRequest())
@@ -57,7 +61,7 @@ def test_the_driver_returns_what_the_dialogue_returns() -> None:
         return len(metadata.nodes)
 
     network = Instant()
-    assert play(dialogue(), network, 1, Backoff(0.1, 1)) == 2
+    assert network.play(dialogue(), 1) == 2
     assert network.pauses == [0.25]
 
 
@@ -66,7 +70,7 @@ def test_a_pause_is_cut_short_where_the_time_allowed_ends_before_it() -> None:
         yield Pause(60.0)
 
     network = Instant()
-    play(dialogue(), network, 2, Backoff(0, 0))
+    network.play(dialogue(), 2)
     (pause,) = network.pauses
     assert 0 < pause <= 2
 
@@ -83,18 +87,18 @@ class NotedBackoff(Backoff):
         return 0.0
 
 
-def test_the_driver_counts_the_pauses_of_a_dialogue_for_its_back_off() -> None:
+def test_playing_counts_the_pauses_of_a_dialogue_for_its_back_off() -> None:
     def dialogue() -> Dialogue[None]:
         for _ in range(4):
             yield Ask(ANY, HeartbeatRequest())
             yield Pause()
 
     backoff = NotedBackoff()
-    play(dialogue(), Instant(), 10, backoff)
+    Instant(backoff=backoff).play(dialogue(), 10)
     assert backoff.asked == [1, 2, 3, 4]
 
 
-def test_the_driver_gives_up_in_time_and_names_the_last_failure() -> None:
+def test_playing_gives_up_in_time_and_names_the_last_failure() -> None:
     closed: list[bool] = []
 
     def dialogue() -> Dialogue[None]:
@@ -103,9 +107,9 @@ def test_the_driver_gives_up_in_time_and_names_the_last_failure() -> None:
         finally:
             closed.append(True)
 
-    network = Instant(BrokerConnectionError("broker 1 is down"))
+    network = Instant(BrokerConnectionError("broker 1 is down"), Backoff(0.01, 0.03))
     with pytest.raises(KafkaTimeoutError, match=r"within 0\.05 s; the last failure: broker 1 is down"):
-        play(dialogue(), network, 0.05, Backoff(0.01, 0.03))
+        network.play(dialogue(), 0.05)
     assert closed == [True]
     assert 0.008 <= network.pauses[0] <= 0.012
     assert max(network.pauses) <= 0.036, "pauses grow to their limit, and end with the time allowed"
@@ -116,4 +120,4 @@ def test_a_failure_that_the_dialogue_does_not_catch_is_raised() -> None:
         yield Ask(ANY, HeartbeatRequest())
 
     with pytest.raises(AuthenticationError):
-        play(dialogue(), Instant(AuthenticationError("no")), 1, Backoff(0, 0))
+        Instant(AuthenticationError("no")).play(dialogue(), 1)
