@@ -32,7 +32,7 @@ from pyklient.errors import (
 )
 from pyklient.net.api_versions import AgreedVersions, request_name
 from pyklient.net.frames import FrameReader
-from pyklient.net.request_writer import RequestWriter, Rest
+from pyklient.net.request_writer import RequestWriter, Remainder
 from pyklient.net.requests_in_flight import Answered, RequestsInFlight
 from pyklient.net.transport import (
     Endpoint,
@@ -41,7 +41,7 @@ from pyklient.net.transport import (
 )
 from pyklient.protocol.schema import ApiMessage
 
-__all__ = ["Answered", "Connection", "Rest"]
+__all__ = ["Answered", "Connection", "Remainder"]
 
 log = logging.getLogger("pyklient.net")
 
@@ -162,7 +162,7 @@ class Connection:
 
     def submit_at_once(
         self, request: ApiMessage, version: int, answered: Answered, *, timeout: float
-    ) -> Rest | None:
+    ) -> Remainder | None:
         """Do the same as ``submit`` in a thread that must not wait.
 
         If something is left to do that needs a wait, returns it as a function. Another thread must call it,

@@ -12,9 +12,9 @@ from pyklient.net.transport import Deadline, Endpoint, Transport
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
 
-__all__ = ["RequestWriter", "Rest"]
+__all__ = ["RequestWriter", "Remainder"]
 
-Rest: TypeAlias = Callable[[], None]
+Remainder: TypeAlias = Callable[[], None]
 """Send the rest of a request, in a thread that may wait."""
 
 
@@ -33,17 +33,26 @@ class RequestWriter:
         """Send *request* after the requests before it. Without *answered*, no response is expected."""
         if not self._sending.acquire(timeout=min(timeout, TIMEOUT_MAX)):
             raise self._in_flight.timed_out(request_name(type(request)), timeout)
-        parts = self._enter(request, version, timeout, answered)
+        try:
+            parts = self._in_flight.add(request, version, timeout, answered)
+        except BaseException:
+            self._sending.release()
+            raise
         self._finish(parts, type(request), timeout)
 
     def write_at_once(
         self, request: ApiMessage, version: int, answered: Answered, timeout: float
-    ) -> Rest | None:
+    ) -> Remainder | None:
         """Send as much of *request* as possible without a wait. Return a function that sends the rest.
 
-        *sending* must be held. It is released when the whole request has been sent.
+        *sending* must be held. It is released when the whole request has been sent, and if this raises.
         """
-        left: Sequence[Buffer] = self._enter(request, version, timeout, answered)
+        left: Sequence[Buffer]
+        try:
+            left = self._in_flight.add(request, version, timeout, answered)
+        except BaseException:
+            self._sending.release()
+            raise
         try:
             left = self._transport.send_at_once(left)
         except Exception as error:
@@ -58,16 +67,6 @@ class RequestWriter:
         """Return the deadline of a request that may take *seconds*. It ends early with the connection."""
         name = request_name(request_class)
         return Deadline(seconds, partial(self._in_flight.timed_out, name, seconds), self._in_flight.ended)
-
-    def _enter(
-        self, request: ApiMessage, version: int, seconds: float, answered: Answered | None
-    ) -> list[Buffer]:
-        """Return the bytes of a request. *sending* must be held, and is released if this raises."""
-        try:
-            return self._in_flight.add(request, version, seconds, answered)
-        except BaseException:
-            self._sending.release()
-            raise
 
     def _finish(self, left: Sequence[Buffer], request_class: type[ApiMessage], seconds: float) -> None:
         """Send what is *left* of a request, and release *sending*."""

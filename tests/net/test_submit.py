@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerConnectionError, ClosedError
-from pyklient.net.connection import Connection, Rest
+from pyklient.net.connection import Connection, Remainder
 from pyklient.net.transport import Endpoint, TcpTransport
 from pyklient.protocol.messages import (
     HeartbeatRequest,
@@ -32,7 +32,7 @@ def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
         broker.on(ProduceRequest, lambda request: ProduceResponse(throttle_time_ms=5))
         connection = opened(broker)
 
-        def submit(answer: str) -> Rest | None:
+        def submit(answer: str) -> Remainder | None:
             return connection.submit_at_once(
                 request, 9, lambda *outcome: heard.append((answer, *outcome)), timeout=10
             )

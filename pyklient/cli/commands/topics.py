@@ -51,7 +51,12 @@ Example:
 )
 @click.argument("topic", callback=checked(topic_name))
 @click.option(
-    "-p", "--partitions", type=int, default=1, show_default=True, help="-1 means the default of the cluster."
+    "-p",
+    "--partitions",
+    type=int,
+    default=1,
+    show_default=True,
+    help="Partitions; -1 means the default of the cluster.",
 )
 @click.option(
     "-r",
@@ -59,7 +64,7 @@ Example:
     type=int,
     default=1,
     show_default=True,
-    help="-1 means the default of the cluster.",
+    help="Replicas of each partition; -1 means the default of the cluster.",
 )
 @click.option(
     "--set",

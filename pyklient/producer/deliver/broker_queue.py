@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeAlias
 from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient, Purpose
-from pyklient.net.connection import Connection, Rest
+from pyklient.net.connection import Connection, Remainder
 from pyklient.net.metadata import Metadata
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
@@ -195,7 +195,7 @@ class BrokerQueue(Timed):
         """Remove the first partition from the line. It comes back to its end if it has more to send."""
         self.line.popleft().leave_line()
 
-    def _send_at_once(self, request: InFlightRequest) -> Rest | None:
+    def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
         """Send *request* without waiting: a record arrives sooner without a detour by another thread.
 
         Returns a function for the worker that sends what is left: everything, if the request is large or the
@@ -229,7 +229,7 @@ class BrokerQueue(Timed):
             failure = error
         self._thread.post(partial(self._connected, version, failure))
 
-    def _send_slowly(self, request: InFlightRequest, left: Rest) -> None:
+    def _send_slowly(self, request: InFlightRequest, left: Remainder) -> None:
         try:
             left()
         except Exception as error:
