@@ -32,7 +32,7 @@ from pyklient.errors import (
 )
 from pyklient.net.api_versions import AgreedVersions, request_name
 from pyklient.net.frames import FrameReader
-from pyklient.net.request_writer import RequestWriter, Remainder
+from pyklient.net.request_writer import Remainder, RequestWriter
 from pyklient.net.requests_in_flight import Answered, RequestsInFlight
 from pyklient.net.transport import (
     Endpoint,
