@@ -96,3 +96,19 @@ def test_epochs_start_anew_with_a_topic_made_again() -> None:
     without_ids = Metadata().updated(response(topic("t", leader=2, epoch=5)), all_topics=True)
     without_ids = without_ids.updated(response(topic("t", leader=1, epoch=0)), all_topics=True)
     assert without_ids.topics["t"].partitions[0].leader == 1
+
+
+def test_a_writer_starts_again_if_another_has_replaced_the_snapshot_meanwhile() -> None:
+    holder = MetadataHolder()
+    seen: list[Metadata] = []
+
+    def change(before: Metadata) -> Metadata:
+        seen.append(before)
+        if len(seen) == 1:  # as another thread might do
+            holder.update(response(topic("other")), all_topics=False)
+        return before.updated(response(topic("mine")), all_topics=False)
+
+    after = holder._replace(change)
+    assert set(after.topics) == {"other", "mine"}
+    assert after is holder.current
+    assert len(seen) == 2

@@ -25,7 +25,7 @@ def item(nodeid: str, *fixtures: str, broker: str | None = None, used: Sequence[
 
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_each_server_is_in_one_lane(count: int) -> None:
-    dealt = lanes([*_SERVERS, "tests/test_config.py"], count)
+    dealt = lanes([*_SERVERS, "tests/config/test_options.py"], count)
     assert len(dealt) == count
     assert sorted(group for lane in dealt for group in lane) == sorted(_SERVERS)
 

@@ -50,6 +50,24 @@ MUTANTS: Final = (
         ("tests/net/test_connection.py::test_impossible_lengths_are_refused_before_memory_is_taken",),
     ),
     Mutant(
+        "net: a failure of another thread alone is shared",
+        "pyklient/net/single_flight.py",
+        "if is_shared(error) or time.monotonic() >= deadline:",
+        "if is_shared(error) or True:",
+        (
+            "tests/net/test_single_flight.py::test_after_a_failure_of_the_other_thread_alone_the_waiting_one_tries_itself",
+        ),
+    ),
+    Mutant(
+        "net: refreshes that end together lose topics",
+        "pyklient/net/metadata.py",
+        "if before.successor.setdefault(_NEXT, after) is after:",
+        "if before.successor.setdefault(_NEXT, after):",
+        (
+            "tests/net/test_metadata.py::test_a_writer_starts_again_if_another_has_replaced_the_snapshot_meanwhile",
+        ),
+    ),
+    Mutant(
         "net: back-off never grows",
         "pyklient/net/pool.py",
         "failures = 1 if before is None else before.failures + 1",
