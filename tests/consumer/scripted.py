@@ -11,21 +11,21 @@ __all__ = ["names", "play"]
 T = TypeVar("T")
 
 
-def play(conversation: Dialogue[T], answers: Iterable[Any]) -> tuple[T, list[Any]]:
+def play(dialogue: Dialogue[T], answers: Iterable[Any]) -> tuple[T, list[Any]]:
     """The result, and the requests that were asked. An exception among *answers* is thrown in."""
     left = list(answers)
     asked: list[Any] = []
     try:
-        step: Step = next(conversation)
+        step: Step = next(dialogue)
         while True:
             if isinstance(step, Pause):
-                step = conversation.send(None)
+                step = dialogue.send(None)
                 continue
             if isinstance(step, Ask):
                 asked.append(step.request)
             assert left, f"nothing left to answer {step} with"
             answer = left.pop(0)
-            step = conversation.throw(answer) if isinstance(answer, Exception) else conversation.send(answer)
+            step = dialogue.throw(answer) if isinstance(answer, Exception) else dialogue.send(answer)
     except StopIteration as end:
         assert not left, f"never asked for: {left}"
         result: T = end.value

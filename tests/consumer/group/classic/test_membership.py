@@ -14,10 +14,10 @@ class NoOffsets:
     """A client for which no group has committed anything, and whose heartbeats change nothing."""
 
     def play(
-        self, conversation: Any, timeout: float
+        self, dialogue: Any, timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None] | None:
-        conversation.close()
-        return {T0: None, T1: None} if conversation.__name__ == "fetch_offsets" else None
+        dialogue.close()
+        return {T0: None, T1: None} if dialogue.__name__ == "fetch_offsets" else None
 
     def pause(self, seconds: float) -> None: ...
 
