@@ -13,9 +13,7 @@ T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 class NoOffsets:
     """A client for which no group has committed anything, and whose heartbeats change nothing."""
 
-    def play(
-        self, dialogue: Any, timeout: float
-    ) -> dict[TopicPartition, OffsetAndMetadata | None] | None:
+    def play(self, dialogue: Any, timeout: float) -> dict[TopicPartition, OffsetAndMetadata | None] | None:
         dialogue.close()
         return {T0: None, T1: None} if dialogue.__name__ == "fetch_offsets" else None
 
