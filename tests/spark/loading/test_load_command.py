@@ -57,8 +57,8 @@ def test_the_command_loads_what_is_new_and_says_what_it_was(
     ("arguments", "message"),
     [
         (["clicks"], "Missing argument 'TOPIC…'"),
-        (["--start", "soon", "clicks", "/tmp/x"], "'soon' is no time such as 2025-03-01"),
-        (["--conf", "spark", "clicks", "/tmp/x"], "'spark' is no NAME=VALUE"),
+        (["--start", "soon", "clicks", "/tmp/x"], "'soon' is not a time such as 2025-03-01"),
+        (["--conf", "spark", "clicks", "/tmp/x"], "'spark' is not NAME=VALUE"),
         (["a b", "/tmp/x"], "'a b' is not a valid name of a topic"),
     ],
 )
@@ -87,4 +87,4 @@ def test_without_spark_the_command_says_what_to_install() -> None:
 def test_without_java_it_is_said_what_spark_needs() -> None:
     done = pyklient("load", "clicks", "/tmp/x", JAVA_HOME="/nowhere")
     assert done.returncode == 1
-    assert "it needs Java 17 or later, by JAVA_HOME or on the PATH" in done.stderr.splitlines()[-1]
+    assert "it needs Java 17 or later, in JAVA_HOME or in the PATH" in done.stderr.splitlines()[-1]
