@@ -22,7 +22,7 @@ from pyklient.config.dotted_names import typed
 from pyklient.config.option import check_option
 from pyklient.errors import ConfigurationError
 
-__all__ = ["Settings", "connection_options"]
+__all__ = ["ClusterOptions", "cluster_options"]
 
 _Parameters = ParamSpec("_Parameters")
 _Result = TypeVar("_Result")
@@ -49,7 +49,7 @@ _OBJECTS = {
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClusterOptions:
     """The options from the command line and the file, still as text."""
 
     bootstrap_servers: str | None
@@ -69,11 +69,11 @@ class Settings:
         named = self._named() | {_SERVERS_VARIABLE: os.environ.get(_SERVERS_VARIABLE)}
         return _first(named) or "localhost:9092"
 
-    def at(self, bootstrap_servers: str) -> "Settings":
+    def at(self, bootstrap_servers: str) -> "ClusterOptions":
         """Return the same options for another cluster."""
         return replace(self, bootstrap_servers=bootstrap_servers)
 
-    def of_a_job(self) -> "Settings":
+    def of_a_job(self) -> "ClusterOptions":
         """Return the same options for a job, whose tasks survive a restart of the brokers.
 
         A job waits for a closed port as long as for anything else.
@@ -110,10 +110,10 @@ class Settings:
         }
 
 
-def connection_options(
+def cluster_options(
     *configs: type[ClientConfig], otherwise: str = _OTHERWISE, timeout: bool = True
 ) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
-    """Add the shared options to a command, which gets them as ``settings``.
+    """Add the shared options to a command, which gets them as ``cluster``.
 
     *configs* are those of the clients that the command uses. *otherwise* names the default cluster in the
     help. ``timeout=False`` is for commands that have a ``--timeout`` of their own, or need none.
@@ -168,7 +168,7 @@ def _with_connection(
         help="A client option. Repeatable.",
     )
     @functools.wraps(command)
-    def with_settings(
+    def with_cluster(
         *args: Any,
         bootstrap_servers: str | None,
         config_file: Path | None,
@@ -185,14 +185,14 @@ def _with_connection(
                 _check_options(given)
             for name in _without_effect(from_line, configs):
                 complain(f"-X {name} has no effect on this command")
-            settings = Settings(bootstrap_servers, from_line, from_file, call_timeout)
-            return command(*args, settings=settings, **rest)
+            cluster = ClusterOptions(bootstrap_servers, from_line, from_file, call_timeout)
+            return command(*args, cluster=cluster, **rest)
         except click.UsageError as error:
             # The message names the command whose --help to read.
             error.ctx = error.ctx or click.get_current_context()
             raise
 
-    return with_settings
+    return with_cluster
 
 
 def _secrets(known: Iterable["Field[Any]"], security_protocol: str) -> dict[str, str]:

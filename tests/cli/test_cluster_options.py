@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
 from pyklient.errors import ConfigurationError
 
@@ -18,13 +18,13 @@ def _no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(f"PYKLIENT_{name}", raising=False)
 
 
-def _settings(*arguments: str) -> Settings:
-    found: list[Settings] = []
+def _cluster(*arguments: str) -> ClusterOptions:
+    found: list[ClusterOptions] = []
 
     @click.command()
-    @connection_options(AdminConfig, ConsumerConfig, ProducerConfig)
-    def command(settings: Settings) -> None:
-        found.append(settings)
+    @cluster_options(AdminConfig, ConsumerConfig, ProducerConfig)
+    def command(cluster: ClusterOptions) -> None:
+        found.append(cluster)
 
     command.main(list(arguments), standalone_mode=False)
     return found[0]
@@ -40,26 +40,26 @@ _PATIENCE = {"bootstrap_refused_timeout_ms": 3_000, "default_api_timeout_ms": 15
 
 
 def test_without_anything_it_is_the_broker_of_this_machine_with_a_persons_patience() -> None:
-    assert _settings().options(AdminConfig) == {"bootstrap_servers": "localhost:9092", **_PATIENCE}
-    patient = _settings("-X", "default.api.timeout.ms=60000").options(AdminConfig)
+    assert _cluster().options(AdminConfig) == {"bootstrap_servers": "localhost:9092", **_PATIENCE}
+    patient = _cluster("-X", "default.api.timeout.ms=60000").options(AdminConfig)
     assert patient == {"bootstrap_servers": "localhost:9092", "default_api_timeout_ms": 60_000}
-    assert not _settings().names_a_cluster
+    assert not _cluster().names_a_cluster
 
 
 def test_a_timeout_on_the_line_is_what_a_call_may_take_whoever_listens() -> None:
-    options = _settings("--timeout", "2.5").options(ProducerConfig)
+    options = _cluster("--timeout", "2.5").options(ProducerConfig)
     assert options == {
         "bootstrap_servers": "localhost:9092",
         "default_api_timeout_ms": 2_500,
         "max_block_ms": 2_500,
     }
-    given = _settings("--timeout", "2.5", "-X", "max_block_ms=7", "-X", "bootstrap_refused_timeout_ms=9")
+    given = _cluster("--timeout", "2.5", "-X", "max_block_ms=7", "-X", "bootstrap_refused_timeout_ms=9")
     options = given.options(ProducerConfig)
     assert (options["max_block_ms"], options["bootstrap_refused_timeout_ms"]) == (7, 9)
 
 
 def test_a_job_waits_for_a_closed_port_as_long_as_for_an_answer() -> None:
-    assert _settings().of_a_job().options(AdminConfig) == {
+    assert _cluster().of_a_job().options(AdminConfig) == {
         "bootstrap_servers": "localhost:9092",
         "default_api_timeout_ms": 15_000,
     }
@@ -69,14 +69,14 @@ def test_the_line_wins_over_the_file_and_the_file_over_the_environment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYKLIENT_BOOTSTRAP_SERVERS", "environment:1")
-    assert _settings().servers == "environment:1"
-    assert not _settings().names_a_cluster
+    assert _cluster().servers == "environment:1"
+    assert not _cluster().names_a_cluster
     file = _file(tmp_path, "bootstrap.servers=file:1\n")
-    assert _settings("--config", file).servers == "file:1"
-    assert _settings("--config", file).names_a_cluster
-    assert _settings("--config", file, "-X", "bootstrap.servers=pair:1").servers == "pair:1"
-    assert _settings("--config", file, "-X", "bootstrap.servers=pair:1", "-b", "flag:1").servers == "flag:1"
-    assert _settings("-b", "flag:1").options(AdminConfig)["bootstrap_servers"] == "flag:1"
+    assert _cluster("--config", file).servers == "file:1"
+    assert _cluster("--config", file).names_a_cluster
+    assert _cluster("--config", file, "-X", "bootstrap.servers=pair:1").servers == "pair:1"
+    assert _cluster("--config", file, "-X", "bootstrap.servers=pair:1", "-b", "flag:1").servers == "flag:1"
+    assert _cluster("-b", "flag:1").options(AdminConfig)["bootstrap_servers"] == "flag:1"
 
 
 @pytest.mark.parametrize("where", ["-b", "-X bootstrap_servers", "bootstrap_servers of the --config file"])
@@ -90,14 +90,14 @@ def test_a_name_that_is_empty_is_not_the_broker_of_this_machine(
         where, ["--config", _file(tmp_path, pair)]
     )
     with pytest.raises(click.UsageError, match=f"^{where} is empty"):
-        _settings(*given).options(AdminConfig)
+        _cluster(*given).options(AdminConfig)
 
 
 def test_an_empty_variable_is_not_the_broker_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYKLIENT_BOOTSTRAP_SERVERS", "")
     with pytest.raises(click.UsageError, match="PYKLIENT_BOOTSTRAP_SERVERS is empty"):
-        _settings().options(AdminConfig)
-    assert _settings("-b", "flag:1").servers == "flag:1"
+        _cluster().options(AdminConfig)
+    assert _cluster("-b", "flag:1").servers == "flag:1"
 
 
 _TEXTUAL = (str, str | None, bool, bool | None, str | Sequence[str])
@@ -114,23 +114,23 @@ _OBJECTS = {
 def test_an_option_that_no_text_can_be_is_refused(name: str, where: str, tmp_path: Path) -> None:
     pair = f"{name.replace('_', '.')}=x"
     with pytest.raises(click.UsageError, match=f"^{name} cannot be given as text; "):
-        _settings(*(["-X", pair] if where == "line" else ["--config", _file(tmp_path, pair)]))
+        _cluster(*(["-X", pair] if where == "line" else ["--config", _file(tmp_path, pair)]))
 
 
 def test_what_python_takes_for_a_digit_is_no_number() -> None:
     for text in ("²", "--1"):
         with pytest.raises(ConfigurationError, match=f"linger_ms takes a whole number, not '{text}'"):
-            _settings("-X", f"linger_ms={text}")
+            _cluster("-X", f"linger_ms={text}")
     with pytest.raises(ConfigurationError, match="retries=-1 is out of range"):
-        _settings("-X", "retries=-1")
-    assert _settings("-X", "consumer_timeout_ms=-1").options(ConsumerConfig)["consumer_timeout_ms"] == -1
+        _cluster("-X", "retries=-1")
+    assert _cluster("-X", "consumer_timeout_ms=-1").options(ConsumerConfig)["consumer_timeout_ms"] == -1
 
 
 def test_text_becomes_what_the_option_takes() -> None:
-    settings = _settings(
+    cluster = _cluster(
         "-X", "acks=1", "-X", "enable.idempotence=false", "-X", "linger_ms=0", "-X", "client.id=7"
     )
-    options = settings.options(ProducerConfig)
+    options = cluster.options(ProducerConfig)
     assert options == {
         "bootstrap_servers": "localhost:9092",
         "max_block_ms": 15_000,
@@ -145,34 +145,34 @@ def test_text_becomes_what_the_option_takes() -> None:
 
 def test_a_file_has_comments_and_dots_and_options_of_other_clients(tmp_path: Path) -> None:
     file = _file(tmp_path, "\ufeff# ours\n! too\n\nacks = all\ngroup.id=g\nclient.id=me\n")
-    assert _settings("--config", file).options(AdminConfig) == {
+    assert _cluster("--config", file).options(AdminConfig) == {
         "bootstrap_servers": "localhost:9092",
         "client_id": "me",
         **_PATIENCE,
     }
-    assert _settings("--config", file).options(ConsumerConfig)["group_id"] == "g"
+    assert _cluster("--config", file).options(ConsumerConfig)["group_id"] == "g"
 
 
 @pytest.mark.parametrize("where", ["line", "file"])
 def test_an_option_that_nobody_has_is_refused_with_the_nearest(where: str, tmp_path: Path) -> None:
     given = ["-X", "client.idd=1"] if where == "line" else ["--config", _file(tmp_path, "client.idd=1")]
     with pytest.raises(ConfigurationError, match="did you mean 'client_id'"):
-        AdminConfig.from_options(_settings(*given).options(AdminConfig))
+        AdminConfig.from_options(_cluster(*given).options(AdminConfig))
 
 
 def test_an_option_of_another_client_is_passed_over() -> None:
-    assert "linger_ms" not in _settings("-X", "linger.ms=1").options(AdminConfig)
+    assert "linger_ms" not in _cluster("-X", "linger.ms=1").options(AdminConfig)
 
 
 def test_what_the_command_says_wins_over_the_options_given() -> None:
-    settings = _settings("-X", "group.id=file")
-    assert settings.options(ConsumerConfig, group_id="flag")["group_id"] == "flag"
+    cluster = _cluster("-X", "group.id=file")
+    assert cluster.options(ConsumerConfig, group_id="flag")["group_id"] == "flag"
 
 
 @pytest.mark.parametrize("name", ["sasl_password", "sasl.password", "ssl.key.password"])
 def test_a_password_on_the_line_is_refused_without_repeating_it(name: str) -> None:
     with pytest.raises(click.UsageError, match="must not be on a command line") as caught:
-        _settings("-X", f"{name}=hunter2")
+        _cluster("-X", f"{name}=hunter2")
     assert "hunter2" not in caught.value.format_message()
 
 
@@ -180,11 +180,11 @@ def test_a_password_comes_from_the_environment_or_the_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert (
-        _settings("--config", _file(tmp_path, "sasl.password=a=b")).options(AdminConfig)["sasl_password"]
+        _cluster("--config", _file(tmp_path, "sasl.password=a=b")).options(AdminConfig)["sasl_password"]
         == "a=b"
     )
     monkeypatch.setenv("PYKLIENT_SASL_PASSWORD", "hunter2")
-    sasl = _settings("-X", "security.protocol=SASL_SSL")
+    sasl = _cluster("-X", "security.protocol=SASL_SSL")
     assert sasl.options(AdminConfig)["sasl_password"] == "hunter2"
 
 
@@ -192,7 +192,7 @@ def test_a_password_in_the_environment_is_for_the_clusters_that_ask_for_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("PYKLIENT_SASL_PASSWORD", "hunter2")
-    options = _settings().options(AdminConfig)
+    options = _cluster().options(AdminConfig)
     assert "sasl_password" not in options
     AdminConfig.from_options(options)
 
@@ -200,7 +200,7 @@ def test_a_password_in_the_environment_is_for_the_clusters_that_ask_for_one(
 def test_the_jaas_line_of_a_java_client_is_answered_with_our_options(tmp_path: Path) -> None:
     file = _file(tmp_path, "sasl.jaas.config=PlainLoginModule required password=hunter2;")
     with pytest.raises(ConfigurationError, match="sasl_username and sasl_password") as caught:
-        AdminConfig.from_options(_settings("--config", file).options(AdminConfig))
+        AdminConfig.from_options(_cluster("--config", file).options(AdminConfig))
     assert "hunter2" not in str(caught.value)
 
 
@@ -208,10 +208,10 @@ def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:
     path = tmp_path / "client.properties"
     path.write_bytes(b"client.id=\xff\n")
     with pytest.raises(click.UsageError, match=r"client\.properties is not UTF-8"):
-        _settings("--config", str(path))
+        _cluster("--config", str(path))
 
 
 def test_a_line_of_the_file_that_is_no_pair_is_not_repeated(tmp_path: Path) -> None:
     with pytest.raises(click.UsageError, match="name=value") as caught:
-        _settings("--config", _file(tmp_path, "sasl.password hunter2"))
+        _cluster("--config", _file(tmp_path, "sasl.password hunter2"))
     assert "hunter2" not in caught.value.format_message()

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Final
 import click
 
 from pyklient.admin import Admin
-from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.parameter_checks import checked, seconds, separator, text, topic_name
 from pyklient.cli.record_lines import as_json_line
 from pyklient.cli.signals import deferred
@@ -77,7 +77,7 @@ Examples:
 @click.option(
     "--json", "as_json", is_flag=True, help="Print each message as a JSON object with all its fields."
 )
-@connection_options(ConsumerConfig, AdminConfig, timeout=False)
+@cluster_options(ConsumerConfig, AdminConfig, timeout=False)
 def consume(
     topics: tuple[str, ...],
     group: str | None,
@@ -87,7 +87,7 @@ def consume(
     timeout: float | None,
     key_separator: bytes | None,
     as_json: bool,
-    settings: Settings,
+    cluster: ClusterOptions,
 ) -> None:
     """Print the messages of each TOPIC, one in a line: the bytes of the value, unchanged.
 
@@ -95,20 +95,20 @@ def consume(
     an empty line, like a message with an empty value; --json shows the difference. With both --max-messages
     and --timeout, the command fails if there are too few messages.
     """
-    if to_end and (group is not None or "group_id" in settings.from_line):
+    if to_end and (group is not None or "group_id" in cluster.from_line):
         raise click.UsageError("--to-end reads without a group; remove --to-end or --group")
     if as_json and key_separator is not None:
         raise click.UsageError("--json includes the key; remove --key-separator")
     own: dict[str, Any] = {} if group is None else {"group_id": group}
     if from_beginning:
         own["auto_offset_reset"] = "earliest"
-    options = settings.options(ConsumerConfig, **own)
+    options = cluster.options(ConsumerConfig, **own)
     patience = _patience(timeout, ConsumerConfig.from_options(options))
     out = _Output(sys.stdout.buffer, _line_maker(as_json, key_separator), max_messages, patience)
     if to_end:
         _write_what_is_there(topics, options, out)
     else:
-        _mention_missing(topics, settings)
+        _mention_missing(topics, cluster)
         _follow(topics, options, out)
     if max_messages is not None and timeout is not None and out.written < max_messages:
         ending = "and that is the end" if to_end else f"then none for {timeout:g} s"
@@ -196,8 +196,8 @@ def _follow(topics: Sequence[str], options: Mapping[str, Any], out: _Output) -> 
             raise
 
 
-def _mention_missing(topics: Sequence[str], settings: Settings) -> None:
-    with Admin(**settings.options(AdminConfig)) as admin:
+def _mention_missing(topics: Sequence[str], cluster: ClusterOptions) -> None:
+    with Admin(**cluster.options(AdminConfig)) as admin:
         missing = sorted(set(topics) - set(admin.topics(internal=True)))
     if missing:
         print(f"pyklient: waiting for {', '.join(missing)}, which does not exist yet", file=sys.stderr)

@@ -5,7 +5,7 @@ from dataclasses import asdict
 import click
 
 from pyklient.admin import Admin
-from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.delete_each import delete_each
 from pyklient.cli.parameter_checks import checked, text
 from pyklient.cli.tables import print_json, print_table
@@ -28,10 +28,10 @@ def groups() -> None:
 
 @groups.command("list", epilog="Example: pyklient groups list -b localhost:9092")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-@connection_options(AdminConfig)
-def list_(as_json: bool, settings: Settings) -> None:
+@cluster_options(AdminConfig)
+def list_(as_json: bool, cluster: ClusterOptions) -> None:
     """List the groups of all brokers, with their states."""
-    with _admin(settings) as admin:
+    with _admin(cluster) as admin:
         found = admin.groups()
     if as_json:
         print_json([asdict(group) for group in found])
@@ -44,10 +44,10 @@ def list_(as_json: bool, settings: Settings) -> None:
 @groups.command(epilog="Example: pyklient groups describe billing --json")
 @click.argument("group", callback=checked(text))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@connection_options(AdminConfig)
-def describe(group: str, as_json: bool, settings: Settings) -> None:
+@cluster_options(AdminConfig)
+def describe(group: str, as_json: bool, cluster: ClusterOptions) -> None:
     """Show the state, the members and the lag of GROUP, for each partition."""
-    with _admin(settings) as admin:
+    with _admin(cluster) as admin:
         found = admin.describe_group(group)
         lags = admin.group_lag(group)
     owners = {tp: member for member in found.members for tp in member.assignment}
@@ -101,15 +101,15 @@ def describe(group: str, as_json: bool, settings: Settings) -> None:
 
 @groups.command(epilog="Example: pyklient groups delete billing")
 @click.argument("names", metavar="GROUP…", callback=checked(text), nargs=-1, required=True)
-@connection_options(AdminConfig)
-def delete(names: tuple[str, ...], settings: Settings) -> None:
+@cluster_options(AdminConfig)
+def delete(names: tuple[str, ...], cluster: ClusterOptions) -> None:
     """Delete groups with their offsets. If one has members, it stays, and the others are still deleted."""
-    with _admin(settings) as admin:
+    with _admin(cluster) as admin:
         delete_each(names, admin.delete_group)
 
 
-def _admin(settings: Settings) -> Admin:
-    return Admin(**settings.options(AdminConfig))
+def _admin(cluster: ClusterOptions) -> Admin:
+    return Admin(**cluster.options(AdminConfig))
 
 
 def _member(

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.parameter_checks import checked, text, topic_name
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import NOT_READ, ConsumerConfig
@@ -97,7 +97,7 @@ With spark-submit, call pyklient.spark.load in your own script, with its session
     help="A setting of Spark. Repeatable.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@connection_options(ConsumerConfig)
+@cluster_options(ConsumerConfig)
 def load(
     topics: tuple[str, ...],
     path: str,
@@ -111,7 +111,7 @@ def load(
     master: str | None,
     conf: tuple[tuple[str, str], ...],
     as_json: bool,
-    settings: Settings,
+    cluster: ClusterOptions,
 ) -> None:
     """Store the new records of each TOPIC as Parquet at PATH, each record exactly once.
 
@@ -119,7 +119,7 @@ def load(
     readers see, and the next load continues after the last published one. If two loads run at once, one
     fails. PATH must be on a disk that all machines of Spark can access, or on HDFS.
     """
-    options = settings.of_a_job().options(ConsumerConfig)
+    options = cluster.of_a_job().options(ConsumerConfig)
     kept = {name: value for name, value in options.items() if name not in NOT_READ}
     with _session(master, dict(conf)) as spark:
         from pyspark.errors import PySparkException

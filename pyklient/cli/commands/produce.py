@@ -8,7 +8,7 @@ from typing import BinaryIO, Final
 
 import click
 
-from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.line_outcomes import Delivered
 from pyklient.cli.parameter_checks import checked, separator, topic_name
 from pyklient.cli.record_lines import NewRecord, NotJSONError, from_json_line, header_of
@@ -71,7 +71,7 @@ Examples:
     "--json", "as_json", is_flag=True, help="Each line is a record in JSON, as consume --json writes it."
 )
 @click.option("-q", "--quiet", is_flag=True, help="Print no summary on standard error.")
-@connection_options(ProducerConfig)
+@cluster_options(ProducerConfig)
 def produce(
     topic: str,
     source: BinaryIO,
@@ -81,7 +81,7 @@ def produce(
     compression: str | None,
     as_json: bool,
     quiet: bool,
-    settings: Settings,
+    cluster: ClusterOptions,
 ) -> None:
     """Send each line of standard input to TOPIC as a message.
 
@@ -92,7 +92,7 @@ def produce(
     if as_json and key_separator is not None:
         raise click.UsageError("--json records have their own keys; remove --key-separator")
     own = {} if compression is None else {"compression_type": compression}
-    options = settings.options(ProducerConfig, **own)
+    options = cluster.options(ProducerConfig, **own)
     longest = _OF_A_LINE * ProducerConfig.from_options(options).max_request_size
     if source.isatty() and not quiet:
         print("Type one message in each line. Press Ctrl-D to stop.", file=sys.stderr)

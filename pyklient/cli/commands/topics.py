@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import click
 
 from pyklient.admin import Admin
-from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.delete_each import delete_each
 from pyklient.cli.parameter_checks import checked, text, topic_name
 from pyklient.cli.tables import print_json, print_table
@@ -31,10 +31,10 @@ def topics() -> None:
 @topics.command("list", epilog="Example: pyklient topics list -b localhost:9092")
 @click.option("--internal", is_flag=True, help="Include internal topics, such as __consumer_offsets.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
-@connection_options(AdminConfig)
-def list_(internal: bool, as_json: bool, settings: Settings) -> None:
+@cluster_options(AdminConfig)
+def list_(internal: bool, as_json: bool, cluster: ClusterOptions) -> None:
     """Print the names of the topics, one in a line."""
-    with _admin(settings) as admin:
+    with _admin(cluster) as admin:
         names = admin.topics(internal=internal)
     if as_json:
         print_json(names)
@@ -75,28 +75,28 @@ Example:
     help="A setting of the topic. Repeatable.",
 )
 @click.option("--if-not-exists", is_flag=True, help="Succeed if the topic exists, whatever its partitions.")
-@connection_options(AdminConfig)
+@cluster_options(AdminConfig)
 def create(
     topic: str,
     partitions: int,
     replication_factor: int,
     given: tuple[str, ...],
     if_not_exists: bool,
-    settings: Settings,
+    cluster: ClusterOptions,
 ) -> None:
     """Create TOPIC. Return when each partition has a leader."""
     config = dict(_setting(pair) for pair in given)
-    with _admin(settings) as admin, _fine_if(if_not_exists, "TOPIC_ALREADY_EXISTS"):
+    with _admin(cluster) as admin, _fine_if(if_not_exists, "TOPIC_ALREADY_EXISTS"):
         admin.create_topic(topic, partitions, replication_factor, config)
 
 
 @topics.command(epilog="Example: pyklient topics delete clicks views --if-exists")
 @click.argument("names", metavar="TOPIC…", callback=checked(topic_name), nargs=-1, required=True)
 @click.option("--if-exists", is_flag=True, help="Succeed if there is no such topic.")
-@connection_options(AdminConfig)
-def delete(names: tuple[str, ...], if_exists: bool, settings: Settings) -> None:
+@cluster_options(AdminConfig)
+def delete(names: tuple[str, ...], if_exists: bool, cluster: ClusterOptions) -> None:
     """Delete topics with all their messages. If one cannot be deleted, the others still are."""
-    with _admin(settings) as admin:
+    with _admin(cluster) as admin:
 
         def delete_topic(name: str) -> None:
             with _fine_if(if_exists, "UNKNOWN_TOPIC_OR_PARTITION"):
@@ -108,10 +108,10 @@ def delete(names: tuple[str, ...], if_exists: bool, settings: Settings) -> None:
 @topics.command(epilog="Example: pyklient topics describe clicks --json")
 @click.argument("topic", callback=checked(topic_name))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@connection_options(AdminConfig)
-def describe(topic: str, as_json: bool, settings: Settings) -> None:
+@cluster_options(AdminConfig)
+def describe(topic: str, as_json: bool, cluster: ClusterOptions) -> None:
     """Show the partitions of TOPIC with leaders, replicas and offsets, and the settings made on it."""
-    with _admin(settings) as admin:
+    with _admin(cluster) as admin:
         found = admin.describe_topic(topic)
         partitions = [TopicPartition(topic, part.partition) for part in found.partitions]
         starts, ends = admin.start_offsets(partitions), admin.end_offsets(partitions)
@@ -135,8 +135,8 @@ def describe(topic: str, as_json: bool, settings: Settings) -> None:
         print_table(["setting", "value"], sorted(found.config.items()))
 
 
-def _admin(settings: Settings) -> Admin:
-    return Admin(**settings.options(AdminConfig))
+def _admin(cluster: ClusterOptions) -> Admin:
+    return Admin(**cluster.options(AdminConfig))
 
 
 def _setting(pair: str) -> tuple[str, str]:

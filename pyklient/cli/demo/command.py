@@ -8,7 +8,7 @@ from rich.console import Console
 
 from pyklient import kernel
 from pyklient.broker import Broker
-from pyklient.cli.cluster_options import Settings, connection_options
+from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.demo.flights import Flights
 from pyklient.cli.demo.job import run_job
 from pyklient.cli.demo.screen import show_outcome, show_progress
@@ -29,10 +29,10 @@ Examples:
 @click.option("--flights", "limit", type=click.IntRange(1), help="Use only this many flights.")
 @click.option("--keep", is_flag=True, help="Keep the topic and the group on the cluster.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
-@connection_options(
+@cluster_options(
     AdminConfig, ConsumerConfig, ProducerConfig, otherwise="a new broker in this process", timeout=False
 )
-def demo(limit: int | None, keep: bool, as_json: bool, settings: Settings) -> None:
+def demo(limit: int | None, keep: bool, as_json: bool, cluster: ClusterOptions) -> None:
     """Send 336,776 real flights through a topic and a consumer group, and count what arrives.
 
     Each flight is a message with the carrier as its key. The topic has eight partitions and zstd compression.
@@ -42,7 +42,7 @@ def demo(limit: int | None, keep: bool, as_json: bool, settings: Settings) -> No
     """
     console = Console(stderr=as_json)
     flights = Flights(limit)
-    with _cluster(settings) as (where, reachable):
+    with _cluster(cluster) as (where, reachable):
         console.print(f"{flights.count:,} flights on {where}, {kernel.name} kernel", highlight=False)
         with show_progress(console, flights.count) as watch:
             outcome = run_job(flights, reachable, watch, keep=keep)
@@ -55,9 +55,9 @@ def demo(limit: int | None, keep: bool, as_json: bool, settings: Settings) -> No
 
 
 @contextlib.contextmanager
-def _cluster(settings: Settings) -> Iterator[tuple[str, Settings]]:
-    if settings.names_a_cluster:
-        yield settings.servers, settings
+def _cluster(cluster: ClusterOptions) -> Iterator[tuple[str, ClusterOptions]]:
+    if cluster.names_a_cluster:
+        yield cluster.servers, cluster
         return
     with Broker() as broker:
-        yield f"the embedded broker at {broker.bootstrap_servers}", settings.at(broker.bootstrap_servers)
+        yield f"the embedded broker at {broker.bootstrap_servers}", cluster.at(broker.bootstrap_servers)

@@ -17,7 +17,7 @@ from threading import Event, Thread
 from typing import Any, Final
 
 from pyklient.admin import Admin, PartitionLag
-from pyklient.cli.cluster_options import Settings
+from pyklient.cli.cluster_options import ClusterOptions
 from pyklient.cli.demo.flights import Flights
 from pyklient.cli.demo.tally import Seen, Tally, fingerprint, merge
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
@@ -132,18 +132,18 @@ class Outcome:
 
 
 def run_job(
-    flights: Flights, settings: Settings, watch: Callable[[Progress], None], *, keep: bool = False
+    flights: Flights, cluster: ClusterOptions, watch: Callable[[Progress], None], *, keep: bool = False
 ) -> Outcome:
-    """Run the job on the cluster of *settings*, with a new topic and a new group, deleted at the end unless
+    """Run the job on the cluster of *cluster*, with a new topic and a new group, deleted at the end unless
     *keep*.
 
     Calls *watch* every tenth of a second. Raises the error of a thread, and KafkaTimeoutError if there is no
     progress for a minute.
     """
     name = f"nycflights13-{uuid.uuid4().hex[:8]}"
-    with Admin(**settings.options(AdminConfig)) as admin:
+    with Admin(**cluster.options(AdminConfig)) as admin:
         admin.create_topic(name, partitions=_PARTITIONS, replication_factor=-1)
-        job = _Job(flights, settings, admin, name)
+        job = _Job(flights, cluster, admin, name)
         try:
             return job.run(watch)
         finally:
@@ -238,10 +238,10 @@ class _Reader(_Worker):
 
 
 class _Job:
-    def __init__(self, flights: Flights, settings: Settings, admin: Admin, name: str) -> None:
-        self._flights, self._settings, self._admin, self._name = flights, settings, admin, name
+    def __init__(self, flights: Flights, cluster: ClusterOptions, admin: Admin, name: str) -> None:
+        self._flights, self._cluster, self._admin, self._name = flights, cluster, admin, name
         own = {"compression_type": "zstd", "client_id": "demo-source"}
-        self._source = _Source(flights, name, settings.options(ProducerConfig, **own))
+        self._source = _Source(flights, name, cluster.options(ProducerConfig, **own))
         self._readers: list[_Reader] = []
         self._partitions = [TopicPartition(name, number) for number in range(_PARTITIONS)]
 
@@ -294,7 +294,7 @@ class _Job:
             "auto_commit_interval_ms": 500,
             "heartbeat_interval_ms": 250,
         }
-        reader = _Reader(f"reader-{number}", self._name, self._settings.options(ConsumerConfig, **own))
+        reader = _Reader(f"reader-{number}", self._name, self._cluster.options(ConsumerConfig, **own))
         self._readers.append(reader)
         reader.thread.start()
 
