@@ -20,9 +20,9 @@ from pyklient.broker.log.segment import FileSlice
 from pyklient.broker.node import Node
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, ProtocolError
+from pyklient.protocol.framing import ReceivedRequest, ServerFraming, frame_length
 from pyklient.protocol.messages import ProduceRequest
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.wire import ReceivedRequest, ServerWire, frame_length
 
 __all__ = ["Server"]
 
@@ -125,7 +125,7 @@ class _Connection:
         self._socket = sock
         self._peer = f"{address[0]}:{address[1]}"
         self._host = address[0]
-        self._wire = ServerWire()
+        self._wire = ServerFraming()
         self._idle_seconds = node.settings.connections_max_idle_ms / 1000
 
     async def serve(self) -> None:

@@ -1,4 +1,4 @@
-# Records on their way out: the C half of Batch and Appender, and Delivery. Part of _kernel.pyx.
+# Appending records to batches: the C halves of Batch and Appender, and Delivery. Part of _kernel.pyx.
 #
 # The GIL makes a call atomic here. So nothing between the first look at a batch and the last number written
 # into it may run Python code, and that includes allocating what the garbage collector tracks: it may run,
@@ -6,7 +6,7 @@
 
 
 cdef class _Topic:
-    """A topic that records can be appended to: the batch under construction of each partition."""
+    """A topic that records can be appended to, with the batch under construction of each partition."""
 
     cdef public Py_ssize_t batch_size
     cdef public Py_ssize_t count
@@ -20,11 +20,12 @@ cdef class _Topic:
         self.batches = []
 
 
-cdef class _Filling:
-    """The kernel's half of a Batch: what it holds."""
+cdef class _RecordBuffer:
+    """The kernel's half of a Batch: its records. The public attributes are DeliveryState's, kept here because
+    every append and every Delivery reads them."""
 
-    cdef readonly object topic
-    cdef readonly object partition
+    cdef public object topic
+    cdef public object partition
     cdef _Memory memory
     cdef readonly int64_t base_timestamp
     cdef readonly int64_t max_timestamp
@@ -33,124 +34,120 @@ cdef class _Filling:
     cdef readonly Py_ssize_t capacity
     cdef readonly Py_ssize_t size
     cdef readonly Py_ssize_t count
-    cdef public bint closed
+    cdef public bint sealed
     cdef public bint done
-    cdef public list _listeners
-    cdef public list _outcomes
+    cdef public list _callbacks
+    cdef public list _reports
 
-    def __init__(self, topic, partition):
-        self.topic = topic
-        self.partition = partition
+    def __init__(self):
         self.memory = _Memory.__new__(_Memory)
         self.base_timestamp = -1
         self.max_timestamp = -1
         self.charged = BATCH_COST
-        self._listeners = []
-        self._outcomes = []
 
     def payload(self):
-        """The records section of a batch of format 2, for a batch that is closed."""
+        """Return the records section of a batch of format 2. The batch must be sealed."""
         if self.memory is None or not self.size:
             return b""
         self.memory.used = self.size
         return memoryview(self.memory)
 
-    def let_go(self):
-        """Forget its records, for a batch that is closed; who has got its payload keeps that."""
+    def release_records(self):
+        """Drop the records of a sealed batch. A payload that was handed out stays valid."""
         self.memory = None
 
     cdef int _move(self, Py_ssize_t capacity) except -1:
         """Move to memory for *capacity* bytes. What a payload refers to stays where it is until that is gone, and
         only then is used for another batch: that is up to _Memory."""
         cdef _Memory larger = _Memory.__new__(_Memory)
-        larger.room(capacity)
+        larger.reserve(capacity)
         if self.size:
             memcpy(larger.block.at, self.memory.block.at, self.size)
         self.memory = larger
         return 0
 
 
-class Batch(Settlement, _Filling):
-    """Records of one partition: under construction, then ``closed``, then ``done``.
-
-    It is done once, for all its records, though parts of it may have been settled one by one. ``created``
-    is in the accumulator's monotonic seconds.
-    """
+class Batch(_RecordBuffer, DeliveryState):
+    """Records of one partition: under construction at first, then ``sealed``, then ``done``."""
 
     __module__ = "pyklient.kernel"
 
-    def __init__(self, desk, topic, partition, created):
-        Settlement.__init__(self, desk, created)
-        _Filling.__init__(self, topic, partition)
+    def __init__(self, tracker, topic, partition, created):
+        DeliveryState.__init__(self, tracker, topic, partition, created)
+        _RecordBuffer.__init__(self)
 
 
-DEF _ERROR = 4  # its place in an Outcome
+DEF _ERROR = 4  # the index of the error in a DeliveryReport
 
 
-# no_gc: it refers to its batch, and the batch to it only until its outcome is known.
+# no_gc: it refers to its batch, and the batch to it only until it is done.
 # nonecheck: one that Delivery.__new__ alone has made has no batch.
 @cython.final
 @cython.nonecheck(True)
 @cython.freelist(1024)
 @cython.no_gc
 cdef class Delivery:
-    """What becomes of one record that was sent. Light: a handle on its batch, and safe in any thread.
+    """The delivery of one record: a light handle on its batch, safe to use in any thread.
 
-    It need not be kept. A failure that nobody looks at here, and that no callback is told, is raised by
+    It need not be kept. A failure that nobody looks at here, and that no callback is told of, is raised by
     ``flush``, ``close`` or the end of the ``with`` block.
     """
 
-    cdef _Filling _batch
+    cdef _RecordBuffer _batch
     cdef Py_ssize_t _index
     cdef int64_t _timestamp_ms
 
-    def __init__(self, _Filling batch not None, Py_ssize_t index, int64_t timestamp_ms):
+    def __init__(self, _RecordBuffer batch not None, Py_ssize_t index, int64_t timestamp_ms):
         self._batch = batch
         self._index = index
         self._timestamp_ms = timestamp_ms
 
     @property
-    def place(self):
-        """Its batch, and its place there."""
+    def batch_and_index(self):
+        """The batch that holds the record, and the index of the record in it."""
         return self._batch, self._index
 
     @property
     def topic(self):
-        """The topic it was sent to."""
+        """The topic that the record was sent to."""
         return self._batch.topic
 
     @property
     def partition(self):
-        """The partition it was sent to."""
+        """The partition that the record was sent to."""
         return self._batch.partition
 
     def done(self):
-        """Whether the outcome is known."""
+        """Return True once the record is stored or has failed."""
         return self._batch.done
 
     cdef inline bint _stored(self) except -1:
-        """Whether it is stored, together with its whole batch: what nearly every record is asked for."""
-        cdef list outcomes = self._batch._outcomes
-        return self._batch.done and PyList_GET_SIZE(outcomes) == 1 and (<tuple>outcomes[0])[_ERROR] is None
+        """Return True if the whole batch is stored: the usual case."""
+        cdef list reports = self._batch._reports
+        return self._batch.done and PyList_GET_SIZE(reports) == 1 and (<tuple>reports[0])[_ERROR] is None
 
     def result(self, timeout=None):
-        """Where the record is stored, as soon as that is known.
+        """Wait until the record is stored, and return its metadata.
 
-        ``offset`` is -1 with ``acks=0``. Raises what ``exception`` returns, and KafkaTimeoutError where the
-        outcome is not known after *timeout* seconds: the record may still be delivered. Without a
-        *timeout* it takes ``delivery_timeout_ms`` at most.
+        ``offset`` is -1 with ``acks=0``. Raises the error that ``exception`` returns if the record failed,
+        and KafkaTimeoutError if neither is known after *timeout* seconds: the record may still be delivered.
+        Without a *timeout* this takes ``delivery_timeout_ms`` at most.
         """
         return self._batch.result(self._index, self._timestamp_ms, timeout)
 
     def exception(self, timeout=None):
-        """Why the record could not be delivered; None if it was. Waits, and times out, as ``result`` does."""
+        """Return the error of a record that failed, None if it is stored. Waits, and times out, as
+        ``result``."""
         return None if self._stored() else self._batch.exception(self._index, timeout)
 
     def add_done_callback(self, callback):
-        """Call ``callback(delivery)`` when the outcome is known: on a thread of the producer's, or here if
-        it is known already. What it raises is logged, or raised here and now."""
-        if not self._batch.listen(self, callback):
-            self._batch.see(self._index, self._index + 1)
+        """Call ``callback(delivery)`` once the record is stored or has failed.
+
+        The callback runs on a thread of the producer, and an exception that it raises is logged. If the
+        record is done already, the callback runs here, and its exception is raised here.
+        """
+        if not self._batch.add_callback(self, callback):
+            self._batch.mark_seen(self._index, self._index + 1)
             callback(self)
 
     def __eq__(self, other):
@@ -159,17 +156,17 @@ cdef class Delivery:
         cdef Delivery one = <Delivery>other
         if self._batch is one._batch or self._index != one._index:
             return self._batch is one._batch and self._index == one._index
-        stored = self._batch.stored(self._index, self._timestamp_ms)
-        return stored is not None and stored == one._batch.stored(one._index, one._timestamp_ms)
+        stored = self._batch.stored_metadata(self._index, self._timestamp_ms)
+        return stored is not None and stored == one._batch.stored_metadata(one._index, one._timestamp_ms)
 
     def __hash__(self):
         return hash((self._batch.topic, self._batch.partition, self._index))
 
     def __reduce__(self):
-        """Of a record whose outcome is known. Raises TypeError before that."""
+        """Support pickling. Raises TypeError until the record is stored or has failed."""
         batch = self._batch
-        carried = batch.carried(self._index)
-        return restore_delivery, (batch.topic, batch.partition, self._index, self._timestamp_ms, carried)
+        report = batch.pickled_report(self._index)
+        return restore_delivery, (batch.topic, batch.partition, self._index, self._timestamp_ms, report)
 
     def __repr__(self):
         return self._batch.describe(self._index)
@@ -179,29 +176,27 @@ cdef class Delivery:
 
 
 cdef class _Appending:
-    """The kernel's half of an Appender: it takes records in."""
+    """The kernel's half of an Appender: it appends records. The public attributes are TopicTable's, kept here
+    because every append reads them."""
 
-    cdef public int64_t limit
-    cdef public int64_t _taken
-    cdef public int64_t _freed
+    cdef public int64_t memory_limit
+    cdef public int64_t _charged
+    cdef public int64_t _released
     cdef public dict _known
-    cdef public dict _topics
+    cdef public dict _sendable
     cdef public _Topic _latest
     cdef object _decline
     cdef object _clock_ns
 
-    def __init__(self, decline, clock_ns, plain, limit):
-        self.limit = limit
+    def __init__(self, decline, clock_ns):
         self._decline = decline
         # None: the clock that is read here, without a call
         self._clock_ns = None if clock_ns is time_ns else clock_ns
-        self._known = {}
-        self._topics = self._known if plain else {}
 
     def send(
         self, topic, value, key=None, partition=None, timestamp_ms=None, headers=None, on_delivery=None
     ):
-        """See Producer.send."""
+        """Append a record; see Producer.send."""
         cdef _Topic known = self._latest
         if known is None or known.name is not topic:
             known = self._find(topic)
@@ -217,8 +212,8 @@ cdef class _Appending:
         return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
 
     cdef _Topic _find(self, topic):
-        """The topic of this name, or None; it is found sooner when the same object asks for it next."""
-        cdef PyObject* found = PyDict_GetItemWithError(self._topics, topic)
+        """Return the topic of this name, or None. The same name object finds it sooner the next time."""
+        cdef PyObject* found = PyDict_GetItemWithError(self._sendable, topic)
         if found is NULL or type(<object>found) is not _Topic:
             return None
         cdef _Topic known = <_Topic>found
@@ -261,7 +256,7 @@ cdef class _Appending:
             except UnicodeEncodeError:
                 return None  # the name of a header is no text: declining says so
             encoded = _encoded_headers(headers) if headers else None
-        return self._put(known, number, value, key, time_ms, encoded, on_delivery, self.limit, False)
+        return self._put(known, number, value, key, time_ms, encoded, on_delivery, self.memory_limit, False)
 
     cdef inline int64_t _now(self) except? -1:
         cdef timespec now
@@ -273,9 +268,12 @@ cdef class _Appending:
     def append(
         self, topic, Py_ssize_t partition, value, key, int64_t timestamp_ms, headers, on_delivery, int64_t limit
     ):
-        """Append to the batch under construction; to an empty one whatever the size. None where that is
-        impossible: there is none, it is full, or it would take more memory than *limit*. For records that
-        have been checked."""
+        """Append a record that has been checked to the batch under construction, to an empty one whatever its
+        size.
+
+        Return None if there is no such batch, if it is full, or if all batches would take more memory than
+        *limit*.
+        """
         known = self._known.get(topic)
         if type(known) is not _Topic or partition >= (<_Topic>known).count:
             return None
@@ -285,17 +283,20 @@ cdef class _Appending:
         return self._put(<_Topic>known, partition, value, key, timestamp_ms, encoded, on_delivery, limit, True)
 
     def append_many(self, topic, partition, values, Py_ssize_t start):
-        """Append ``values[start:]`` to the batch under construction of *partition*, of the sticky one if that
-        is None, without keys and headers, as long as they are plain bytes and fit. Returns the batch and the
-        first and last + 1 of their places in it; None where ``send`` has to see to the next one."""
+        """Append ``values[start:]``, without keys and headers, as long as they are plain bytes and fit the
+        batch under construction of *partition* (None: the sticky one).
+
+        Return the batch, and the indexes in it of the first record and behind the last one. Return None if
+        nothing was appended: the next value has to go through ``send``.
+        """
         cdef list plain = values if type(values) is list else list(values)
-        cdef PyObject* found = PyDict_GetItemWithError(self._topics, topic)
+        cdef PyObject* found = PyDict_GetItemWithError(self._sendable, topic)
         if found is NULL or type(<object>found) is not _Topic:
             return None
         cdef _Topic known = <_Topic>found
         cdef Py_ssize_t number = known.sticky if partition is None else partition
         cdef int64_t time_ms = self._now()
-        cdef _Filling batch = _current(known, number)
+        cdef _RecordBuffer batch = _current(known, number)
         if batch is None or start < 0:
             return None
         cdef Py_ssize_t first = batch.count
@@ -303,7 +304,7 @@ cdef class _Appending:
         for index in range(start, len(plain)):
             value = plain[index]
             if type(value) is not bytes or not self._write(
-                known, batch, value, None, time_ms, None, None, None, self.limit, False
+                known, batch, value, None, time_ms, None, None, None, self.memory_limit, False
             ):
                 break
         return (batch, first, batch.count) if batch.count > first else None
@@ -320,9 +321,9 @@ cdef class _Appending:
         int64_t limit,
         bint any_size,
     ):
-        """One record, or None. *any_size*: into an empty batch, however large it is."""
+        """Append one record, or return None. *any_size*: to an empty batch, however large the record is."""
         # from here on no Python code may run
-        cdef _Filling batch = _current(known, number)
+        cdef _RecordBuffer batch = _current(known, number)
         if batch is None:
             return None
         cdef Delivery delivery = Delivery.__new__(Delivery)
@@ -336,7 +337,7 @@ cdef class _Appending:
     cdef bint _write(
         self,
         _Topic known,
-        _Filling batch,
+        _RecordBuffer batch,
         value,
         key,
         int64_t time_ms,
@@ -346,7 +347,7 @@ cdef class _Appending:
         int64_t limit,
         bint any_size,
     ) except -1:
-        """Write the record into the batch, if it fits. *delivery* is for *on_delivery*, where there is one."""
+        """Write the record into the batch if it fits. *delivery* is what *on_delivery* is called with."""
         cdef Draft draft
         _point(&draft.key, &draft.key_size, key)
         _point(&draft.value, &draft.value_size, value)
@@ -358,7 +359,7 @@ cdef class _Appending:
 cdef inline bint _write_draft(
     _Appending appender,
     _Topic known,
-    _Filling batch,
+    _RecordBuffer batch,
     Draft* draft,
     int64_t time_ms,
     Delivery delivery,
@@ -366,12 +367,12 @@ cdef inline bint _write_draft(
     int64_t limit,
     bint any_size,
 ) except -1:
-    """See ``_write``: no method, so that the loops that call it have it inline."""
+    """See ``_write``. A function and not a method, so that loops that call it have it inline."""
     cdef uint64_t base = <uint64_t>(batch.base_timestamp if batch.count else time_ms)
     cdef Py_ssize_t size = _measure(draft, <int64_t>(<uint64_t>time_ms - base), batch.count)
-    cdef Py_ssize_t cost = 0 if on_delivery is None else _LISTENER_COST
+    cdef Py_ssize_t cost = 0 if on_delivery is None else _CALLBACK_COST
     cdef Py_ssize_t needed = batch.size + size, capacity = batch.capacity
-    cdef int64_t free_memory = limit - (appender._taken - appender._freed)
+    cdef int64_t free_memory = limit - (appender._charged - appender._released)
     if needed > known.batch_size and (batch.count or not any_size):
         return False
     if needed > capacity:
@@ -382,7 +383,7 @@ cdef inline bint _write_draft(
     if capacity > batch.capacity:
         batch._move(capacity)
     if on_delivery is not None:
-        _listen(batch._listeners, delivery, on_delivery)
+        _add_callback(batch._callbacks, delivery, on_delivery)
     # nothing can fail any more
     _put_record(<uint8_t*>batch.memory.block.at + batch.size, draft)
     if time_ms > batch.max_timestamp or not batch.count:
@@ -394,7 +395,7 @@ cdef inline bint _write_draft(
     if cost:
         batch.capacity = capacity
         batch.charged += cost
-        appender._taken += cost
+        appender._charged += cost
     return True
 
 
@@ -409,50 +410,53 @@ cdef inline Py_ssize_t _capacity(Py_ssize_t have, Py_ssize_t needed, _Topic know
     return wanted
 
 
-cdef inline int _listen(list listeners, Delivery delivery, on_delivery) except -1:
-    """Both, or neither where there is no memory."""
-    listeners.append(delivery)
+cdef inline int _add_callback(list callbacks, Delivery delivery, on_delivery) except -1:
+    """Append both, or neither if there is no memory."""
+    callbacks.append(delivery)
     try:
-        listeners.append(on_delivery)
+        callbacks.append(on_delivery)
     except MemoryError:
-        del listeners[PyList_GET_SIZE(listeners) - 1]
+        del callbacks[PyList_GET_SIZE(callbacks) - 1]
         raise
     return 0
 
 
-def call_back(list listeners not None, failed):
-    """Call each callback with the delivery before it. For one that raises, ``failed(delivery)`` is called
-    while that is handled. *listeners* has nothing of use in it afterwards."""
+def call_back(list callbacks not None, failed):
+    """Call each callback in *callbacks* with the delivery before it.
+
+    If one raises, ``failed(delivery)`` is called while its exception is handled. *callbacks* must not be used
+    afterwards.
+    """
     cdef Py_ssize_t index = 0
-    while index < PyList_GET_SIZE(listeners):
+    while index < PyList_GET_SIZE(callbacks):
         try:
-            while index < PyList_GET_SIZE(listeners):
-                delivery = listeners[index]
-                callback = listeners[index + 1]
+            while index < PyList_GET_SIZE(callbacks):
+                delivery = callbacks[index]
+                callback = callbacks[index + 1]
                 # here and now, while it is in the processor's cache
-                listeners[index] = None
+                callbacks[index] = None
                 index += 2
                 callback(delivery)
         except BaseException:
             failed(delivery)
 
 
-cdef inline _Filling _current(_Topic known, int64_t number):
-    """The batch to append to, or None."""
+cdef inline _RecordBuffer _current(_Topic known, int64_t number):
+    """Return the batch to append to, or None."""
     cdef list batches = known.batches
     if batches is None or not 0 <= number < PyList_GET_SIZE(batches):
         return None
     found = batches[number]
-    if not isinstance(found, _Filling):
+    if not isinstance(found, _RecordBuffer):
         return None
-    cdef _Filling batch = <_Filling>found
-    if batch.closed or batch.memory is None or batch._listeners is None:
+    cdef _RecordBuffer batch = <_RecordBuffer>found
+    if batch.sealed or batch.memory is None or batch._callbacks is None:
         return None
     return batch
 
 
 cdef inline void _point(const uint8_t** start, Py_ssize_t* size, data):
-    """To the bytes of a key or value, which is bytes or None."""
+    """Point to the bytes of a key or value, which is bytes or None."""
     if data is None:
         start[0] = NULL
         size[0] = -1
@@ -461,17 +465,18 @@ cdef inline void _point(const uint8_t** start, Py_ssize_t* size, data):
         size[0] = PyBytes_GET_SIZE(data)
 
 
-class Appender(Register, _Appending):
-    """Takes records into batches. Safe to use from several threads.
+class Appender(_Appending, TopicTable):
+    """Appends records to batches. Safe to use from several threads.
 
-    *decline* gets the arguments of a ``send`` that is no plain append. With *plain* False that is every
-    one: keys and values need encoders, or a partitioner of the user's chooses. *clock_ns* gives the time
-    for records without one, in nanoseconds since 1970; *batch_size* bounds the records of a batch in bytes
-    (one record may be larger), *limit* the memory of all batches that are not done yet.
+    *decline* is called with the arguments of a ``send`` that is not a plain append. If *plain* is False, that
+    is every ``send``: keys and values need encoders, or the user's partitioner chooses. *clock_ns* returns
+    the time for records without a timestamp, in nanoseconds since 1970. *batch_size* bounds the records of a
+    batch in bytes (a single record may be larger); *memory_limit* bounds the memory of all batches that are
+    not done yet.
     """
 
     __module__ = "pyklient.kernel"
 
-    def __init__(self, decline, desk, clock_ns, *, plain, batch_size, limit):
-        Register.__init__(self, desk, batch_size, _Topic, Batch)
-        _Appending.__init__(self, decline, clock_ns, plain, limit)
+    def __init__(self, decline, tracker, clock_ns, *, plain, batch_size, memory_limit):
+        TopicTable.__init__(self, tracker, batch_size, memory_limit, plain, _Topic, Batch)
+        _Appending.__init__(self, decline, clock_ns)

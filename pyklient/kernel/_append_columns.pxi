@@ -1,7 +1,7 @@
-# Rows of columns on their way into batches. Part of _kernel.pyx.
+# Appending rows of Arrow columns to batches. Part of _kernel.pyx.
 #
-# An ArrowRows checks its buffers once, when it is made; after that its loops go over them without looking.
-# What only reads columns runs without the GIL; what writes into a batch holds it, for the reason in _append.pxi.
+# An ArrowRows checks its buffers once, when it is made; its loops need no checks after that. Loops that only read
+# columns run without the GIL. Loops that write into a batch hold it, for the reason in _append.pxi.
 
 
 cdef struct RowColumn:
@@ -14,8 +14,8 @@ cdef struct RowColumn:
     const uint8_t* data
 
 
-cdef struct Place:
-    # A batch that rows of one call are appended to, and how many records it had before and has after.
+cdef struct AppendedRows:
+    # A batch that one call appends rows to, with its number of records before and after.
     PyObject* batch
     Py_ssize_t first
     Py_ssize_t stop
@@ -47,7 +47,7 @@ cdef inline int64_t _offset(const RowColumn* column, Py_ssize_t index) noexcept 
 
 
 cdef inline void _cell(const RowColumn* column, Py_ssize_t index, const uint8_t** start, Py_ssize_t* size) noexcept nogil:
-    """To the bytes of a cell; size -1 where it is null, or there is no such column."""
+    """Point to the bytes of a cell. The size is -1 if the cell is null or there is no such column."""
     cdef int64_t begin
     if not column.there or not _is_valid(column, index):
         start[0] = NULL
@@ -65,7 +65,7 @@ cdef inline int64_t _number(const RowColumn* column, Py_ssize_t index, int64_t o
 
 
 cdef bint _rises(const RowColumn* column, Py_ssize_t count, int64_t base, int64_t end) noexcept nogil:
-    """Whether the offsets rise from *base* or more to *end* or less."""
+    """Return True if the offsets rise, and lie within *base* to *end*."""
     cdef int64_t last = base, offset
     cdef bint falls = end < base
     cdef Py_ssize_t index
@@ -100,10 +100,10 @@ cdef class _RowBuffer:
 cdef class ArrowRows:
     """Records of one topic, in columns of equal length.
 
-    *partition* is a column, or one number for all rows; null and None leave it to the key, or to chance.
-    A *timestamp* counts milliseconds since 1970; null is the time at which the row is appended. Raises
-    ValueError for buffers that are not what Arrow says, UnicodeDecodeError (which is one) for the name of a
-    header that is no text.
+    *partition* is a column, or one number for all rows; for null and None the partitioner chooses. A
+    *timestamp* is milliseconds since 1970; null stands for the time at which the row is appended. Raises
+    ValueError for buffers that are not as Arrow defines them, and UnicodeDecodeError (a ValueError) for a
+    header name that is not UTF-8.
     """
 
     cdef readonly Py_ssize_t count
@@ -161,7 +161,7 @@ cdef class ArrowRows:
         PyMem_RawFree(self._targets)
 
     def row(self, Py_ssize_t index):
-        """Value, key, partition, timestamp and headers of one row, as ``send`` takes them."""
+        """Return value, key, partition, timestamp and headers of one row, as ``send`` takes them."""
         if not 0 <= index < self.count:
             raise IndexError(f"there is no row {index}: there are {self.count}")
         partition = self._everywhere
@@ -216,7 +216,7 @@ cdef class ArrowRows:
         )
 
     cdef int _encode_headers(self) except -1:
-        """The headers of each row as records have them, beside each other."""
+        """Encode the headers of all rows, one row after the other."""
         cdef Py_ssize_t index, size = 0
         cdef bytes offsets = PyBytes_FromStringAndSize(NULL, 8 * (self.count + 1))
         cdef uint8_t* ends = <uint8_t*>PyBytes_AS_STRING(offsets)
@@ -269,7 +269,7 @@ cdef class ArrowRows:
                 begin += 1
 
     cdef int aim(self, Py_ssize_t partitions) except -1:
-        """Work out where each row goes, if there are so many partitions."""
+        """Compute the partition of each row, for a topic of *partitions* partitions."""
         if self._aimed == partitions or not self._differ:
             return 0
         if self._targets is NULL:
@@ -295,7 +295,7 @@ cdef class ArrowRows:
             self._targets[index] = <int32_t>number
 
     cdef int64_t _common_target(self, int64_t partitions) except? NOWHERE:
-        """Where rows go that have none of their own."""
+        """Return the partition of rows that have none of their own."""
         if self._everywhere is None:
             return STICKY
         return self._everywhere if 0 <= self._everywhere < partitions else NOWHERE
@@ -313,11 +313,13 @@ cdef bint _is_ascii(const uint8_t* text, Py_ssize_t size) noexcept nogil:
 
 
 def append_rows(_Appending appender not None, topic, ArrowRows rows not None, Py_ssize_t start):
-    """Append rows from *start* on to the batches under construction of their partitions, in order, as long
-    as they fit, and about ``AT_ONCE`` bytes at most. Returns how many it has taken, and where they are: for
-    each batch the first and last + 1 of their places in it, by partition. Where it has taken none, ``send``
-    has to see to the next row."""
-    cdef PyObject* found = PyDict_GetItemWithError(appender._topics, topic)
+    """Append rows from *start* on, in order, to the batches under construction of their partitions.
+
+    Stop at the first row that does not fit, and after about ``AT_ONCE`` bytes. Return the number of rows
+    appended and, ordered by partition, each batch with the indexes in it of the first row and behind the last
+    one. If no row was appended, the next one has to go through ``send``.
+    """
+    cdef PyObject* found = PyDict_GetItemWithError(appender._sendable, topic)
     if found is NULL or type(<object>found) is not _Topic or not 0 <= start <= rows.count:
         return 0, []
     cdef _Topic known = <_Topic>found
@@ -327,14 +329,14 @@ def append_rows(_Appending appender not None, topic, ArrowRows rows not None, Py
     rows.aim(partitions)
     cdef int64_t common = rows._common_target(partitions)
     cdef int64_t now_ms = appender._now()
-    cdef Place* places = <Place*>PyMem_RawCalloc(partitions, sizeof(Place))
-    if places is NULL:
+    cdef AppendedRows* appended = <AppendedRows*>PyMem_RawCalloc(partitions, sizeof(AppendedRows))
+    if appended is NULL:
         raise MemoryError
     try:
-        stop = _append_rows(appender, known, rows, start, common, now_ms, places, partitions)
-        return stop - start, _runs(places, partitions)
+        stop = _append_rows(appender, known, rows, start, common, now_ms, appended, partitions)
+        return stop - start, _runs(appended, partitions)
     finally:
-        _leave(places, partitions)
+        _release(appended, partitions)
 
 
 cdef Py_ssize_t _append_rows(
@@ -344,14 +346,14 @@ cdef Py_ssize_t _append_rows(
     Py_ssize_t start,
     int64_t common,
     int64_t now_ms,
-    Place* places,
+    AppendedRows* appended,
     Py_ssize_t partitions,
 ) except -1:
-    """Where it has stopped. Runs no Python code."""
+    """Append rows; return the index of the first row that was not appended. Runs no Python code."""
     cdef Draft draft
-    cdef Place* place
-    cdef Place* last = NULL
-    cdef _Filling batch
+    cdef AppendedRows* entry
+    cdef AppendedRows* last = NULL
+    cdef _RecordBuffer batch
     cdef int64_t target, time_ms
     cdef Py_ssize_t index = start, size, written = 0
     try:
@@ -362,27 +364,27 @@ cdef Py_ssize_t _append_rows(
             time_ms = _number(&rows._timestamp, index, now_ms)
             if not 0 <= target < partitions or time_ms < 0:
                 break
-            place = &places[target]
-            if place.batch is NULL:
+            entry = &appended[target]
+            if entry.batch is NULL:
                 batch = _current(known, target)
                 if batch is None:
                     break
                 Py_INCREF(batch)
-                place.batch = <PyObject*>batch
-                place.first = place.stop = batch.count
-            # counting references costs more than the look, but not more than a wrong guess at it
-            if rows._differ or place is not last:
-                batch = <_Filling>place.batch
-                last = place
+                entry.batch = <PyObject*>batch
+                entry.first = entry.stop = batch.count
+            # Counting references costs more than this comparison, but less than a branch that is predicted wrongly.
+            if rows._differ or entry is not last:
+                batch = <_RecordBuffer>entry.batch
+                last = entry
             _draft_row(rows, index, &draft)
             size = batch.size
-            if not _write_draft(appender, known, batch, &draft, time_ms, None, None, appender.limit, False):
+            if not _write_draft(appender, known, batch, &draft, time_ms, None, None, appender.memory_limit, False):
                 break
-            place.stop = batch.count
+            entry.stop = batch.count
             written += batch.size - size
             index += 1
     except MemoryError:
-        # what has been taken counts; the next call will find the same, and take nothing
+        # The rows before count. The next call will fail in the same way, and append nothing.
         if index == start:
             raise
     return index
@@ -397,17 +399,17 @@ cdef inline void _draft_row(ArrowRows rows, Py_ssize_t index, Draft* draft) noex
         _cell(&rows._encoded, index, &draft.headers, &draft.headers_size)
 
 
-cdef list _runs(Place* places, Py_ssize_t partitions):
+cdef list _runs(AppendedRows* appended, Py_ssize_t partitions):
     cdef list runs = []
     cdef Py_ssize_t number
     for number in range(partitions):
-        if places[number].stop > places[number].first:
-            runs.append((<object>places[number].batch, places[number].first, places[number].stop))
+        if appended[number].stop > appended[number].first:
+            runs.append((<object>appended[number].batch, appended[number].first, appended[number].stop))
     return runs
 
 
-cdef void _leave(Place* places, Py_ssize_t partitions) noexcept:
+cdef void _release(AppendedRows* appended, Py_ssize_t partitions) noexcept:
     cdef Py_ssize_t number
     for number in range(partitions):
-        Py_XDECREF(places[number].batch)
-    PyMem_RawFree(places)
+        Py_XDECREF(appended[number].batch)
+    PyMem_RawFree(appended)

@@ -1,7 +1,8 @@
-"""Rows of columns on their way into batches, in Python: the reference that a compiled kernel is held to.
+"""Appending rows of Arrow columns to batches, in Python: the reference that ``_append_columns.pxi`` is held
+to.
 
-A row becomes the record that ``Appender.send`` makes of its cells: the same bytes, the same partition, the
-same accounting. Buffers are checked when an ArrowRows is made; nothing after that reads outside of them.
+A row becomes the record that ``Appender.send`` makes of its cells: the same bytes, partition and memory
+accounting. Buffers are checked when an ArrowRows is made, so that later loops need no checks.
 """
 
 from collections.abc import Iterator
@@ -20,10 +21,10 @@ Row: TypeAlias = tuple[bytes | None, bytes | None, int | None, int | None, Heade
 class ArrowRows:
     """Records of one topic, in columns of equal length.
 
-    *partition* is a column, or one number for all rows; null and None leave it to the key, or to chance.
-    A *timestamp* counts milliseconds since 1970; null is the time at which the row is appended. Raises
-    ValueError for buffers that are not what Arrow says, UnicodeDecodeError (which is one) for the name of a
-    header that is no text.
+    *partition* is a column, or one number for all rows; for null and None the partitioner chooses. A
+    *timestamp* is milliseconds since 1970; null stands for the time at which the row is appended. Raises
+    ValueError for buffers that are not as Arrow defines them, and UnicodeDecodeError (a ValueError) for a
+    header name that is not UTF-8.
     """
 
     __module__ = "pyklient.kernel"
@@ -37,7 +38,7 @@ class ArrowRows:
         headers: HeaderLists | None = None,
     ) -> None:
         self.count = value.length
-        """How many they are."""
+        """The number of rows."""
         self._everywhere = partition if isinstance(partition, int) else None
         numbers = None if isinstance(partition, int) else partition
         columns: dict[str, Cells | Numbers | HeaderLists | None] = {
@@ -59,7 +60,7 @@ class ArrowRows:
         self._headers = [()] * self.count if headers is None else list(_headers(headers))
 
     def row(self, index: int) -> Row:
-        """Value, key, partition, timestamp and headers of one row, as ``send`` takes them."""
+        """Return value, key, partition, timestamp and headers of one row, as ``send`` takes them."""
         if not 0 <= index < self.count:
             raise IndexError(f"there is no row {index}: there are {self.count}")
         partition, timestamp, key = self._partition, self._timestamp, self._key
@@ -75,11 +76,13 @@ class ArrowRows:
 def append_rows(
     appender: Appender, topic: str, rows: ArrowRows, start: int
 ) -> tuple[int, list[tuple[Batch, int, int]]]:
-    """Append rows from *start* on to the batches under construction of their partitions, in order, as long
-    as they fit, and about ``AT_ONCE`` bytes at most. Returns how many it has taken, and where they are: for
-    each batch the first and last + 1 of their places in it, by partition. Where it has taken none, ``send``
-    has to see to the next row."""
-    known = appender._topics.get(topic)
+    """Append rows from *start* on, in order, to the batches under construction of their partitions.
+
+    Stop at the first row that does not fit, and after about ``AT_ONCE`` bytes. Return the number of rows
+    appended and, ordered by partition, each batch with the indexes in it of the first row and behind the last
+    one. If no row was appended, the next one has to go through ``send``.
+    """
+    known = appender._sendable.get(topic)
     if known is None or not 0 <= start <= rows.count or known.count <= 0:
         return 0, []
     runs: list[tuple[int, Batch, int, int]] = []
@@ -97,19 +100,19 @@ def append_rows(
             if batch is None or time_ms < 0:
                 break
             size = batch.size
-            delivery = appender._put(known, number, value, key, time_ms, headers, None, appender.limit)
+            delivery = appender._put(known, number, value, key, time_ms, headers, None, appender.memory_limit)
             if delivery is None:
                 break
             written += batch.size - size
             index += 1
-            batch, place = delivery.place
-            # Where a signal's handler has sent in between, there is a gap.
+            batch, at = delivery.batch_and_index
+            # There is a gap if a signal handler has sent a record in between.
             run = latest.get(number)
-            if run is not None and runs[run][1:] == (batch, runs[run][2], place):
-                runs[run] = (number, batch, runs[run][2], place + 1)
+            if run is not None and runs[run][1:] == (batch, runs[run][2], at):
+                runs[run] = (number, batch, runs[run][2], at + 1)
             else:
                 latest[number] = len(runs)
-                runs.append((number, batch, place, place + 1))
+                runs.append((number, batch, at, at + 1))
     return index - start, [run[1:] for run in sorted(runs, key=_partition_of)]
 
 
@@ -118,7 +121,7 @@ def _partition_of(run: tuple[int, Batch, int, int]) -> int:
 
 
 class _Bits:
-    """Which cells are not null."""
+    """The validity of cells: True if a cell is not null."""
 
     def __init__(self, column: Cells | Numbers | HeaderLists) -> None:
         self._bits = None if column.validity is None else memoryview(column.validity).cast("B")
@@ -130,7 +133,7 @@ class _Bits:
 
 
 class _Ranges:
-    """Where each cell begins and ends among the *size* items there are, from *base* on."""
+    """The start and end of each cell, within *size* items from *base* on."""
 
     def __init__(self, name: str, column: Cells | HeaderLists, size: int, base: int = 0) -> None:
         self._valid = _Bits(column)

@@ -1,20 +1,20 @@
-"""Records on their way out, in Python: the reference that a compiled kernel is held to.
+"""Appending records to batches, in Python: the reference that the compiled kernel is held to.
 
-``Producer.send`` is ``Appender.send``: on the fast path one call that finds the topic, the partition and
-the batch, encodes the record into it and returns a Delivery. Where it cannot go on by itself (a topic it
-does not know, a batch that is full, no memory, a value that needs an encoder, a client that is closed) it
-hands the very same arguments to ``decline``, whose answer is the answer.
+``Producer.send`` is ``Appender.send``: on the fast path, one call finds the topic, the partition and the
+batch, encodes the record into the batch and returns a Delivery. If that is not possible (an unknown topic, a
+full batch, no memory, a value that needs an encoder, a closed client), ``send`` calls ``decline`` with the
+same arguments and returns its result.
 
-The seam is narrow on purpose. A twin needs these three classes, and of them only what is public here:
+Both kernels have these three classes, and of them only the public members are used from outside:
 
-- Appender: ``send``, ``append``, ``append_many``, and what happens once per batch or less;
-- Batch: the facts of a batch under construction, and ``settle`` when its records have an outcome;
+- Appender: ``send``, ``append``, ``append_many``, and what happens once per batch or less often (TopicTable);
+- Batch: the records of a batch under construction, and the reports on their delivery (DeliveryState);
 - Delivery: a handle on (batch, index).
 
-Each of these calls is atomic. Those that run once per record are so here by a lock, which comes with the
-desk that batches report to (this package knows neither threads nor time); a compiled twin holds the GIL
-instead. The halves that both kernels share, ``register`` and ``outcomes``, take the lock on either. It is
-reentrant: a signal's handler or a finalizer may send in the middle of a ``send``.
+Each call is atomic. The calls that run once per record take a lock here, which the tracker provides; the
+compiled kernel holds the GIL instead. ``topic_table`` and ``delivery_reports``, which both kernels share,
+take the lock on either. The lock is reentrant: a signal handler or a finalizer may send in the middle of a
+``send``.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,9 +23,9 @@ from typing import Any, Final, NoReturn
 
 from pyklient.errors import KafkaError
 from pyklient.kernel._encode_py import encode_record, murmur2
-from pyklient.kernel.delivery_reports import Desk, Outcome, Settlement
+from pyklient.kernel.delivery_reports import DeliveryState, Tracker
 from pyklient.kernel.pickling import restore_delivery
-from pyklient.kernel.topic_table import BATCH_COST, LISTENER_COST, Register, capacity_for
+from pyklient.kernel.topic_table import BATCH_COST, CALLBACK_COST, TopicTable, capacity_for
 from pyklient.protocol.records.layout import INT64_MAX, Headers
 from pyklient.protocol.records.varints import SHORT, encode_signed
 from pyklient.topic_partition import RecordMetadata
@@ -33,57 +33,47 @@ from pyklient.topic_partition import RecordMetadata
 __all__ = ["Appender", "Batch", "Delivery", "OnDelivery", "call_back"]
 
 
-class Batch(Settlement):
-    """Records of one partition: under construction, then ``closed``, then ``done``.
-
-    It is done once, for all its records, though parts of it may have been settled one by one. ``created``
-    is in the accumulator's monotonic seconds.
-    """
+class Batch(DeliveryState):
+    """Records of one partition: under construction at first, then ``sealed``, then ``done``."""
 
     __module__ = "pyklient.kernel"
 
-    def __init__(self, desk: Desk, topic: str, partition: int, created: float) -> None:
-        super().__init__(desk, created)
-        self.topic = topic
-        self.partition = partition
+    def __init__(self, tracker: Tracker, topic: str, partition: int, created: float) -> None:
+        super().__init__(tracker, topic, partition, created)
         self.records: bytearray = bytearray()
         self.base_timestamp = -1
         self.max_timestamp = -1
         self.charged = BATCH_COST
-        """The memory accounted for it."""
+        """The memory charged for the batch."""
         self.capacity = 0
-        """How many bytes of memory its records have, used or not."""
-        self.closed = False
-        self.done = False
-        # Size and count, in one step: what an interrupted append has left behind them does not count.
+        """The bytes of memory set aside for its records, used or not."""
+        # Size and count, replaced in one step: bytes behind them, of an interrupted append, do not count.
         self._filled = (0, 0)
-        self._listeners: list[Any] = []
-        self._outcomes: list[Outcome] = []
 
     @property
     def count(self) -> int:
-        """How many records it has."""
+        """The number of records in the batch."""
         return self._filled[1]
 
     @property
     def size(self) -> int:
-        """Bytes of its records."""
+        """The bytes of its records."""
         return self._filled[0]
 
     def payload(self) -> bytearray:
-        """The records section of a batch of format 2, for a batch that is closed."""
+        """Return the records section of a batch of format 2. The batch must be sealed."""
         del self.records[self._filled[0] :]
         return self.records
 
-    def let_go(self) -> None:
-        """Forget its records, for a batch that is closed; who has got its payload keeps that."""
+    def release_records(self) -> None:
+        """Drop the records of a sealed batch. A payload that was handed out stays valid."""
         self.records = bytearray()
 
 
 class Delivery:
-    """What becomes of one record that was sent. Light: a handle on its batch, and safe in any thread.
+    """The delivery of one record: a light handle on its batch, safe to use in any thread.
 
-    It need not be kept. A failure that nobody looks at here, and that no callback is told, is raised by
+    It need not be kept. A failure that nobody looks at here, and that no callback is told of, is raised by
     ``flush``, ``close`` or the end of the ``with`` block.
     """
 
@@ -91,7 +81,7 @@ class Delivery:
     __module__ = "pyklient.kernel"
 
     def __init_subclass__(cls) -> NoReturn:
-        # as the compiled one has it
+        # The compiled class has no subclasses either.
         raise TypeError("type 'pyklient.kernel.Delivery' is not an acceptable base type")
 
     def __init__(self, batch: Batch, index: int, timestamp_ms: int) -> None:
@@ -100,42 +90,46 @@ class Delivery:
         self._timestamp_ms = timestamp_ms
 
     @property
-    def place(self) -> tuple[Batch, int]:
-        """Its batch, and its place there."""
+    def batch_and_index(self) -> tuple[Batch, int]:
+        """The batch that holds the record, and the index of the record in it."""
         return self._batch, self._index
 
     @property
     def topic(self) -> str:
-        """The topic it was sent to."""
+        """The topic that the record was sent to."""
         return self._batch.topic
 
     @property
     def partition(self) -> int:
-        """The partition it was sent to."""
+        """The partition that the record was sent to."""
         return self._batch.partition
 
     def done(self) -> bool:
-        """Whether the outcome is known."""
+        """Return True once the record is stored or has failed."""
         return self._batch.done
 
     def result(self, timeout: float | None = None) -> RecordMetadata:
-        """Where the record is stored, as soon as that is known.
+        """Wait until the record is stored, and return its metadata.
 
-        ``offset`` is -1 with ``acks=0``. Raises what ``exception`` returns, and KafkaTimeoutError where the
-        outcome is not known after *timeout* seconds: the record may still be delivered. Without a
-        *timeout* it takes ``delivery_timeout_ms`` at most.
+        ``offset`` is -1 with ``acks=0``. Raises the error that ``exception`` returns if the record failed,
+        and KafkaTimeoutError if neither is known after *timeout* seconds: the record may still be delivered.
+        Without a *timeout* this takes ``delivery_timeout_ms`` at most.
         """
         return self._batch.result(self._index, self._timestamp_ms, timeout)
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """Why the record could not be delivered; None if it was. Waits, and times out, as ``result`` does."""
+        """Return the error of a record that failed, None if it is stored. Waits, and times out, as
+        ``result``."""
         return self._batch.exception(self._index, timeout)
 
     def add_done_callback(self, callback: "OnDelivery") -> None:
-        """Call ``callback(delivery)`` when the outcome is known: on a thread of the producer's, or here if
-        it is known already. What it raises is logged, or raised here and now."""
-        if not self._batch.listen(self, callback):
-            self._batch.see(self._index, self._index + 1)
+        """Call ``callback(delivery)`` once the record is stored or has failed.
+
+        The callback runs on a thread of the producer, and an exception that it raises is logged. If the
+        record is done already, the callback runs here, and its exception is raised here.
+        """
+        if not self._batch.add_callback(self, callback):
+            self._batch.mark_seen(self._index, self._index + 1)
             callback(self)
 
     def __eq__(self, other: object) -> bool:
@@ -143,21 +137,23 @@ class Delivery:
             return NotImplemented
         if self._batch is other._batch or self._index != other._index:
             return self._batch is other._batch and self._index == other._index
-        stored = self._batch.stored(self._index, self._timestamp_ms)
-        return stored is not None and stored == other._batch.stored(other._index, other._timestamp_ms)
+        stored = self._batch.stored_metadata(self._index, self._timestamp_ms)
+        return stored is not None and stored == other._batch.stored_metadata(
+            other._index, other._timestamp_ms
+        )
 
     def __hash__(self) -> int:
         return hash((self._batch.topic, self._batch.partition, self._index))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Of a record whose outcome is known. Raises TypeError before that."""
+        """Support pickling. Raises TypeError until the record is stored or has failed."""
         batch, index = self._batch, self._index
         return restore_delivery, (
             batch.topic,
             batch.partition,
             index,
             self._timestamp_ms,
-            batch.carried(index),
+            batch.pickled_report(index),
         )
 
     def __repr__(self) -> str:
@@ -167,10 +163,13 @@ class Delivery:
 OnDelivery = Callable[[Delivery], object]
 
 
-def call_back(listeners: list[Any], failed: Callable[[Delivery], object]) -> None:
-    """Call each callback with the delivery before it. For one that raises, ``failed(delivery)`` is called
-    while that is handled. *listeners* has nothing of use in it afterwards."""
-    pairs = iter(listeners)
+def call_back(callbacks: list[Any], failed: Callable[[Delivery], object]) -> None:
+    """Call each callback in *callbacks* with the delivery before it.
+
+    If one raises, ``failed(delivery)`` is called while its exception is handled. *callbacks* must not be used
+    afterwards.
+    """
+    pairs = iter(callbacks)
     for delivery, callback in zip(pairs, pairs, strict=True):
         try:
             callback(delivery)
@@ -179,20 +178,20 @@ def call_back(listeners: list[Any], failed: Callable[[Delivery], object]) -> Non
 
 
 _TIMES: Final = tuple([b"\x00" + delta for delta in SHORT[:1024]])
-"""How a record begins that is so many milliseconds younger than the first."""
+"""The first bytes of a record, by its age in milliseconds relative to the first record."""
 
 _SIZES_WITHOUT_KEY: Final = tuple([b"\x01" + size for size in SHORT])
-"""No key, and a value of so many bytes."""
+"""The bytes for "no key" and for the size of a value, by that size."""
 
 _OFFSETS: Final = list(SHORT)
-"""The places of records in their batch: a batch of small ones makes it longer, up to a limit."""
+"""Encoded offset deltas. A batch of many small records makes the list longer, up to a limit."""
 
 _LONGEST_OFFSETS: Final = 1 << 16
 _SHORT_BODY: Final = 4096
 
 
 def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
-    """What ``encode_record`` returns, at a third of its price for records that are usual."""
+    """Return what ``encode_record`` returns, at a third of its cost for usual records."""
     if index == len(_OFFSETS) < _LONGEST_OFFSETS:
         _OFFSETS[index : index + 1] = [encode_signed(index)]  # the same whichever producer's thread is first
     if headers or value is None or not 0 <= delta < 1024 or index >= len(_OFFSETS):
@@ -208,7 +207,7 @@ def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, head
 
 
 def _plain(headers: Any) -> bool:
-    """Whether they can be encoded without running anybody else's code, which might send, under the lock."""
+    """Return True if encoding *headers* runs no foreign code, which might send while the lock is held."""
     if headers.__class__ is not list and headers.__class__ is not tuple:
         return False
     for pair in headers:
@@ -221,7 +220,7 @@ def _plain(headers: Any) -> bool:
 
 
 class _Topic:
-    """A topic that records can be appended to: the batch under construction of each partition."""
+    """A topic that records can be appended to, with the batch under construction of each partition."""
 
     __slots__ = ("batch_size", "batches", "count", "sticky")
 
@@ -232,13 +231,14 @@ class _Topic:
         self.batches: list[Batch | None] = []
 
 
-class Appender(Register):
-    """Takes records into batches. Safe to use from several threads.
+class Appender(TopicTable[Batch]):
+    """Appends records to batches. Safe to use from several threads.
 
-    *decline* gets the arguments of a ``send`` that is no plain append. With *plain* False that is every
-    one: keys and values need encoders, or a partitioner of the user's chooses. *clock_ns* gives the time
-    for records without one, in nanoseconds since 1970; *batch_size* bounds the records of a batch in bytes
-    (one record may be larger), *limit* the memory of all batches that are not done yet.
+    *decline* is called with the arguments of a ``send`` that is not a plain append. If *plain* is False, that
+    is every ``send``: keys and values need encoders, or the user's partitioner chooses. *clock_ns* returns
+    the time for records without a timestamp, in nanoseconds since 1970. *batch_size* bounds the records of a
+    batch in bytes (a single record may be larger); *memory_limit* bounds the memory of all batches that are
+    not done yet.
     """
 
     __module__ = "pyklient.kernel"
@@ -246,22 +246,16 @@ class Appender(Register):
     def __init__(
         self,
         decline: Callable[..., Delivery],
-        desk: Desk,
+        tracker: Tracker,
         clock_ns: Callable[[], int],
         *,
         plain: bool,
         batch_size: int,
-        limit: int,
+        memory_limit: int,
     ) -> None:
-        super().__init__(desk, batch_size, _Topic, Batch)
-        self.limit = limit
-        self._taken = 0
-        self._freed = 0
+        super().__init__(tracker, batch_size, memory_limit, plain, _Topic, Batch)
         self._decline = decline
         self._clock_ns = clock_ns
-        self._known: dict[str, _Topic] = {}
-        # What send looks at: empty where everything has to be declined.
-        self._topics = self._known if plain else {}
 
     def send(
         self,
@@ -273,8 +267,8 @@ class Appender(Register):
         headers: Headers | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
-        """See Producer.send."""
-        known = self._topics.get(topic)
+        """Append a record; see Producer.send."""
+        known = self._sendable.get(topic)
         if (
             known is None
             or (headers is not None and not _plain(headers))
@@ -298,15 +292,15 @@ class Appender(Register):
         try:
             with self._lock:
                 delivery = self._put(
-                    known, number, value, key, time_ms, headers or (), on_delivery, self.limit
+                    known, number, value, key, time_ms, headers or (), on_delivery, self.memory_limit
                 )
         except UnicodeEncodeError:
-            delivery = None  # the name of a header is no text: declining says so
+            delivery = None  # a header name that is not valid text: decline raises the error
         if delivery is None:
             return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
         return delivery
 
-    # What Python says of a wrong keyword names the function so, and users have a Producer, not an Appender.
+    # Python's error for a wrong keyword names the function, and users call Producer.send, not Appender.send.
     send.__qualname__ = "send"
 
     def append(
@@ -320,9 +314,12 @@ class Appender(Register):
         on_delivery: OnDelivery | None,
         limit: int,
     ) -> Delivery | None:
-        """Append to the batch under construction; to an empty one whatever the size. None where that is
-        impossible: there is none, it is full, or it would take more memory than *limit*. For records that
-        have been checked."""
+        """Append a record that has been checked to the batch under construction, to an empty one whatever its
+        size.
+
+        Return None if there is no such batch, if it is full, or if all batches would take more memory than
+        *limit*.
+        """
         with self._lock:
             known = self._known.get(topic)
             if known is None or partition >= known.count:
@@ -334,10 +331,13 @@ class Appender(Register):
     def append_many(
         self, topic: str, partition: int | None, values: Sequence[Any], start: int
     ) -> tuple[Batch, int, int] | None:
-        """Append ``values[start:]`` to the batch under construction of *partition*, of the sticky one if that
-        is None, without keys and headers, as long as they are plain bytes and fit. Returns the batch and the
-        first and last + 1 of their places in it; None where ``send`` has to see to the next one."""
-        known = self._topics.get(topic)
+        """Append ``values[start:]``, without keys and headers, as long as they are plain bytes and fit the
+        batch under construction of *partition* (None: the sticky one).
+
+        Return the batch, and the indexes in it of the first record and behind the last one. Return None if
+        nothing was appended: the next value has to go through ``send``.
+        """
+        known = self._sendable.get(topic)
         if known is None:
             return None
         with self._lock:
@@ -349,7 +349,7 @@ class Appender(Register):
             time_ms = self._clock_ns() // 1_000_000
             for value in islice(values, start, None):
                 if value.__class__ is not bytes or not self._put(
-                    known, number, value, None, time_ms, (), None, self.limit, only=(batch, stop)
+                    known, number, value, None, time_ms, (), None, self.memory_limit, only=(batch, stop)
                 ):
                     break
                 stop += 1
@@ -369,8 +369,11 @@ class Appender(Register):
         any_size: bool = False,
         only: tuple[Batch, int] | None = None,
     ) -> Delivery | None:
-        """With the lock held: one record, or None. *any_size*: into an empty batch, however large it is.
-        *only*: nowhere but at this place of this batch."""
+        """Append one record, or return None. The caller holds the lock.
+
+        *any_size*: append to an empty batch however large the record is. *only*: append only to this batch,
+        and only at this index.
+        """
         while (batch := known.batches[number]) is not None:
             filled = batch._filled
             size, index = filled
@@ -381,34 +384,34 @@ class Appender(Register):
             needed = size + len(record)
             if needed > known.batch_size and (index or not any_size):
                 return None
-            cost = 0 if on_delivery is None else LISTENER_COST
-            free_memory = limit - (self._taken - self._freed)
+            cost = 0 if on_delivery is None else CALLBACK_COST
+            free_memory = limit - (self._charged - self._released)
             capacity = batch.capacity
-            place = slice(size, needed)
+            section = slice(size, needed)
             if needed > capacity:
                 capacity = capacity_for(capacity, needed, known, free_memory - cost)
                 cost += capacity - batch.capacity
-                place = slice(size, None)
+                section = slice(size, None)
             if cost > free_memory:
                 return None
             data = record + bytes(capacity - needed) if capacity > batch.capacity else record
             grown = (needed, index + 1)
             delivery = Delivery(batch, index, timestamp_ms)
-            listener = None if on_delivery is None else (delivery, on_delivery)
+            callback = None if on_delivery is None else (delivery, on_delivery)
             if batch._filled is not filled or known.batches[number] is not batch:
-                continue  # a signal's handler, or a finalizer, has sent in this very thread meanwhile
-            # From here to the new size nothing is called, nor made that the garbage collector tracks: so
-            # neither of them can run.
+                continue  # a signal handler or a finalizer has sent in this thread meanwhile
+            # From here to the new size nothing is called, and no object is made that the garbage collector
+            # tracks. So neither of them can run.
             if timestamp_ms > batch.max_timestamp or not index:
                 batch.max_timestamp = timestamp_ms
                 if not index:
                     batch.base_timestamp = timestamp_ms
-            batch.records[place] = data
+            batch.records[section] = data
             batch._filled = grown
             batch.capacity = capacity
             batch.charged += cost
-            self._taken += cost
-            if listener is not None:
-                batch._listeners.extend(listener)
+            self._charged += cost
+            if callback is not None:
+                batch._callbacks.extend(callback)
             return delivery
         return None

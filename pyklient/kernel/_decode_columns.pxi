@@ -9,7 +9,7 @@ cdef struct Cells:
     int32_t* ends
     uint8_t* data
     Py_ssize_t used
-    Py_ssize_t room
+    Py_ssize_t capacity
     Py_ssize_t nulls
 
 
@@ -24,7 +24,7 @@ cdef struct Rows:
     bint with_headers
     int32_t* header_ends
     Py_ssize_t headers
-    Py_ssize_t header_room
+    Py_ssize_t header_capacity
     Cells names
     Cells contents
     # whether a header's name is not ASCII, so that it has to be looked at again
@@ -49,11 +49,11 @@ cdef inline void _put_cell(Cells* cells, Py_ssize_t index, const uint8_t* start,
 
 
 cdef inline bint _fits(const Cells* cells, Py_ssize_t size) noexcept nogil:
-    return size <= cells.room - cells.used
+    return size <= cells.capacity - cells.used
 
 
 cdef Fault _pass_headers(Cursor* cursor, HeaderSizes* sizes) noexcept nogil:
-    """Read the headers of one record without keeping them. The faults are those of ``_headers``."""
+    """Read the headers of one record without keeping them. Returns the faults of ``_headers``."""
     cdef uint64_t left = 0
     cdef const uint8_t* start = NULL
     cdef Py_ssize_t size = 0
@@ -79,7 +79,7 @@ cdef Fault _pass_headers(Cursor* cursor, HeaderSizes* sizes) noexcept nogil:
 
 
 cdef void _put_headers(Cursor cursor, Rows* rows) noexcept nogil:
-    """Keep headers that have been passed already, and fit."""
+    """Store headers that have been read once already, and fit."""
     cdef uint64_t left = 0
     cdef const uint8_t* start = NULL
     cdef Py_ssize_t size = 0
@@ -100,7 +100,7 @@ cdef void _put_headers(Cursor cursor, Rows* rows) noexcept nogil:
 
 
 cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_offset) noexcept nogil:
-    """Records of *section*, of which there are *left* more, into columns, those below *start_offset* left out.
+    """Store the *left* remaining records of *section* in columns, without those below *start_offset*.
 
     On NO_ROOM, ``section.record`` is what did not fit, and ``section.cursor`` is where it begins.
     """
@@ -141,7 +141,7 @@ cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_o
             if not (_fits(&rows.keys, record.key_size) and _fits(&rows.values, record.value_size)):
                 fault = NO_ROOM
             if rows.with_headers and sizes.count:
-                if <Py_ssize_t>sizes.count > rows.header_room - rows.headers or not (
+                if <Py_ssize_t>sizes.count > rows.header_capacity - rows.headers or not (
                     _fits(&rows.names, sizes.names) and _fits(&rows.contents, sizes.contents)
                 ):
                     fault = NO_ROOM
@@ -173,7 +173,7 @@ cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_o
 
 @cython.final
 cdef class _Column:
-    """The memory behind ``Cells``."""
+    """The memory of ``Cells``."""
 
     cdef _Memory bits
     cdef _Memory ends
@@ -184,15 +184,15 @@ cdef class _Column:
         self.ends = _Memory.__new__(_Memory)
         self.data = _Memory.__new__(_Memory)
 
-    cdef int make_room(self, Cells* cells, Py_ssize_t count, Py_ssize_t size) except -1:
-        """For *count* cells in all, and *size* bytes."""
+    cdef int reserve(self, Cells* cells, Py_ssize_t count, Py_ssize_t size) except -1:
+        """Make room for *count* cells in all, and *size* bytes."""
         cdef Py_ssize_t known = self.bits.block.size
-        cells.bits = <uint8_t*>self.bits.room((count + 7) >> 3)
+        cells.bits = <uint8_t*>self.bits.reserve((count + 7) >> 3)
         memset(cells.bits + known, 0xFF, self.bits.block.size - known)
-        cells.ends = <int32_t*>self.ends.room(sizeof(int32_t) * (count + 1))
+        cells.ends = <int32_t*>self.ends.reserve(sizeof(int32_t) * (count + 1))
         cells.ends[0] = 0
-        cells.data = <uint8_t*>self.data.room(size)
-        cells.room = self.data.block.size
+        cells.data = <uint8_t*>self.data.reserve(size)
+        cells.capacity = self.data.block.size
         return 0
 
     cdef object finish(self, Cells* cells, Py_ssize_t count):
@@ -206,12 +206,12 @@ cdef class _Column:
 
 
 @cython.final
-cdef class ColumnFilling:
-    """Columns under construction. *size* is about how many bytes of records to expect."""
+cdef class ColumnBuilder:
+    """Columns under construction. *size* is the expected number of bytes of records."""
 
     cdef Rows rows
     # bytes of the batches so far: no column can hold more
-    cdef Py_ssize_t taken
+    cdef Py_ssize_t added
     cdef Py_ssize_t size
     cdef _Memory offsets
     cdef _Memory timestamps
@@ -232,36 +232,36 @@ cdef class ColumnFilling:
         self.values = _Column.__new__(_Column)
         self.names = _Column.__new__(_Column)
         self.contents = _Column.__new__(_Column)
-        self.values.make_room(&self.rows.values, 0, size)
+        self.values.reserve(&self.rows.values, 0, size)
         self.size = size
-        self._make_room(0, 1)
+        self._reserve(0, 1)
 
     @property
     def count(self):
         return self.rows.count
 
-    cdef int _make_room(self, Py_ssize_t more, double batches) except -1:
-        """For *more* records, their bytes and headers apart. The first time, for as many *batches* as there
-        may be."""
+    cdef int _reserve(self, Py_ssize_t more, double batches) except -1:
+        """Make room for *more* records, without their bytes and headers. The first time, make room for as many
+        *batches* as are likely."""
         cdef Py_ssize_t count = self.rows.count + more
         if not self.rows.count and batches > 1:
             count = <Py_ssize_t>(count * batches)
-        self.rows.offsets = <int64_t*>self.offsets.room(sizeof(int64_t) * count)
-        self.rows.timestamps = <int64_t*>self.timestamps.room(sizeof(int64_t) * count)
-        self.rows.kinds = <int32_t*>self.kinds.room(sizeof(int32_t) * count)
-        self.keys.make_room(&self.rows.keys, count, 0)
-        self.values.make_room(&self.rows.values, count, 0)
+        self.rows.offsets = <int64_t*>self.offsets.reserve(sizeof(int64_t) * count)
+        self.rows.timestamps = <int64_t*>self.timestamps.reserve(sizeof(int64_t) * count)
+        self.rows.kinds = <int32_t*>self.kinds.reserve(sizeof(int32_t) * count)
+        self.keys.reserve(&self.rows.keys, count, 0)
+        self.values.reserve(&self.rows.values, count, 0)
         if self.rows.with_headers:
-            self.rows.header_ends = <int32_t*>self.header_ends.room(sizeof(int32_t) * (count + 1))
+            self.rows.header_ends = <int32_t*>self.header_ends.reserve(sizeof(int32_t) * (count + 1))
             self.rows.header_ends[0] = 0
-            self._make_header_room(0, 0, 0)
+            self._reserve_headers(0, 0, 0)
         return 0
 
-    cdef int _make_header_room(self, Py_ssize_t count, Py_ssize_t names, Py_ssize_t contents) except -1:
+    cdef int _reserve_headers(self, Py_ssize_t count, Py_ssize_t names, Py_ssize_t contents) except -1:
         count += self.rows.headers
-        self.names.make_room(&self.rows.names, count, self.rows.names.used + names)
-        self.contents.make_room(&self.rows.contents, count, self.rows.contents.used + contents)
-        self.rows.header_room = count
+        self.names.reserve(&self.rows.names, count, self.rows.names.used + names)
+        self.contents.reserve(&self.rows.contents, count, self.rows.contents.used + contents)
+        self.rows.header_capacity = count
         return 0
 
     def add(
@@ -288,8 +288,8 @@ cdef class ColumnFilling:
         cdef Py_ssize_t index
         cdef Rows before
         cdef Fault fault
-        self._take(section.view.len)
-        self._make_room(count, <double>self.size / (section.view.len + _BATCH_HEADER))
+        self._check_size(section.view.len)
+        self._reserve(count, <double>self.size / (section.view.len + _BATCH_HEADER))
         before = self.rows
         try:
             while True:
@@ -297,7 +297,7 @@ cdef class ColumnFilling:
                     fault = _fill(&self.rows, section, &left, start_offset)
                 if fault != NO_ROOM:
                     break
-                self._make_room_for(section)
+                self._reserve_for(section)
             if fault == WRONG_LENGTH:
                 section._raise_length()
             if fault != NO_FAULT:
@@ -312,20 +312,20 @@ cdef class ColumnFilling:
             for index in range(first, self.rows.count):
                 self.rows.timestamps[index] = stamp
 
-    cdef int _take(self, Py_ssize_t size) except -1:
-        if size > _MOST_IN_A_COLUMN - self.taken:
-            raise too_large(self.taken + size)
-        self.taken += size
+    cdef int _check_size(self, Py_ssize_t size) except -1:
+        if size > _MOST_IN_A_COLUMN - self.added:
+            raise too_large(self.added + size)
+        self.added += size
         return 0
 
-    cdef int _make_room_for(self, _Section section) except -1:
-        """For the record that the section stands at."""
+    cdef int _reserve_for(self, _Section section) except -1:
+        """Make room for the next record of the section."""
         cdef Py_ssize_t whole = <Py_ssize_t>(<size_t>section.record.stop - <size_t>section.cursor.at)
-        self.keys.make_room(&self.rows.keys, 0, self.rows.keys.used + max(section.record.key_size, 0))
-        self.values.make_room(&self.rows.values, 0, self.rows.values.used + max(section.record.value_size, 0))
+        self.keys.reserve(&self.rows.keys, 0, self.rows.keys.used + max(section.record.key_size, 0))
+        self.values.reserve(&self.rows.values, 0, self.rows.values.used + max(section.record.value_size, 0))
         if self.rows.with_headers:
             # no header takes less than two bytes, and the record is known to end where it says
-            self._make_header_room(max(whole >> 1, self.rows.headers), whole, whole)
+            self._reserve_headers(max(whole >> 1, self.rows.headers), whole, whole)
         return 0
 
     cdef void _go_back(self, Rows* before) noexcept:
@@ -337,10 +337,10 @@ cdef class ColumnFilling:
         self.rows.contents.used, self.rows.contents.nulls = before.contents.used, before.contents.nulls
 
     def add_parsed(self, parsed, int32_t timestamp_type):
-        """Append records that have been parsed."""
+        """Append parsed records."""
         offsets, timestamps, keys, values, headers = parsed
-        self._take(size_of_parsed(parsed))
-        self._make_room(len(offsets), 1)
+        self._check_size(size_of_parsed(parsed))
+        self._reserve(len(offsets), 1)
         for index, (offset, timestamp, key, value) in enumerate(zip(offsets, timestamps, keys, values)):
             self._put_parsed(offset, timestamp, timestamp_type, key, value, headers.get(index, ()))
 
@@ -355,8 +355,8 @@ cdef class ColumnFilling:
         self._put_bytes(self.values, &self.rows.values, row, value)
         if self.rows.with_headers:
             for name, value in headers:
-                if self.rows.headers == self.rows.header_room:
-                    self._make_header_room(max(self.rows.headers, 8), 0, 0)
+                if self.rows.headers == self.rows.header_capacity:
+                    self._reserve_headers(max(self.rows.headers, 8), 0, 0)
                 self._put_bytes(self.names, &self.rows.names, self.rows.headers, name.encode())
                 self._put_bytes(self.contents, &self.rows.contents, self.rows.headers, value)
                 self.rows.headers += 1
@@ -368,12 +368,12 @@ cdef class ColumnFilling:
         if cell is None:
             _put_cell(cells, row, NULL, -1)
             return 0
-        column.make_room(cells, 0, cells.used + PyBytes_GET_SIZE(cell))
+        column.reserve(cells, 0, cells.used + PyBytes_GET_SIZE(cell))
         _put_cell(cells, row, <const uint8_t*>PyBytes_AS_STRING(cell), PyBytes_GET_SIZE(cell))
         return 0
 
     def finish(self):
-        """The columns. Nothing may be added any more."""
+        """Return the columns. Nothing may be added afterwards."""
         cdef Rows* rows = &self.rows
         headers = None
         if rows.with_headers:

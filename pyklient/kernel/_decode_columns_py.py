@@ -1,4 +1,4 @@
-"""Columns in Arrow's layout, in Python: the reference that the compiled ones are held to."""
+"""Decoding into Arrow columns, in Python: the reference that ``_decode_columns.pxi`` is held to."""
 
 from array import array
 from bisect import bisect_left
@@ -23,19 +23,19 @@ from pyklient.protocol.records.layout import (
     HeaderTuple,
 )
 
-__all__ = ["ColumnFilling", "memory", "microseconds"]
+__all__ = ["ColumnBuilder", "memory", "microseconds"]
 
 _NO_HEADERS: Final[HeaderTuple] = ()
 
 
 def memory(size: int) -> memoryview:
-    """*size* bytes to write to. What is in them before that is not defined."""
+    """Return *size* writable bytes. Their content is undefined until it is written."""
     return memoryview(bytearray(size))
 
 
 def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview | None:
-    """The numbers from *start* up to *stop* of a column of milliseconds, in microseconds; None where one of
-    them does not fit."""
+    """Return the numbers *start* to *stop* - 1 of a column of milliseconds in microseconds; None if one does
+    not fit."""
     if not 0 <= start <= stop <= len(milliseconds):
         raise IndexError(f"rows {start} to {stop} of {len(milliseconds)}")
     numbers = milliseconds[start:stop].tolist()
@@ -44,8 +44,8 @@ def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview 
     return memoryview(array("q", [number * 1000 for number in numbers]))
 
 
-class ColumnFilling:
-    """Columns under construction. *size* is about how many bytes of records to expect."""
+class ColumnBuilder:
+    """Columns under construction. *size* is the expected number of bytes of records."""
 
     def __init__(self, with_headers: bool, size: int = 0) -> None:
         self.count = 0
@@ -68,7 +68,7 @@ class ColumnFilling:
     ) -> None:
         """Append the records at *start_offset* and above in the records section of a batch of format 2.
 
-        Raises as ``parse_records``, and leaves what was there before.
+        Raises the errors of ``parse_records``. The columns keep what they had before.
         """
         parsed = parse_records(data, count, base_offset, last_delta, base_timestamp)
         parsed = parsed.since(bisect_left(parsed.offsets, start_offset))
@@ -77,7 +77,7 @@ class ColumnFilling:
         self.add_parsed(parsed, CREATE_TIME if append_time is None else LOG_APPEND_TIME)
 
     def add_parsed(self, parsed: Columns, timestamp_type: int) -> None:
-        """Append records that have been parsed."""
+        """Append parsed records."""
         offsets, timestamps, keys, values, headers = parsed
         count = len(offsets)
         self._offsets.extend(offsets)
@@ -90,7 +90,7 @@ class ColumnFilling:
         self.count += count
 
     def finish(self) -> ArrowColumns:
-        """The columns. Nothing may be added any more."""
+        """Return the columns. Nothing may be added afterwards."""
         return ArrowColumns(
             memoryview(self._offsets),
             memoryview(self._timestamps),

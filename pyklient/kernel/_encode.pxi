@@ -15,7 +15,7 @@ cdef struct Draft:
 
 
 cdef inline Py_ssize_t _measure(Draft* draft, int64_t timestamp_delta, int64_t offset_delta) noexcept nogil:
-    """Fill in what is missing beside key, value and headers; the bytes that the record will take."""
+    """Complete *draft*, which has key, value and headers. Return the bytes that the record will take."""
     draft.timestamp = fold(timestamp_delta)
     draft.delta = fold(offset_delta)
     cdef Py_ssize_t size = 1 + size_of(draft.timestamp) + size_of(draft.delta) + draft.headers_size
@@ -51,7 +51,7 @@ cdef const uint8_t* NO_HEADERS = <const uint8_t*>b"\x00"
 
 
 cdef bytes _encoded_headers(headers):
-    """The headers of one record, with their count in front. A header's value may be None, its name not."""
+    """Return the headers of one record, with their count in front. A header's value may be None, its name not."""
     cdef Py_ssize_t size = _plain_size(headers)
     if size < 0:
         return _any_headers(headers)
@@ -71,7 +71,7 @@ cdef bytes _encoded_headers(headers):
 
 
 cdef Py_ssize_t _plain_size(headers) except -2:
-    """Bytes that they take if they are a list or tuple of what records hold; -1 if not."""
+    """Return the bytes that *headers* take if they are a list or tuple of (str, bytes or None); -1 if not."""
     if type(headers) is not tuple and type(headers) is not list:
         return -1
     cdef Py_ssize_t size = size_of(fold(len(headers)))
@@ -89,7 +89,7 @@ cdef Py_ssize_t _plain_size(headers) except -2:
 
 
 cdef bytes _any_headers(headers):
-    """The same of anything that can be taken for headers; raises what Python raises for what cannot."""
+    """Encode headers of any other type; raise Python's own error if they are not headers."""
     cdef bytearray encoded = bytearray(_varint(len(headers)))
     for name, value in headers:
         text = name.encode()
@@ -139,19 +139,19 @@ cdef int _hold(data, Py_buffer* view, const uint8_t** start, Py_ssize_t* size) e
 
 
 def encode_record(timestamp_delta, offset_delta, key, value, headers=()):
-    """One record of format 2, with its length in front. Deltas count from the batch's base."""
+    """Return one record of format 2, with its length in front. Deltas are relative to the batch's base."""
     return _encode(_wrapped(timestamp_delta), _wrapped(offset_delta), key, value, headers)
 
 
 cdef inline int64_t _wrapped(number) except? -1:
-    """As Java's arithmetic has it: the sum with what it was taken from is right again."""
+    """Wrap *number* to 64 bits like Java: adding the base again gives the right number."""
     return <int64_t>PyLong_AsUnsignedLongLongMask(number)
 
 
 def encode_records(records, base_timestamp, offset_deltas=None):
-    """A run of ``(timestamp_ms, key, value, headers)`` as the records section of a format-2 batch.
+    """Encode ``(timestamp_ms, key, value, headers)`` records as the records section of a batch of format 2.
 
-    Offsets count 0, 1, 2 … unless *offset_deltas* says otherwise.
+    The offset deltas are 0, 1, 2 … unless *offset_deltas* is given.
     """
     cdef list encoded = []
     cdef uint64_t base = <uint64_t>_wrapped(base_timestamp)
@@ -194,7 +194,7 @@ cdef inline uint32_t _murmur2(const uint8_t* data, Py_ssize_t size) noexcept nog
 
 
 def murmur2(data):
-    """The hash of Kafka's default partitioner, as the Java client computes it; 0 … 2³¹-1."""
+    """Return the hash of Kafka's default partitioner, as the Java client computes it: 0 to 2³¹ - 1."""
     cdef Py_buffer view
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:

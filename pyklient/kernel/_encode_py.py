@@ -14,7 +14,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes | bytearray | memoryview) -> int:
-    """The hash of Kafka's default partitioner, as the Java client computes it; 0 … 2³¹-1."""
+    """Return the hash of Kafka's default partitioner, as the Java client computes it: 0 to 2³¹ - 1."""
     length = len(data)
     value = 0x9747B28C ^ length
     whole = length & ~3
@@ -31,11 +31,11 @@ def murmur2(data: bytes | bytearray | memoryview) -> int:
 def encode_record(
     timestamp_delta: int, offset_delta: int, key: bytes | None, value: bytes | None, headers: Headers = ()
 ) -> bytes:
-    """One record of format 2, with its length in front. Deltas count from the batch's base."""
+    """Return one record of format 2, with its length in front. Deltas are relative to the batch's base."""
     short = SHORT
     time = short[timestamp_delta] if 0 <= timestamp_delta < SHORT_END else encode_signed(timestamp_delta)
-    place = short[offset_delta] if 0 <= offset_delta < SHORT_END else encode_signed(offset_delta)
-    size = 2 + len(time) + len(place)
+    offset = short[offset_delta] if 0 <= offset_delta < SHORT_END else encode_signed(offset_delta)
+    size = 2 + len(time) + len(offset)
     if key is None:
         key_size, key = b"\x01", b""
     else:
@@ -54,11 +54,12 @@ def encode_record(
         size += len(tail) - 1
     size += len(key_size) + len(value_size)
     front = short[size] if size < SHORT_END else encode_signed(size)
-    return b"".join((front, b"\x00", time, place, key_size, key, value_size, value, tail))
+    return b"".join((front, b"\x00", time, offset, key_size, key, value_size, value, tail))
 
 
 def encode_headers(headers: Headers) -> bytes:
-    """The headers of one record, with their count in front. A header's value may be None, its name not."""
+    """Return the headers of one record, with their count in front. A header's value may be None, its name
+    not."""
     parts = [encode_signed(len(headers))]
     for name, value in headers:
         encoded = name.encode()
@@ -74,9 +75,9 @@ def encode_records(
     base_timestamp: int,
     offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """A run of ``(timestamp_ms, key, value, headers)`` as the records section of a format-2 batch.
+    """Encode ``(timestamp_ms, key, value, headers)`` records as the records section of a batch of format 2.
 
-    Offsets count 0, 1, 2 … unless *offset_deltas* says otherwise.
+    The offset deltas are 0, 1, 2 … unless *offset_deltas* is given.
     """
     encode = encode_record
     if offset_deltas is None:

@@ -2,7 +2,7 @@
 from pyklient.kernel._kernel_py import Appender as Appender
 from pyklient.kernel._kernel_py import ArrowRows as ArrowRows
 from pyklient.kernel._kernel_py import Batch as Batch
-from pyklient.kernel._kernel_py import ColumnFilling as ColumnFilling
+from pyklient.kernel._kernel_py import ColumnBuilder as ColumnBuilder
 from pyklient.kernel._kernel_py import Delivery as Delivery
 from pyklient.kernel._kernel_py import Message as Message
 from pyklient.kernel._kernel_py import append_rows as append_rows
@@ -18,10 +18,10 @@ from pyklient.kernel._kernel_py import microseconds as microseconds
 from pyklient.kernel._kernel_py import murmur2 as murmur2
 from pyklient.kernel._kernel_py import parse_messages as parse_messages
 from pyklient.kernel._kernel_py import parse_records as parse_records
-from pyklient.kernel.decoded_messages import Run
+from pyklient.kernel.decoded_messages import MessageIterator
 from pyklient.protocol.records.layout import Buffer
 
-def parse_run(
+def iterate_messages(
     data: Buffer,
     count: int,
     base_offset: int,
@@ -31,4 +31,4 @@ def parse_run(
     topic: str,
     partition: int,
     start_offset: int,
-) -> Run: ...
+) -> MessageIterator: ...

@@ -49,7 +49,7 @@ from operator import index as index_of
 from time import time_ns
 
 from pyklient.errors import CorruptRecordError
-from pyklient.kernel import column_decoding, message_decoding
+from pyklient.kernel import batch_reader, column_decoding, message_decoding
 from pyklient.kernel.arrow_input import AT_ONCE
 from pyklient.kernel.column_decoding import (
     MOST_MILLISECONDS,
@@ -60,22 +60,22 @@ from pyklient.kernel.column_decoding import (
     too_large,
 )
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns
-from pyklient.kernel.delivery_reports import Settlement
+from pyklient.kernel.delivery_reports import DeliveryState
 from pyklient.kernel.pickling import restore_delivery, restore_message
-from pyklient.kernel.message_decoding import size_of as size_of_parsed
+from pyklient.kernel.batch_reader import size_of as size_of_parsed
 from pyklient.kernel.topic_table import (
     BATCH_COST,
     LARGE_CAPACITY,
     LEAST_CAPACITY,
-    LISTENER_COST,
-    Register,
+    CALLBACK_COST,
+    TopicTable,
 )
 
 __all__ = [
     "Appender",
     "ArrowRows",
     "Batch",
-    "ColumnFilling",
+    "ColumnBuilder",
     "Delivery",
     "Message",
     "append_rows",
@@ -85,13 +85,13 @@ __all__ = [
     "decode_columns",
     "encode_record",
     "encode_records",
+    "iterate_messages",
     "make_messages",
     "memory",
     "microseconds",
     "murmur2",
     "parse_messages",
     "parse_records",
-    "parse_run",
 ]
 
 cdef extern from *:
@@ -129,7 +129,7 @@ cdef extern from "Python.h":
     object PyDescr_NewMember(PyTypeObject* kind, PyMemberDef* member)
     void PyType_Modified(PyTypeObject* kind)
 
-cdef Py_ssize_t _LISTENER_COST = LISTENER_COST
+cdef Py_ssize_t _CALLBACK_COST = CALLBACK_COST
 cdef Py_ssize_t _LEAST_CAPACITY = LEAST_CAPACITY
 cdef Py_ssize_t _LARGE_CAPACITY = LARGE_CAPACITY
 cdef Py_ssize_t _MOST_IN_A_COLUMN = INT32_MAX
@@ -149,7 +149,7 @@ include "_append_columns.pxi"
 
 mark = PYKLIENT_KERNEL_MARK.decode()  # in the file's bytes, for compiled_loader.py
 
-_LOOPS = message_decoding.Loops(parse_records, parse_messages, make_messages, parse_run)
+_LOOPS = batch_reader.RecordLoops(parse_records, parse_messages, make_messages, iterate_messages)
 decode = partial(message_decoding.decode, _LOOPS)
-decode_columns = partial(column_decoding.decode_columns, _LOOPS, ColumnFilling)
-control_type = partial(message_decoding.control_type, _LOOPS)
+decode_columns = partial(column_decoding.decode_columns, _LOOPS, ColumnBuilder)
+control_type = partial(batch_reader.control_type, _LOOPS)

@@ -1,13 +1,13 @@
-# The messages of one large batch, made as they are asked for. Part of _kernel.pyx.
+# Making the messages of a large batch one at a time. Part of _kernel.pyx.
 #
-# Messages that are made all at once are gone from the processor's cache before they are read, and the memory
-# of 30,000 is mapped for each batch anew. One at a time they take the place of those read before.
+# Messages that are made all at once are gone from the processor's cache before they are read, and the memory of
+# 30,000 of them is mapped anew for each batch. Made one at a time, each takes the memory of one read before.
 
 cdef Fault _pass_records(
     _Section section, int64_t count, int64_t start_offset, Cursor* first, int64_t* below
 ) noexcept nogil:
-    """Read all records without keeping them; *first* is where those at *start_offset* and above begin,
-    after so many *below*."""
+    """Read all records without keeping them. Set *first* to the first record at *start_offset* or above, and
+    *below* to the number of records before it."""
     cdef Cursor cursor = section.cursor
     cdef Parsed record
     cdef HeaderSizes sizes
@@ -52,12 +52,12 @@ cdef Fault _pass_records(
 
 
 @cython.final
-cdef class Run:
-    """An iterator over the messages of one batch, which knows its place.
+cdef class MessageIterator:
+    """An iterator over the messages of one batch, which knows how far it was read.
 
-    Its bytes are checked when it is made, and held until the last message has been handed out: they must not
-    change meanwhile. Any thread may ask for the place, or stop it. ``count`` is how many there were in the
-    beginning.
+    The bytes are checked when the iterator is made, and kept until the last message has been handed out: they must
+    not change meanwhile. Any thread may ask for the offsets or stop the iterator. ``count`` is the number of messages
+    in the beginning.
     """
 
     cdef _Section section
@@ -75,7 +75,7 @@ cdef class Run:
     cdef int64_t last
 
     def __init__(self):
-        raise TypeError("made by parse_run only")
+        raise TypeError("made by iterate_messages only")
 
     def __length_hint__(self):
         return self.more
@@ -126,12 +126,12 @@ cdef class Run:
         return message
 
     def stop(self):
-        """Hand out nothing more."""
+        """Hand out no more messages."""
         self.more = 0
 
-    def rest(self):
-        """The messages that are still to be handed out, which this does not do."""
-        cdef Run run = Run.__new__(Run)
+    def remaining_messages(self):
+        """Return the messages that are left, without handing them out."""
+        cdef MessageIterator run = MessageIterator.__new__(MessageIterator)
         run.section = self.section
         run.at = self.at
         run.end = self.end
@@ -146,7 +146,7 @@ cdef class Run:
 
     @property
     def next_offset(self):
-        """The offset of the next message; -1 where there is none."""
+        """The offset of the next message; -1 if there is none."""
         cdef Cursor cursor = self.cursor()
         cdef Parsed record
         if not self.more or _next(&cursor, &record, self.base_timestamp) != NO_FAULT:
@@ -155,11 +155,11 @@ cdef class Run:
 
     @property
     def last_offset(self):
-        """The offset of the message handed out last; -1 before the first."""
+        """The offset of the last message handed out; -1 before the first."""
         return self.last
 
 
-def parse_run(
+def iterate_messages(
     data,
     int64_t count,
     int64_t base_offset,
@@ -170,9 +170,9 @@ def parse_run(
     int32_t partition,
     int64_t start_offset,
 ):
-    """What :func:`parse_messages` returns, and raises, but made as it is asked for."""
+    """Return an iterator over the messages that :func:`parse_messages` returns. Raises the same errors."""
     cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
-    cdef Run run = Run.__new__(Run)
+    cdef MessageIterator run = MessageIterator.__new__(MessageIterator)
     cdef Cursor first
     cdef int64_t below = 0
     cdef Fault fault = _pass_records(section, count, start_offset, &first, &below)

@@ -1,4 +1,4 @@
-# Message, and making messages of columns. Part of _kernel.pyx.
+# Message, and making messages of parsed records. Part of _kernel.pyx.
 
 # no_gc: a collection for every 700 messages costs three times as much as decoding them. What is never freed is a
 # message that a decoder's own object refers back to.
@@ -6,11 +6,12 @@
 @cython.freelist(1024)
 @cython.no_gc
 cdef class Message:
-    """A record as a reader gets it. Immutable.
+    """A record that was read from a topic. Immutable.
 
-    ``timestamp_ms`` counts from 1970, -1 for none; ``timestamp_type`` is 0 where the producer set it
-    (CreateTime), 1 where the broker did (LogAppendTime), -1 in the oldest format, which has none. ``key``
-    and ``value`` are bytes or None, or what a decoder made of them; ``headers`` are (name, value) pairs.
+    ``timestamp_ms`` is milliseconds since 1970, -1 for none. ``timestamp_type`` is 0 if the producer set the
+    timestamp (CreateTime), 1 if the broker did (LogAppendTime), -1 in record format 0, which has no
+    timestamps. ``key`` and ``value`` are bytes or None, or the result of a decoder; ``headers`` are (name,
+    value) pairs.
     """
 
     cdef readonly object topic
@@ -34,7 +35,7 @@ cdef class Message:
         headers=(),
     ):
         self.topic = topic
-        # by way of index, since a plain conversion would take floats
+        # With index_of, because a plain conversion would accept floats.
         self.partition = index_of(partition)
         self.offset = index_of(offset)
         self.timestamp_ms = index_of(timestamp_ms)
@@ -55,7 +56,7 @@ cdef class Message:
         return _all_fields(self) == _all_fields(<Message>other)
 
     def __hash__(self):
-        # not the value: what a decoder made of it need not be hashable
+        # Without the value: the result of a decoder need not be hashable.
         return hash((self.topic, self.partition, self.offset))
 
     def __repr__(self):
@@ -86,10 +87,10 @@ cdef PyMemberDef _MEMBERS[4]
 
 
 def _show_members():
-    """Make reading the objects of a message half as expensive.
+    """Halve the cost of reading the objects of a message.
 
-    The interpreter reads a member at its place without any call, as it does a slot of a Python class. What
-    ``readonly`` makes is a property, which it calls each time. No place is known before it is looked for.
+    The interpreter reads a member at its offset without a call, like a slot of a Python class. ``readonly`` makes a
+    property, which is called each time. The offsets have to be searched for.
     """
     cdef tuple names = ("topic", "key", "value", "headers")
     cdef tuple marks = (object(), object(), object(), object())
@@ -111,12 +112,12 @@ def _show_members():
 
 _show_members()
 
-# The name by which pickles and reports know the class is that of the door, whichever kernel is behind it.
+# Pickles and tracebacks name the class by the package, whichever kernel is in use.
 (<PyTypeObject*>Message).tp_name = "pyklient.kernel.Message"
 
 
 def make_messages(topic, int32_t partition, int8_t timestamp_type, columns):
-    """Messages of records that have been parsed, or decoded. As many as there are offsets."""
+    """Return messages of parsed or decoded records, as many as there are offsets."""
     offsets, timestamps, keys, values, headers = columns
     cdef dict with_headers = headers
     cdef list messages = []

@@ -1,4 +1,4 @@
-"""A message, in Python: the reference that the compiled one is held to."""
+"""Message, in Python: the reference that ``_message.pxi`` is held to."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __all__ = ["Message", "make_messages"]
 
 
 class _Draft:
-    """The fields of a message while it is being made."""
+    """The fields of a message under construction."""
 
     __slots__ = ("headers", "key", "offset", "partition", "timestamp_ms", "timestamp_type", "topic", "value")
 
@@ -39,11 +39,12 @@ class _Draft:
 
 
 class Message(_Draft):
-    """A record as a reader gets it. Immutable.
+    """A record that was read from a topic. Immutable.
 
-    ``timestamp_ms`` counts from 1970, -1 for none; ``timestamp_type`` is 0 where the producer set it
-    (CreateTime), 1 where the broker did (LogAppendTime), -1 in the oldest format, which has none. ``key``
-    and ``value`` are bytes or None, or what a decoder made of them; ``headers`` are (name, value) pairs.
+    ``timestamp_ms`` is milliseconds since 1970, -1 for none. ``timestamp_type`` is 0 if the producer set the
+    timestamp (CreateTime), 1 if the broker did (LogAppendTime), -1 in record format 0, which has no
+    timestamps. ``key`` and ``value`` are bytes or None, or the result of a decoder; ``headers`` are (name,
+    value) pairs.
     """
 
     __slots__ = ()
@@ -71,7 +72,7 @@ class Message(_Draft):
         put(self, "headers", headers)
 
     def __init_subclass__(cls) -> NoReturn:
-        # as the compiled one has it
+        # The compiled class has no subclasses either.
         raise TypeError("type 'pyklient.kernel.Message' is not an acceptable base type")
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
@@ -86,7 +87,7 @@ class Message(_Draft):
         return _all_fields(self) == _all_fields(other)
 
     def __hash__(self) -> int:
-        # not the value: what a decoder made of it need not be hashable
+        # Without the value: the result of a decoder need not be hashable.
         return hash((self.topic, self.partition, self.offset))
 
     def __repr__(self) -> str:
@@ -115,19 +116,20 @@ _become: Final[Callable[[_Draft, type[_Draft]], None]] = object.__dict__["__clas
 
 
 def _finish(drafts: list[_Draft]) -> list[Message]:
-    """Turn the drafts into messages, in place: setting fields past ``__setattr__`` costs twice as much."""
+    """Turn the drafts into messages, in position. Bypassing ``__setattr__`` for each field costs twice as
+    much."""
     deque(map(_become, drafts, repeat(Message)), maxlen=0)
     return cast("list[Message]", drafts)
 
 
 def make_messages(topic: str, partition: int, timestamp_type: int, columns: Columns) -> list[Message]:
-    """Messages of records that have been parsed, or decoded. As many as there are offsets."""
+    """Return messages of parsed or decoded records, as many as there are offsets."""
     offsets, timestamps, keys, values, headers = columns
     drafts = [
         _Draft(topic, partition, offset, timestamp, timestamp_type, key, value)
         for offset, timestamp, key, value in zip(offsets, timestamps, keys, values, strict=False)
     ]
-    for place, of_one in headers.items():
-        if place < len(drafts):
-            drafts[place].headers = of_one
+    for position, of_one in headers.items():
+        if position < len(drafts):
+            drafts[position].headers = of_one
     return _finish(drafts)

@@ -18,7 +18,7 @@ cdef struct Parsed:
 cdef inline Fault _sized(
     Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
 ) noexcept nogil:
-    """Bytes with their number in front."""
+    """Read bytes with their number in front."""
     cdef uint64_t folded = 0
     cdef Fault fault = read_folded(cursor, &folded, 32)
     if fault != NO_FAULT:
@@ -36,7 +36,7 @@ cdef inline Fault _sized(
 cdef inline Fault _bytes(
     Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
 ) noexcept nogil:
-    """The same, or None: a size of -1."""
+    """Read bytes or None, whose size is -1."""
     if cursor.at < cursor.end and cursor.at[0] == 1:
         cursor.at += 1
         size[0] = -1
@@ -45,7 +45,7 @@ cdef inline Fault _bytes(
 
 
 cdef inline Fault _next(Cursor* cursor, Parsed* record, int64_t base_timestamp) noexcept nogil:
-    """A record, up to its headers. ``too_late``: its timestamp does not fit, which is not looked at until
+    """Read a record up to its headers. ``too_late`` means that its timestamp does not fit; that is checked once
     all records have been parsed."""
     cdef uint64_t folded = 0
     cdef Fault fault = read_folded(cursor, &folded, 32)
@@ -129,7 +129,7 @@ cdef tuple _headers(Cursor* cursor):
 
 @cython.final
 cdef class _Section:
-    """The records section of one batch, being read. Its buffer is held as long as this lives."""
+    """The records section of one batch while it is read. It keeps its buffer."""
 
     cdef Py_buffer view
     cdef bint held
@@ -161,7 +161,7 @@ cdef class _Section:
             PyBuffer_Release(&self.view)
 
     cdef inline tuple next(self):
-        """Read the next record; its headers, or None where it has none."""
+        """Read the next record. Return its headers, None if it has none."""
         cdef Fault fault = _next(&self.cursor, &self.record, self.base_timestamp)
         if fault != NO_FAULT:
             _raise(fault)
@@ -185,7 +185,7 @@ cdef class _Section:
         )
 
     cdef int finish(self, int64_t count) except -1:
-        """Check what can be said of all records only."""
+        """Check the records together: their order, their times, and where they end."""
         cdef int64_t last
         if self.cursor.at != self.cursor.end:
             raise CorruptRecordError(
@@ -201,7 +201,7 @@ cdef class _Section:
 
 
 def parse_records(data, int64_t count, int64_t base_offset, int64_t last_delta, int64_t base_timestamp):
-    """The records section of a format-2 batch, decompressed, field by field.
+    """Parse the decompressed records section of a batch of format 2, field by field.
 
     Raises CorruptRecordError unless *data* is exactly *count* well-formed records, with offsets that rise
     within 0 … *last_delta*.
@@ -238,7 +238,7 @@ def parse_messages(
     int32_t partition,
     int64_t start_offset,
 ):
-    """The messages at *start_offset* and above in the records section of a format-2 batch, decompressed.
+    """Return the messages at *start_offset* and above in the decompressed records section of a batch of format 2.
 
     *append_time* is what all timestamps are where the broker has set them, else None. Raises as
     :func:`parse_records`.

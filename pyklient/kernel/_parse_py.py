@@ -1,7 +1,7 @@
 """Parsing records, in Python: the reference that ``_parse.pxi`` is held to.
 
-Loops keep to local variables, read one- and two-byte varints inline and check each record once, at its end: a
-length that lies cannot end where its record ends.
+Loops use local variables, read one- and two-byte varints inline and check each record once, at its end: with
+a wrong length, the fields do not end where the record ends.
 """
 
 from bisect import bisect_left
@@ -28,7 +28,7 @@ __all__ = ["parse_messages", "parse_records"]
 def parse_records(
     data: Buffer, count: int, base_offset: int, last_delta: int, base_timestamp: int
 ) -> Columns:
-    """The records section of a format-2 batch, decompressed, field by field.
+    """Parse the decompressed records section of a batch of format 2, field by field.
 
     Raises CorruptRecordError unless *data* is exactly *count* well-formed records, with offsets that rise
     within 0 … *last_delta*.
@@ -60,7 +60,8 @@ def parse_records(
 def _parse(  # noqa: C901 - a call per field would cost as much as the field
     data: bytes, count: int, base_timestamp: int
 ) -> tuple[Columns, int]:
-    """The columns, with offsets still relative, and where the last record ends. IndexError past the end."""
+    """Return the columns, with relative offsets, and the end of the last record. Raises IndexError past the
+    end."""
     deltas: list[int] = []
     timestamps: list[int] = []
     keys: list[bytes | None] = []
@@ -159,7 +160,7 @@ def _parse_headers(data: bytes, position: int) -> tuple[HeaderTuple, int]:
             size, position = read_folded(data, position - 1)
         if size & 1:
             raise CorruptRecordError("a header's name has a negative length")
-        # as the Java client does: a name that is not UTF-8 must not make the record unreadable
+        # Like the Java client: a name that is not UTF-8 must not make the record unreadable.
         name = data[position : position + (size >> 1)].decode("utf-8", "replace")
         position += size >> 1
         size = data[position]
@@ -189,9 +190,10 @@ def parse_messages(
     partition: int,
     start_offset: int,
 ) -> list[Message]:
-    """The messages at *start_offset* and above in the records section of a format-2 batch, decompressed.
+    """Return the messages at *start_offset* and above in the decompressed records section of a batch of
+    format 2.
 
-    *append_time* is what all timestamps are where the broker has set them, else None. Raises as
+    *append_time* is the timestamp of all messages if the broker has set it, else None. Raises the errors of
     :func:`parse_records`.
     """
     columns = parse_records(data, count, base_offset, last_delta, base_timestamp)

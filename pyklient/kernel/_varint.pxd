@@ -1,4 +1,4 @@
-"""Numbers as records of format 2 hold them, on raw memory: the C half of ``varints``."""
+"""Zigzag varints on raw memory: the C counterpart of ``varints``."""
 
 from libc.stdint cimport int64_t, uint8_t, uint64_t
 
@@ -64,12 +64,12 @@ cdef inline uint64_t fold(int64_t number) noexcept nogil:
 
 
 cdef inline Py_ssize_t size_of(uint64_t folded) noexcept nogil:
-    """Bytes that ``put`` writes: a seventh of the number's bits, rounded up."""
+    """Return the number of bytes that ``put`` writes: a seventh of the number's bits, rounded up."""
     return (pyklient_bits(folded) * 9 + 64) >> 6
 
 
 cdef inline uint8_t* put(uint8_t* at, uint64_t folded) noexcept nogil:
-    """Write it; where it ends."""
+    """Write the number; return its end."""
     if folded < 0x80:
         at[0] = <uint8_t>folded
         return at + 1

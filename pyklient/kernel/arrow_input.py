@@ -1,8 +1,8 @@
-"""Columns of records to be sent, in Arrow's memory layout: buffers, and where in them a column begins.
+"""Columns of records to send, in Arrow's memory layout.
 
-A column of *length* cells from cell *first* on. *validity* has a bit for each cell, lowest first, or is None
-where no cell is null; *offsets* has length + 1 numbers of 32 bits (64 where *wide*) that say where in *data*
-each cell begins and ends. All numbers are in the byte order of the machine.
+A column is *length* cells of its buffers, from cell *first* on. *validity* has a bit for each cell, lowest
+first, or is None if no cell is null. *offsets* has length + 1 numbers of 32 bits (64 if *wide*): the start of
+each cell in *data*, and the end of the last one. All numbers are in the byte order of the machine.
 """
 
 from typing import Final, NamedTuple
@@ -12,11 +12,11 @@ from pyklient.protocol.records.layout import Buffer
 __all__ = ["AT_ONCE", "Cells", "HeaderLists", "Numbers"]
 
 AT_ONCE: Final = 1 << 20
-"""Bytes of records after which a call that appends rows lets other threads have their turn."""
+"""Bytes of records after which a call that appends rows returns, so that other threads can run."""
 
 
 class Cells(NamedTuple):
-    """Bytes or text. Of *data*, too, a cell that is null may have some."""
+    """A column of bytes or text. A cell that is null may have bytes in *data* all the same."""
 
     length: int
     first: int
@@ -26,13 +26,13 @@ class Cells(NamedTuple):
     wide: bool = False
 
     def check(self, name: str) -> None:
-        """Raises ValueError where a buffer is shorter than it has to be. Numbers in it are for the kernel."""
+        """Raise ValueError if a buffer is too short. The kernel checks the numbers in the buffers."""
         _check_validity(name, self)
         _check_offsets(name, self)
 
 
 class Numbers(NamedTuple):
-    """Signed numbers of 64 bits."""
+    """A column of signed 64-bit numbers."""
 
     length: int
     first: int
@@ -40,14 +40,16 @@ class Numbers(NamedTuple):
     data: Buffer
 
     def check(self, name: str) -> None:
-        """See Cells."""
+        """Raise ValueError if a buffer is too short."""
         _check_validity(name, self)
         _check_size(name, "data", self.data, 8 * (self.first + self.length))
 
 
 class HeaderLists(NamedTuple):
-    """Lists of headers: here *offsets* count cells of *names* and *values*, whose first one they call *base*.
-    A header's value may be null."""
+    """A column of lists of headers. A header's value may be null.
+
+    *offsets* count cells of *names* and *values*; *base* is the offset of their first cell.
+    """
 
     length: int
     first: int
@@ -59,7 +61,7 @@ class HeaderLists(NamedTuple):
     wide: bool = False
 
     def check(self, name: str) -> None:
-        """See Cells."""
+        """Raise ValueError if a buffer is too short."""
         _check_validity(name, self)
         _check_offsets(name, self)
         self.names.check("headers.key")
@@ -76,7 +78,7 @@ def _check_validity(name: str, column: Cells | Numbers | HeaderLists) -> None:
 
 
 def _check_offsets(name: str, column: Cells | HeaderLists) -> None:
-    # of a column without cells, Arrow may leave out even the one offset
+    # Arrow may leave out even the only offset of a column without cells.
     cells = column.first + column.length + 1 if column.length else 0
     _check_size(name, "offsets", column.offsets, (8 if column.wide else 4) * cells)
 

@@ -35,8 +35,8 @@ __all__ = ["encode_batch", "read_records"]
 def read_records(batch: RecordBatch, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[DecodedRecord]:
     """Return all records of *batch*, control records too. Its checksum is not compared.
 
-    Raises CorruptRecordError for what does not parse, UnsupportedCodecError for an unknown codec, and
-    MessageTooLargeError where the batch holds more than *max_decompressed* bytes.
+    Raises CorruptRecordError if the batch does not parse, UnsupportedCodecError for an unknown codec, and
+    MessageTooLargeError if the batch holds more than *max_decompressed* bytes.
     """
     columns, kind = _parse(batch, max_decompressed)
     offsets, timestamps, keys, values, headers = columns
@@ -77,15 +77,16 @@ def encode_batch(
     partition_leader_epoch: int = -1,
     offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """``(timestamp_ms, key, value, headers)`` records as one batch; in formats 0 and 1 as a message set.
+    """Encode ``(timestamp_ms, key, value, headers)`` records as one batch, in formats 0 and 1 as a message
+    set.
 
-    *offset_deltas* are the records' distances from *base_offset* where they are not 0, 1, 2 … Raises
+    *offset_deltas* are the distances of the records from *base_offset*, unless they are 0, 1, 2 … Raises
     UnsupportedCodecError for zstd before format 2, UnsupportedVersionError for headers, a producer id or a
     transaction before format 2.
     """
     check_pair(magic, compression)
     if magic < 2:
-        _refuse_what_is_new(records, magic, producer_id, transactional or control)
+        _refuse_newer_features(records, magic, producer_id, transactional or control)
         deltas = range(len(records)) if offset_deltas is None else offset_deltas
         offsets = [base_offset + delta for delta in deltas]
         return encode_set([record[:3] for record in records], offsets, magic, compression, timestamp_type)
@@ -114,7 +115,9 @@ def encode_batch(
     return header + payload
 
 
-def _refuse_what_is_new(records: Sequence[Any], magic: int, producer_id: int, in_transaction: bool) -> None:
+def _refuse_newer_features(
+    records: Sequence[Any], magic: int, producer_id: int, in_transaction: bool
+) -> None:
     if any(record[3] for record in records):
         raise UnsupportedVersionError(f"record format {magic} has no headers; format 2 (Kafka 0.11) does")
     if producer_id != NO_PRODUCER_ID or in_transaction:

@@ -1,8 +1,7 @@
-"""What a compiled kernel was built from: a text that the build puts into the file, and that loading reads.
+"""The mark of a compiled kernel: a text that the build puts into the file, which identifies its sources.
 
-A kernel of other sources may lack what the Python modules around it need, or mean something else by it. So it
-is told from the right one before any of its code runs. The build runs this file by itself: it imports nothing
-of the package.
+A kernel that was built from other sources may not fit the Python modules around it. So its mark is compared
+before any of its code runs. The build runs this file by itself, so it imports nothing of the package.
 """
 
 import hashlib
@@ -17,8 +16,10 @@ _MARK: Final = re.compile(rb"pyklient-kernel;[\w.+-]+;[0-9a-f]*;")
 
 
 def mark(version: str, folder: str | Path) -> str:
-    """The mark of a kernel of pyklient *version*, whose sources are in *folder*; without sources, as in an
-    installed package, their place in it is empty."""
+    """Return the mark of a kernel of pyklient *version* whose sources are in *folder*.
+
+    If there are no sources, as in an installed package, the mark has no digest.
+    """
     digest = hashlib.blake2b(digest_size=16)
     sources = _sources(Path(folder))
     for source in sources:
@@ -27,12 +28,12 @@ def mark(version: str, folder: str | Path) -> str:
 
 
 def has_sources(folder: Path) -> bool:
-    """Whether the kernel's sources are in *folder*."""
+    """Return True if the kernel's sources are in *folder*."""
     return bool(_sources(folder))
 
 
 def mark_in(file: str) -> str:
-    """The mark of the kernel in *file*; empty where it has none. Raises OSError."""
+    """Return the mark of the kernel in *file*; empty if it has none. Raises OSError."""
     with open(file, "rb") as opened:
         try:
             content = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)

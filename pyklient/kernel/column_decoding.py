@@ -1,8 +1,7 @@
-"""From a fetched buffer to columns in Arrow's memory layout: what both kernels have in common.
+"""Decoding a fetched buffer into columns in Arrow's memory layout: what both kernels have in common.
 
-The bytes of keys and values are copied once, from the batch (or from what it decompresses to) into their
-column, and no object is made per record. pyarrow is not needed here: a column is a few buffers, in the
-machine's byte order.
+The bytes of keys and values are copied once, from the decompressed batch into their column, and no object is
+made per record. pyarrow is not needed here: a column is a few buffers, in the machine's byte order.
 """
 
 from array import array
@@ -12,7 +11,7 @@ from itertools import accumulate, pairwise
 from typing import Final, NamedTuple, Protocol
 
 from pyklient.errors import MessageTooLargeError
-from pyklient.kernel.message_decoding import ENOUGH_BYTES, Loops, Reader, size_of
+from pyklient.kernel.batch_reader import ENOUGH_BYTES, BatchReader, RecordLoops, size_of
 from pyklient.protocol.records.aborted import AbortedTransactions
 from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED
 from pyklient.protocol.records.layout import INT32_MAX, Buffer, Columns
@@ -23,7 +22,7 @@ __all__ = [
     "ByteColumn",
     "ColumnChunk",
     "ColumnSlice",
-    "Filling",
+    "Builder",
     "HeaderColumn",
     "decode_columns",
     "readable",
@@ -31,20 +30,20 @@ __all__ = [
 ]
 
 MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
-"""What microseconds can count, before 1970 and after."""
+"""The most milliseconds before or after 1970 that can be counted in microseconds, in 64 bits."""
 
 _ENOUGH_RECORDS: Final = 100_000
 _ROOM: Final = ENOUGH_BYTES + (1 << 20)
-"""What a chunk is likely to take at most: its last batch goes beyond what is enough."""
+"""The memory that a chunk is likely to take at most. Its last batch may go beyond ``ENOUGH_BYTES``."""
 
 
 class ByteColumn(NamedTuple):
     """Byte strings, some of them null."""
 
     validity: memoryview | None
-    """A bit for each, lowest first, 0 for null; None where none is null."""
+    """A bit for each, lowest first, 0 for null; None if none is null."""
     offsets: memoryview
-    """Where each begins in *data*, and where the last one ends: int32."""
+    """The start of each in *data*, and the end of the last one: int32."""
     data: memoryview
 
 
@@ -52,7 +51,7 @@ class HeaderColumn(NamedTuple):
     """Lists of (name, value)."""
 
     offsets: memoryview
-    """Where each record's headers begin among all, and where the last one's end: int32."""
+    """The index of each record's first header among all headers, and the number of headers: int32."""
     names: ByteColumn
     """UTF-8."""
     values: ByteColumn
@@ -70,22 +69,22 @@ class ArrowColumns(NamedTuple):
     keys: ByteColumn
     values: ByteColumn
     headers: HeaderColumn | None
-    """None where they were not asked for."""
+    """None unless headers were asked for."""
 
 
 class ColumnSlice(NamedTuple):
-    """Some records of a chunk: those from *start* up to, and without, *stop*."""
+    """The records *start* to *stop* - 1 of a chunk."""
 
     columns: ArrowColumns
     start: int
     stop: int
 
 
-class Filling(Protocol):
-    """Columns under construction: what a kernel does for each record."""
+class Builder(Protocol):
+    """Columns under construction; each kernel has its own class."""
 
     count: int
-    """Records in them."""
+    """The number of records."""
 
     def add(
         self,
@@ -99,22 +98,22 @@ class Filling(Protocol):
     ) -> None:
         """Append the records at *start_offset* and above in the records section of a batch of format 2.
 
-        The arguments are those of ``parse_messages``, and so are the errors; after one, what was there before
-        is still there, and nothing may be added.
+        The arguments and the errors are those of ``parse_messages``. After an error the columns keep what
+        they had before, and nothing may be added any more.
         """
 
     def add_parsed(self, columns: Columns, timestamp_type: int) -> None:
-        """Append records that have been parsed."""
+        """Append parsed records."""
 
     def finish(self) -> ArrowColumns:
-        """The columns. Nothing may be added any more."""
+        """Return the columns. Nothing may be added afterwards."""
 
 
 class ColumnChunk:
-    """Columns of records of one partition, in order, with the place that reading them has reached.
+    """Decoded records of one partition in columns, in order, which knows how far it was read.
 
-    The twin of ``Chunk`` for columns: the reading thread takes slices, each record once. Whoever shares it
-    with other threads has a lock for it.
+    Like ``Chunk``, for columns: the reading thread takes slices, and gets each record once. Threads that
+    share it need a lock of their own.
     """
 
     __slots__ = ("_at", "_columns", "_offsets", "_stopped", "nbytes", "next_offset", "partition", "topic")
@@ -125,59 +124,59 @@ class ColumnChunk:
         self.topic = topic
         self.partition = partition
         self.next_offset = next_offset
-        """The offset to read on from after this chunk, past control records, gaps and aborted batches."""
+        """The offset to continue at after this chunk, behind control records, gaps and aborted batches."""
         self.nbytes = nbytes
-        """Bytes of the buffer that this chunk has used up."""
+        """The bytes of the fetched buffer that this chunk was decoded from."""
         self._columns = columns
         self._offsets = columns.offsets
         self._at = 0
         self._stopped = False
 
-    def take(self, limit: int) -> ColumnSlice:
-        """Up to *limit* more records."""
+    def hand_out(self, limit: int) -> ColumnSlice:
+        """Hand out up to *limit* more records."""
         start = self._at
         self._at = start + min(limit, self.remaining)
         return ColumnSlice(self._columns, start, self._at)
 
     def left(self) -> ColumnSlice:
-        """What is still to be handed out, which this does not do."""
+        """Return the records that are left, without handing them out."""
         return ColumnSlice(self._columns, self._at, self._at + self.remaining)
 
     def stop(self) -> None:
-        """Hand out nothing more. The position stays where it is."""
+        """Hand out no more records. The position stays where it is."""
         self._stopped = True
 
     def end_at(self, offset: int, nbytes: int) -> None:
-        """Leave out what is at *offset* and above, before anything has been taken. All *nbytes* that there
-        are count as used up then."""
+        """End the chunk before *offset*. Nothing may have been handed out yet. ``nbytes`` becomes
+        *nbytes*."""
         self._offsets = self._offsets[: bisect_left(self._offsets, offset)]
         self.next_offset = offset
         self.nbytes = nbytes
 
     @property
     def handed(self) -> int:
-        """How many records have been handed out."""
+        """The number of records handed out."""
         return self._at
 
     @property
     def remaining(self) -> int:
-        """How many records are still to be handed out; 0 once stopped."""
+        """The number of records left; 0 once stopped."""
         return 0 if self._stopped else len(self._offsets) - self._at
 
     @property
     def position(self) -> int:
-        """The offset of the next record to be handed out; ``next_offset`` when there is none left."""
+        """The offset of the next record to hand out; ``next_offset`` if none is left."""
         return self._offsets[self._at] if self._at < len(self._offsets) else self.next_offset
 
     @property
     def last_handed(self) -> int:
-        """The offset of the record handed out last; -1 before the first."""
+        """The offset of the last record handed out; -1 before the first."""
         return self._offsets[self._at - 1] if self._at else -1
 
 
 def decode_columns(
-    loops: Loops,
-    fill: Callable[[bool, int], Filling],
+    loops: RecordLoops,
+    new_builder: Callable[[bool, int], Builder],
     buffer: Buffer,
     topic: str,
     partition: int,
@@ -191,36 +190,55 @@ def decode_columns(
     most_bytes: int = INT32_MAX,
     max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
 ) -> ColumnChunk:
-    """The next records of a fetched *buffer* as columns: ``decode`` with another result.
+    """Return the next records of a fetched *buffer* as columns.
 
-    Batches, control batches, transactions, damage and the way to go on are as there. A chunk is closed after
-    the batch that reaches *enough* records or 4 MiB of them, and before one that would take it beyond
-    *most_bytes*, since Arrow counts the bytes of a column in 32 bits.
+    Batches, control batches, transactions, errors and continuing are as in ``decode``. A chunk ends after the
+    batch that reaches *enough* records or 4 MiB, and before a batch that would take it beyond *most_bytes*,
+    because Arrow counts the bytes of a column in 32 bits.
     """
     view = memoryview(buffer)
-    reader = _ColumnReader(loops, start_offset, check_crcs, aborted, min(max_decompressed, INT32_MAX))
-    reader.columns = fill(headers, min(len(view) - position, _ROOM))
-    reader.enough = enough
-    reader.most_bytes = most_bytes
+    builder = new_builder(headers, min(len(view) - position, _ROOM))
+    reader = _ColumnReader(
+        loops,
+        start_offset,
+        check_crcs,
+        aborted,
+        min(max_decompressed, INT32_MAX),
+        builder,
+        enough,
+        most_bytes,
+    )
     nbytes = reader.read(view, position)
-    return ColumnChunk(topic, partition, reader.columns.finish(), reader.next_offset, nbytes)
+    return ColumnChunk(topic, partition, builder.finish(), reader.next_offset, nbytes)
 
 
-class _ColumnReader(Reader):
-    """One call of :func:`decode_columns` under way."""
+class _ColumnReader(BatchReader):
+    """Collects records in columns, for one call of :func:`decode_columns`."""
 
-    columns: Filling
-    enough: int
-    most_bytes: int
+    def __init__(
+        self,
+        loops: RecordLoops,
+        start_offset: int,
+        check_crcs: bool,
+        aborted: AbortedTransactions | None,
+        max_decompressed: int,
+        builder: Builder,
+        enough: int,
+        most_bytes: int,
+    ) -> None:
+        super().__init__(loops, start_offset, check_crcs, aborted, max_decompressed)
+        self._builder = builder
+        self._enough = enough
+        self._most_bytes = most_bytes
 
     @property
     def count(self) -> int:
-        return self.columns.count
+        return self._builder.count
 
-    def wants(self, batch: memoryview) -> bool:
-        return self.columns.count < self.enough and self.nbytes < ENOUGH_BYTES
+    def has_room_for(self, batch: memoryview) -> bool:
+        return self._builder.count < self._enough and self.nbytes < ENOUGH_BYTES
 
-    def take_batch(
+    def add_batch(
         self,
         data: Buffer,
         count: int,
@@ -229,27 +247,27 @@ class _ColumnReader(Reader):
         base_timestamp: int,
         append_time: int | None,
     ) -> None:
-        self._check_room(len(data))
-        self.columns.add(data, count, base_offset, last_delta, base_timestamp, append_time, self.next_offset)
+        self._check_size(len(data))
+        self._builder.add(data, count, base_offset, last_delta, base_timestamp, append_time, self.next_offset)
 
-    def take_entry(self, columns: Columns, kind: int) -> None:
+    def add_entry(self, columns: Columns, kind: int) -> None:
         columns = columns.since(bisect_left(columns.offsets, self.next_offset))
-        self._check_room(size_of(columns))
-        self.columns.add_parsed(columns, kind)
+        self._check_size(size_of(columns))
+        self._builder.add_parsed(columns, kind)
 
-    def _check_room(self, size: int) -> None:
-        """What raises here is seen by nobody: it closes the chunk before this batch."""
-        if self.columns.count and self.nbytes + size > self.most_bytes:
+    def _check_size(self, size: int) -> None:
+        """Raise an error if *size* more bytes do not fit. ``read`` ends the chunk then, before this batch."""
+        if self._builder.count and self.nbytes + size > self._most_bytes:
             raise too_large(self.nbytes + size)
 
 
 def too_large(size: int) -> MessageTooLargeError:
-    """Why *size* bytes cannot be in one column."""
-    return MessageTooLargeError(f"{size} bytes do not fit a column of Arrow's, which holds 2³¹ - 1")
+    """Return the error for *size* bytes in one column."""
+    return MessageTooLargeError(f"{size} bytes do not fit in an Arrow column, which holds at most 2³¹ - 1")
 
 
 def readable(names: ByteColumn) -> ByteColumn:
-    """Header names with what is no UTF-8 replaced, as a Message has them."""
+    """Return header names with invalid UTF-8 replaced, as in a Message."""
     cells = [bytes(names.data[start:end]) for start, end in pairwise(names.offsets)]
     cells = [cell.decode("utf-8", "replace").encode() for cell in cells]
     data = b"".join(cells)

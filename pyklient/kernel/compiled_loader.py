@@ -1,7 +1,7 @@
-"""Finds the compiled kernel that belongs to these Python modules.
+"""Finding and loading the compiled kernel that was built from the sources of these Python modules.
 
-It is beside them where pyklient was built in place or installed. Python run in a clone takes its modules from
-the clone, though, and the kernel that was built from the same sources may be in the environment's pyklient.
+It is beside them if pyklient was installed or built in place. Python that is started in a clone imports the
+clone's modules, however, and the kernel built from the same sources may be in the installed pyklient.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ _HERE: Final = Path(__file__).parent
 
 
 def find_compiled() -> ModuleType | str:
-    """The compiled kernel; or, as the end of "it is not used:", why there is none that can be used."""
+    """Return the compiled kernel, or the reason why there is none that can be used."""
     wanted = mark(VERSION, _HERE)
     others: list[str] = []
     try:
@@ -35,14 +35,17 @@ def find_compiled() -> ModuleType | str:
     if others:
         return f"{others[0]} was built from other sources than these; install pyklient again"
     return (
-        f"there is none in {_HERE} or in another pyklient on sys.path; with a C compiler and Python's "
-        "headers there, install pyklient again"
+        f"there is no compiled kernel in {_HERE} or in another pyklient on sys.path; install a C compiler "
+        "and Python's headers, then install pyklient again"
     )
 
 
 def _files() -> Iterator[str]:
-    """Files of compiled kernels, that beside this module first. Others only where the sources tell whether
-    one belongs here: a version number does not change with every change."""
+    """Yield the files of compiled kernels, the one beside this module first.
+
+    Others are used only if the sources are here to compare with: a version number is not enough, because it
+    stays the same over many changes.
+    """
     beside = importlib.util.find_spec(_NAME)
     if beside is not None and beside.origin is not None:
         yield beside.origin
@@ -57,7 +60,7 @@ def _files() -> Iterator[str]:
 
 
 def _belongs(found: str, wanted: str) -> bool:
-    """Whether the kernel with the mark *found* belongs to modules whose mark is *wanted*."""
+    """Return True if the kernel with the mark *found* belongs to modules whose mark is *wanted*."""
     name, version, sources = wanted.split(";")[:3]
     return found == wanted or (not sources and found.startswith(f"{name};{version};"))
 

@@ -1,4 +1,4 @@
-"""Converting batches between record formats, as a broker does for clients of another age."""
+"""Converting batches between record formats, as a broker does for older clients."""
 
 from collections.abc import Sequence
 
@@ -18,13 +18,13 @@ def convert(
     from_offset: int = 0,
     max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
 ) -> bytes:
-    """The records of *buffer* in format *magic*.
+    """Return the records of *buffer* in format *magic*.
 
-    Down, to 0 or 1, as a broker does for old consumers: offsets stay, headers and control batches are
-    left out, records below *from_offset* too where they are not compressed; batches that are old enough
-    pass as they are. Raises UnsupportedCodecError for zstd, which those formats do not have.
+    Conversion to format 0 or 1 is for old consumers: offsets stay; headers and control batches are left out,
+    and so are uncompressed records below *from_offset*; batches that are old enough are not changed. Raises
+    UnsupportedCodecError for zstd, which those formats do not have.
 
-    Up, to 2, as a broker does for old producers: one batch, numbered from 0.
+    Conversion to format 2 is for old producers: the result is one batch, with offsets from 0 on.
     """
     batches = list(iter_batches(buffer))
     if magic == 2:

@@ -1,21 +1,20 @@
-"""A run of messages that knows how far it was read."""
+"""Decoded messages of one partition, which know how far they were read."""
 
 from collections.abc import Iterator
 from itertools import islice
 from operator import length_hint
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from pyklient.kernel._message_py import Message
+from pyklient.kernel._message_py import Message
 
-__all__ = ["Chunk", "Run", "RunChunk"]
+__all__ = ["Chunk", "IteratorChunk", "MessageIterator"]
 
 
 class Chunk:
-    """Messages of one partition, decoded, in order, with the place that reading them has reached.
+    """Decoded messages of one partition, in order, which knows how far it was read.
 
     Iterating hands out each message once, however often ``iter()`` is called, and runs no Python code per
-    message. Not meant for two readers at a time; any thread may ask for the position, or stop it.
+    message. Only one thread may read at a time; any thread may ask for the position or stop the chunk.
     """
 
     __slots__ = (
@@ -30,36 +29,36 @@ class Chunk:
     )
 
     def __init__(
-        self, topic: str, partition: int, messages: "list[Message]", next_offset: int, nbytes: int
+        self, topic: str, partition: int, messages: list[Message], next_offset: int, nbytes: int
     ) -> None:
         self.topic = topic
         self.partition = partition
         self.next_offset = next_offset
-        """The offset to read on from after this chunk, past control records, gaps and aborted batches."""
+        """The offset to continue at after this chunk, behind control records, gaps and aborted batches."""
         self.nbytes = nbytes
-        """Bytes of the buffer that this chunk has used up."""
+        """The bytes of the fetched buffer that this chunk was decoded from."""
         self._messages = messages
         self._count = len(messages)
         self._iterator: Any = iter(messages)
         self._stopped_at: tuple[int, int, int] | None = None
 
-    def __iter__(self) -> "Iterator[Message]":
+    def __iter__(self) -> Iterator[Message]:
         iterator: Iterator[Message] = self._iterator
         return iterator
 
-    def take(self, limit: int) -> "list[Message]":
-        """Up to *limit* more messages."""
+    def hand_out(self, limit: int) -> list[Message]:
+        """Hand out up to *limit* more messages."""
         return list(islice(self._iterator, limit))
 
-    def left(self) -> "list[Message]":
-        """What is still to be handed out, which this does not do."""
+    def left(self) -> list[Message]:
+        """Return the messages that are left, without handing them out."""
         return self._messages[self._count - self.remaining :]
 
     def stop(self) -> None:
-        """Hand out nothing more. The position stays where it is.
+        """Hand out no more messages. The position stays where it is.
 
-        A reader in another thread may still get one message that the position does not count: read
-        again elsewhere, never lost.
+        A reader in another thread may still get one message that the position does not count. It will be read
+        again elsewhere; it is never lost.
         """
         if self._stopped_at is None:
             self._stopped_at = (self.handed, self.position, self.last_handed)
@@ -68,22 +67,22 @@ class Chunk:
     def _end(self) -> None:
         self._iterator.__setstate__(self._count)
 
-    # In each of these the iterator is asked first: what a stop has moved is then seen to be stopped.
+    # Each of these asks the iterator first: if a stop has moved it meanwhile, ``_stopped_at`` is set by then.
 
     @property
     def handed(self) -> int:
-        """How many messages have been handed out."""
+        """The number of messages handed out."""
         handed = self._count - length_hint(self._iterator)
         return handed if self._stopped_at is None else self._stopped_at[0]
 
     @property
     def remaining(self) -> int:
-        """How many messages are still to be handed out; 0 once stopped."""
+        """The number of messages left; 0 once stopped."""
         return length_hint(self._iterator)
 
     @property
     def position(self) -> int:
-        """The offset of the next message to be handed out; ``next_offset`` when there is none left."""
+        """The offset of the next message to hand out; ``next_offset`` if none is left."""
         handed = self._count - length_hint(self._iterator)
         if self._stopped_at is not None:
             return self._stopped_at[1]
@@ -91,21 +90,21 @@ class Chunk:
 
     @property
     def last_handed(self) -> int:
-        """The offset of the message handed out last; -1 before the first."""
+        """The offset of the last message handed out; -1 before the first."""
         handed = self._count - length_hint(self._iterator)
         if self._stopped_at is not None:
             return self._stopped_at[2]
         return self._messages[handed - 1].offset if handed else -1
 
 
-class Run(Protocol):
-    """An iterator over messages that are made as they are asked for, from bytes that are known to be good."""
+class MessageIterator(Protocol):
+    """An iterator of the compiled kernel that makes messages one at a time, of bytes that were checked."""
 
     def __length_hint__(self) -> int: ...
-    def __iter__(self) -> "Iterator[Message]": ...
-    def __next__(self) -> "Message": ...
+    def __iter__(self) -> Iterator[Message]: ...
+    def __next__(self) -> Message: ...
     def stop(self) -> None: ...
-    def rest(self) -> "list[Message]": ...
+    def remaining_messages(self) -> list[Message]: ...
     @property
     def count(self) -> int: ...
     @property
@@ -114,33 +113,35 @@ class Run(Protocol):
     def last_offset(self) -> int: ...
 
 
-class RunChunk(Chunk):
-    """A chunk of messages that are not made before they are handed out.
+class IteratorChunk(Chunk):
+    """A chunk whose messages are made when they are handed out.
 
-    It holds on to the buffer that they are in, which must not change until they have been read.
+    It keeps the buffer that they are in, which must not change until they have been read.
     """
 
-    __slots__ = ("_run",)
+    __slots__ = ("_message_iterator",)
 
-    def __init__(self, topic: str, partition: int, run: Run, next_offset: int, nbytes: int) -> None:
+    def __init__(
+        self, topic: str, partition: int, iterator: MessageIterator, next_offset: int, nbytes: int
+    ) -> None:
         super().__init__(topic, partition, [], next_offset, nbytes)
-        self._count = run.count
-        self._run = self._iterator = run
+        self._count = iterator.count
+        self._message_iterator = self._iterator = iterator
 
-    def left(self) -> "list[Message]":
-        return self._run.rest()
+    def left(self) -> list[Message]:
+        return self._message_iterator.remaining_messages()
 
     def _end(self) -> None:
-        self._run.stop()
+        self._message_iterator.stop()
 
     @property
     def position(self) -> int:
-        offset = self._run.next_offset
+        offset = self._message_iterator.next_offset
         if self._stopped_at is not None:
             return self._stopped_at[1]
         return self.next_offset if offset < 0 else offset
 
     @property
     def last_handed(self) -> int:
-        offset = self._run.last_offset
+        offset = self._message_iterator.last_offset
         return offset if self._stopped_at is None else self._stopped_at[2]

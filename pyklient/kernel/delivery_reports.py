@@ -1,44 +1,52 @@
-"""What became of the records of a batch, and who is told: what both kernels have in common of a batch."""
+"""What became of the records of a batch, and who is told: the half of a batch that both kernels share.
 
+Nothing here runs once per record, except for records that fail or that are waited for one by one.
+"""
+
+from abc import ABC, abstractmethod
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pyklient.errors import KafkaError, KafkaTimeoutError, for_another
 from pyklient.topic_partition import RecordMetadata
 
-__all__ = ["Desk", "Nobody", "Outcome", "Settlement"]
+__all__ = ["DeliveryReport", "DeliveryState", "Tracker", "Untracked"]
 
 
-class Desk(Protocol):
-    """What batches need of the outside: who waits for them, and which failures nobody has looked at."""
+class Tracker(Protocol):
+    """The owner of a producer's batches: it lets callers wait, and keeps count of failures nobody has
+    seen."""
 
     lock: AbstractContextManager[Any]
 
     def wait(self, batch: Any, timeout: float | None) -> bool:
-        """Wait for ``batch.done``, *timeout* seconds at most; whether it is. None: as long as it takes."""
+        """Wait until ``batch.done`` for *timeout* seconds at most (None: without limit). Return ``done``."""
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
-        """*change* more failed records of *batch* (fewer, if negative) whose failure nobody has seen."""
+        """Add *change* to the number of failed records of *batch* whose *error* nobody has seen."""
 
 
-class Nobody:
-    """The desk of batches that come from a pickle: all is known of them, and reported elsewhere."""
+class Untracked:
+    """The tracker of batches that were restored from a pickle: they are done, and reported elsewhere."""
 
     lock: AbstractContextManager[Any] = nullcontext()
 
     def wait(self, batch: Any, timeout: float | None) -> bool:
-        """See Desk."""
+        """Return True at once: the batch is done."""
         return True
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
-        """See Desk."""
+        """Do nothing: the producer that sent the batch counts its failures."""
 
 
-class Outcome(NamedTuple):
-    """What became of the records *first* … *stop* - 1 of a batch. ``base_offset`` is that of the first, -1
-    where it is not known; ``timestamp_ms`` the broker's own time, -1 where records keep theirs."""
+class DeliveryReport(NamedTuple):
+    """The result for the records *first* to *stop* - 1 of a batch.
+
+    ``base_offset`` is the offset of the first of them, -1 if unknown. ``timestamp_ms`` is the broker's time,
+    -1 if the records keep their own timestamps.
+    """
 
     first: int
     stop: int
@@ -47,201 +55,212 @@ class Outcome(NamedTuple):
     error: KafkaError | None
 
 
-class Settlement:
-    """Half of a Batch: what happens once its records are on their way. The kernel's half is what it holds.
+class DeliveryState(ABC):
+    """The half of a Batch that follows its delivery. The half that holds the records is the kernel's own.
 
-    Nothing here runs once per record, but for records that fail or are waited for one by one.
+    A batch is done once every record has a report. ``created`` is in the accumulator's monotonic seconds.
     """
 
-    # The kernel's half has these, as it looks at them for each record.
-    topic: str
-    partition: int
-    done: bool
-    # Deliveries, each with its callback behind it: what is listed by itself costs no object for the two.
-    _listeners: list[Any]
-    _outcomes: list[Outcome]
-    if TYPE_CHECKING:
-
-        @property
-        def count(self) -> int: ...
-
-        def let_go(self) -> None: ...
-
-    def __init__(self, desk: Desk, created: float) -> None:
+    def __init__(self, tracker: Tracker, topic: str, partition: int, created: float) -> None:
+        self.topic = topic
+        self.partition = partition
         self.created = created
+        self.sealed = False
+        self.done = False
         self.waiters: list[Callable[[], object]] = []
-        """Called when it is done, where somebody waits: the desk's."""
-        self.page = 0
-        """Where the desk has written its failures down."""
-        self._desk = desk
-        self._unsettled = -1
+        """Functions that wake the callers who wait for this batch. They belong to the tracker."""
+        self.failure_round = 0
+        """The round of failure reports in which the tracker has counted this batch's failures."""
+        self._tracker = tracker
+        self._reports: list[DeliveryReport] = []
+        # Each delivery is followed by its callback: a flat list saves an object per pair.
+        self._callbacks: list[Any] = []
+        self._unreported = -1
         self._has_failures = False
-        self._watched: set[int] = set()
+        self._seen: set[int] = set()
 
-    def settle(
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """The number of records in the batch."""
+
+    @abstractmethod
+    def release_records(self) -> None:
+        """Drop the records of a sealed batch. A payload that was handed out stays valid."""
+
+    def report(
         self, first: int, stop: int, base_offset: int, timestamp_ms: int, error: KafkaError | None
     ) -> list[Any] | None:
-        """What became of some of its records; each is settled once. When that was the last of them the
-        batch is done, whoever waits is woken, and what ``call_back`` takes is returned; until then None."""
-        with self._desk.lock:
-            if self._unsettled < 0:
-                self._unsettled = self.count
-            self._outcomes.append(Outcome(first, stop, base_offset, timestamp_ms, error))
+        """Report the result of the records *first* to *stop* - 1. Each record is reported once.
+
+        The last report completes the batch: waiting callers are woken, and the callbacks to run are returned,
+        as ``call_back`` takes them. Before that, return None.
+        """
+        with self._tracker.lock:
+            if self._unreported < 0:
+                self._unreported = self.count
+            self._reports.append(DeliveryReport(first, stop, base_offset, timestamp_ms, error))
             self._has_failures |= error is not None
-            self._unsettled -= stop - first
-            if self._unsettled:
+            self._unreported -= stop - first
+            if self._unreported:
                 return None
-            self._outcomes.sort()
+            self._reports.sort()
             self.done = True
-            listeners, self._listeners = self._listeners, []
+            callbacks, self._callbacks = self._callbacks, []
             if self._has_failures:
-                self._count_unseen(listeners)
+                self._count_unseen(callbacks)
             waiters, self.waiters = self.waiters, []
-        self.let_go()
+        self.release_records()
         for wake in waiters:
             wake()
-        return listeners
+        return callbacks
 
-    def settle_rest(self, error: KafkaError) -> list[Any]:
-        """Fail all records that have no outcome yet, for a batch that is closed."""
-        settled = sorted((outcome.first, outcome.stop) for outcome in self._outcomes)
-        listeners: list[Any] | None = None
+    def fail_unreported(self, error: KafkaError) -> list[Any]:
+        """Fail every record that has no report yet. The batch must be sealed. Return the callbacks to run."""
+        reported = sorted((report.first, report.stop) for report in self._reports)
+        callbacks: list[Any] | None = None
         position = 0
-        for first, stop in [*settled, (self.count, self.count)]:
-            if position < first or not settled:
-                listeners = self.settle(position, first, -1, -1, error)
+        for first, stop in [*reported, (self.count, self.count)]:
+            if position < first or not reported:
+                callbacks = self.report(position, first, -1, -1, error)
             position = stop
-        return listeners or []
+        return callbacks or []
 
-    def outcome(self, index: int) -> Outcome:
-        """What became of record *index* of a batch that is done."""
-        outcomes = self._outcomes
-        if len(outcomes) == 1:
-            return outcomes[0]
-        return outcomes[bisect_right(outcomes, index, key=_first_of) - 1]
+    def report_of(self, index: int) -> DeliveryReport:
+        """Return the report that covers record *index* of a batch that is done."""
+        reports = self._reports
+        if len(reports) == 1:
+            return reports[0]
+        return reports[bisect_right(reports, index, key=_first_of) - 1]
 
-    def outcomes(self, first: int, stop: int) -> Iterator[Outcome]:
-        """What became of the records *first* … *stop* - 1 of a batch that is done, in order."""
-        for outcome in self._outcomes:
-            start, end = max(first, outcome.first), min(stop, outcome.stop)
+    def reports(self, first: int, stop: int) -> Iterator[DeliveryReport]:
+        """Yield reports for the records *first* to *stop* - 1 of a batch that is done, in order."""
+        for report in self._reports:
+            start, end = max(first, report.first), min(stop, report.stop)
             if start < end:
-                offset = outcome.base_offset
-                yield Outcome(
+                offset = report.base_offset
+                yield DeliveryReport(
                     start,
                     end,
-                    offset if offset < 0 else offset + start - outcome.first,
-                    outcome.timestamp_ms,
-                    outcome.error,
+                    offset if offset < 0 else offset + start - report.first,
+                    report.timestamp_ms,
+                    report.error,
                 )
 
     def exception(self, index: int, timeout: float | None) -> KafkaError | None:
-        """See Delivery.exception."""
+        """Wait for record *index*; return its error, or None if it was delivered. See Delivery.exception."""
         if not self.done and not self.wait(index, index + 1, timeout):
             raise KafkaTimeoutError(
                 f"{self.topic}-{self.partition}: not confirmed within {timeout or 0:.3g} s; "
                 "it may still be delivered"
             )
-        error = self.outcome(index).error
+        error = self.report_of(index).error
         if error is None:
             return None
-        self.see(index, index + 1)
+        self.mark_seen(index, index + 1)
         return for_another(error)
 
     def result(self, index: int, timestamp_ms: int, timeout: float | None) -> RecordMetadata:
-        """See Delivery.result. *timestamp_ms* is the record's own."""
+        """Wait for record *index*, whose own time is *timestamp_ms*, and return its metadata.
+
+        See Delivery.result.
+        """
         error = self.exception(index, timeout)
         if error is not None:
             raise error
-        outcome = self.outcome(index)
-        offset = outcome.base_offset
+        report = self.report_of(index)
+        offset = report.base_offset
         return RecordMetadata(
             self.topic,
             self.partition,
-            offset if offset < 0 else offset + index - outcome.first,
-            timestamp_ms if outcome.timestamp_ms < 0 else outcome.timestamp_ms,
+            offset if offset < 0 else offset + index - report.first,
+            timestamp_ms if report.timestamp_ms < 0 else report.timestamp_ms,
         )
 
-    def stored(self, index: int, timestamp_ms: int) -> RecordMetadata | None:
-        """Where it is, as far as that is known by now."""
+    def stored_metadata(self, index: int, timestamp_ms: int) -> RecordMetadata | None:
+        """Return the metadata of record *index* if it is known to be stored at a known offset, else None."""
         if not self.done:
             return None
-        outcome = self.outcome(index)
-        if outcome.error is not None or outcome.base_offset < 0:
+        report = self.report_of(index)
+        if report.error is not None or report.base_offset < 0:
             return None
         return self.result(index, timestamp_ms, 0)
 
-    def carried(self, index: int) -> tuple[Any, ...]:
-        """What a pickle holds of the outcome of one record. Raises TypeError where it is not known."""
+    def pickled_report(self, index: int) -> tuple[Any, ...]:
+        """Return the report of record *index* alone, to be pickled. Raises TypeError if there is none yet."""
         if not self.done:
             raise TypeError("a Delivery under way cannot be pickled; wait for its result() first")
-        outcome = self.outcome(index)
-        offset = outcome.base_offset
-        return index, index + 1, offset if offset < 0 else offset + index - outcome.first, *outcome[3:]
+        report = self.report_of(index)
+        offset = report.base_offset
+        return index, index + 1, offset if offset < 0 else offset + index - report.first, *report[3:]
 
-    def recall(self, outcome: tuple[Any, ...]) -> None:
-        """The same, out of the pickle: all there is to know of the batch."""
+    def restore_report(self, report: tuple[Any, ...]) -> None:
+        """Make *report*, which comes from a pickle, the only one of this batch, which is done then."""
         self.done = True
-        self._outcomes = [Outcome(*outcome)]
+        self._reports = [DeliveryReport(*report)]
 
     def describe(self, index: int) -> str:
-        """The repr of a Delivery."""
+        """Return the repr of the Delivery of record *index*."""
         state = "under way"
         if self.done:
-            outcome = self.outcome(index)
-            if outcome.error is not None:
-                state = f"failed: {outcome.error}"
-            elif outcome.base_offset < 0:
+            report = self.report_of(index)
+            if report.error is not None:
+                state = f"failed: {report.error}"
+            elif report.base_offset < 0:
                 state = "sent, offset unknown"
             else:
-                state = f"stored at offset {outcome.base_offset + index - outcome.first}"
+                state = f"stored at offset {report.base_offset + index - report.first}"
         return f"<Delivery to {self.topic}-{self.partition}, {state}>"
 
     def wait(self, first: int, stop: int, timeout: float | None) -> bool:
-        """Wait until it is done; whether it is. A failure of the records *first* … *stop* - 1 counts as seen
-        from now on, unless this times out."""
+        """Wait until the batch is done; return ``done``.
+
+        A failure of the records *first* to *stop* - 1 counts as seen from now on, unless this times out.
+        """
         indexes = range(first, stop)
-        with self._desk.lock:
+        with self._tracker.lock:
             if self.done:
                 return True
-            self._watched.update(indexes)
+            self._seen.update(indexes)
         try:
-            return self._desk.wait(self, timeout) or not self._look_away(indexes)
+            return self._tracker.wait(self, timeout) or not self._stop_watching(indexes)
         except BaseException:
-            self._look_away(indexes)
+            self._stop_watching(indexes)
             raise
 
-    def _look_away(self, indexes: range) -> bool:
-        """Nobody waits for these records any more; whether that is before it is done."""
-        with self._desk.lock:
+    def _stop_watching(self, indexes: range) -> bool:
+        """Take these records out of ``_seen`` unless the batch is done. Return True if they were."""
+        with self._tracker.lock:
             if not self.done:
-                self._watched.difference_update(indexes)
+                self._seen.difference_update(indexes)
             return not self.done
 
-    def see(self, first: int, stop: int) -> None:
-        """Somebody has looked at the outcome of these records of a batch that is done."""
-        with self._desk.lock:
-            for outcome in self.outcomes(first, stop):
-                if outcome.error is not None:
-                    fresh = set(range(outcome.first, outcome.stop)) - self._watched
-                    self._watched |= fresh
+    def mark_seen(self, first: int, stop: int) -> None:
+        """Count failures of the records *first* to *stop* - 1 of a batch that is done as seen."""
+        with self._tracker.lock:
+            for report in self.reports(first, stop):
+                if report.error is not None:
+                    fresh = set(range(report.first, report.stop)) - self._seen
+                    self._seen |= fresh
                     if fresh:
-                        self._desk.unseen(self, -len(fresh), outcome.error)
+                        self._tracker.unseen(self, -len(fresh), report.error)
 
-    def listen(self, delivery: Any, callback: Callable[[Any], object]) -> bool:
-        """Have *callback* called when it is done; False if it is, and nobody will."""
-        with self._desk.lock:
+    def add_callback(self, delivery: Any, callback: Callable[[Any], object]) -> bool:
+        """Call ``callback(delivery)`` when the batch is done. Return False if it is done already."""
+        with self._tracker.lock:
             if not self.done:
-                self._listeners.extend((delivery, callback))
+                self._callbacks.extend((delivery, callback))
             return not self.done
 
-    def _count_unseen(self, listeners: list[Any]) -> None:
-        failed = [outcome for outcome in self._outcomes if outcome.error is not None]
-        self._watched.update([delivery.place[1] for delivery in listeners[::2]])
-        for outcome in failed:
-            seen = sum(outcome.first <= index < outcome.stop for index in self._watched)
-            if outcome.error is not None and outcome.stop - outcome.first > seen:
-                self._desk.unseen(self, outcome.stop - outcome.first - seen, outcome.error)
+    def _count_unseen(self, callbacks: list[Any]) -> None:
+        """Tell the tracker of the failures that neither a callback nor a waiting caller sees."""
+        failed = [report for report in self._reports if report.error is not None]
+        self._seen.update([delivery.batch_and_index[1] for delivery in callbacks[::2]])
+        for report in failed:
+            seen = sum(report.first <= index < report.stop for index in self._seen)
+            if report.error is not None and report.stop - report.first > seen:
+                self._tracker.unseen(self, report.stop - report.first - seen, report.error)
 
 
-def _first_of(outcome: Outcome) -> int:
-    return outcome.first
+def _first_of(report: DeliveryReport) -> int:
+    return report.first

@@ -1,8 +1,9 @@
-"""The record kernel in use, under one name whichever it is: the compiled one where there is one, else Python.
+"""Selecting the kernel: the compiled one if it can be loaded, else the one in Python.
 
-``name`` says which one runs, ``file`` where the compiled one is (empty for the other), ``not_compiled`` why
-it is not the compiled one. ``PYKLIENT_KERNEL`` pins one (``is_pinned``), and a pinned kernel that cannot be
-loaded is an ImportError: a test run or a benchmark never measures another one than it says.
+``name`` is the name of the kernel in use. ``file`` is the file of the compiled kernel, empty for the Python
+one. ``not_compiled`` is the reason why the compiled kernel is not used. ``PYKLIENT_KERNEL`` pins a kernel
+(``is_pinned``). If a pinned kernel cannot be loaded, that is an ImportError, so that a test run or a
+benchmark never measures another kernel than intended.
 """
 
 import os
@@ -10,14 +11,14 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from pyklient.kernel.compiled_loader import find_compiled
-from pyklient.kernel.delivery_reports import Nobody
+from pyklient.kernel.delivery_reports import Untracked
 from pyklient.kernel.pickling import restore_with
 
 __all__ = [
     "Appender",
     "ArrowRows",
     "Batch",
-    "ColumnFilling",
+    "ColumnBuilder",
     "Delivery",
     "Message",
     "append_rows",
@@ -39,7 +40,7 @@ __all__ = [
 
 
 def _find() -> ModuleType | str:
-    """The compiled kernel, or why it does not run."""
+    """Return the compiled kernel, or the reason why it is not used."""
     pin = os.environ.get("PYKLIENT_KERNEL")
     if pin == "python":
         return "PYKLIENT_KERNEL=python"
@@ -64,7 +65,7 @@ if TYPE_CHECKING or not_compiled:
         Appender,
         ArrowRows,
         Batch,
-        ColumnFilling,
+        ColumnBuilder,
         Delivery,
         Message,
         append_rows,
@@ -85,7 +86,7 @@ else:
     ArrowRows, append_rows = _compiled.ArrowRows, _compiled.append_rows
     Message = _compiled.Message
     control_type, decode = _compiled.control_type, _compiled.decode
-    ColumnFilling, decode_columns = _compiled.ColumnFilling, _compiled.decode_columns
+    ColumnBuilder, decode_columns = _compiled.ColumnBuilder, _compiled.decode_columns
     memory, microseconds = _compiled.memory, _compiled.microseconds
     encode_record, encode_records = _compiled.encode_record, _compiled.encode_records
     murmur2, parse_records = _compiled.murmur2, _compiled.parse_records
@@ -94,8 +95,8 @@ else:
 def _restored_delivery(
     topic: str, partition: int, index: int, timestamp_ms: int, outcome: tuple[Any, ...]
 ) -> Delivery:
-    batch = Batch(Nobody(), topic, partition, 0.0)
-    batch.recall(outcome)
+    batch = Batch(Untracked(), topic, partition, 0.0)
+    batch.restore_report(outcome)
     return Delivery(batch, index, timestamp_ms)
 
 

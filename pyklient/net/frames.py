@@ -4,8 +4,8 @@ from typing import Final
 
 from pyklient.errors import ProtocolError
 from pyklient.net.transport import Endpoint, PeerClosedError, TimeLeft, Transport
+from pyklient.protocol.framing import frame_length
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.wire import frame_length
 
 __all__ = ["FrameReader"]
 

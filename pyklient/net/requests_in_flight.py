@@ -19,9 +19,9 @@ from pyklient.errors import (
 )
 from pyklient.net.api_versions import request_name
 from pyklient.net.transport import TICK, Endpoint, PeerClosedError, Transport
+from pyklient.protocol.framing import ClientFraming, MissingAnswerError
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
-from pyklient.protocol.wire import ClientWire, MissingAnswerError
 
 __all__ = ["Answered", "RequestsInFlight"]
 
@@ -64,7 +64,7 @@ class RequestsInFlight:
         self._transport = transport
         self._max_idle = max_idle
         self._lock = lock
-        self._wire = ClientWire(client_id)
+        self._wire = ClientFraming(client_id)
         self._waiting: dict[int, _Waiting] = {}
         self._last_used = time.monotonic()
 

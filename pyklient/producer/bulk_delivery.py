@@ -47,7 +47,7 @@ class BulkDelivery:
         ranges: dict[TopicPartition, list[range]] = {}
         for batch, first, stop in self._runs:
             found = ranges.setdefault(TopicPartition(batch.topic, batch.partition), [])
-            for outcome in batch.outcomes(first, stop):
+            for outcome in batch.reports(first, stop):
                 start, end = outcome.base_offset, outcome.base_offset + outcome.stop - outcome.first
                 if found and found[-1].stop == start:
                     found[-1] = range(found[-1].start, end)
@@ -72,8 +72,8 @@ class BulkDelivery:
         failed: KafkaError | None = None
         count = 0
         for batch, first, stop in self._runs:
-            batch.see(first, stop)
-            for outcome in batch.outcomes(first, stop):
+            batch.mark_seen(first, stop)
+            for outcome in batch.reports(first, stop):
                 if outcome.error is not None:
                     failed = failed or outcome.error
                     count += outcome.stop - outcome.first

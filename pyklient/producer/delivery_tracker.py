@@ -75,8 +75,8 @@ class DeliveryTracker:
         """
         topic = batch.topic
         if change > 0:
-            batch.page = self._page
-        elif batch.page != self._page:
+            batch.failure_round = self._page
+        elif batch.failure_round != self._page:
             return
         left = self._failed.get(topic, 0) + change
         if left > 0:

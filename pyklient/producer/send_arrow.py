@@ -52,7 +52,7 @@ def _send_rows(
         taken, runs = append_rows(appender, topic, rows, done)
         if not taken:
             value, key, partition, timestamp_ms, headers = rows.row(done)
-            batch, index = send(topic, value, key, partition, timestamp_ms, headers).place
+            batch, index = send(topic, value, key, partition, timestamp_ms, headers).batch_and_index
             taken, runs = 1, [(batch, index, index + 1)]
         for run in runs:
             bulk.add(*run)

@@ -34,7 +34,7 @@ def send_many(
                 _send_chunk(bulk, appender, send, topic, chunk, partition)
         else:
             for value, key, pairs, timestamp_ms in _rows(values, keys, headers, timestamps_ms):
-                batch, index = send(topic, value, key, partition, timestamp_ms, pairs).place
+                batch, index = send(topic, value, key, partition, timestamp_ms, pairs).batch_and_index
                 bulk.add(batch, index, index + 1)
     except BaseException as error:
         bulk.note_on(error, "send_many")
@@ -54,7 +54,7 @@ def _send_chunk(
     while done < len(chunk):
         run = appender.append_many(topic, partition, chunk, done)
         if run is None:
-            batch, index = send(topic, chunk[done], None, partition).place
+            batch, index = send(topic, chunk[done], None, partition).batch_and_index
             run = (batch, index, index + 1)
         bulk.add(*run)
         done += run[2] - run[1]

@@ -1,7 +1,7 @@
 """The protocol's elementary types: big-endian integers, strings, arrays, varints, tagged fields.
 
-A :class:`Reader` walks over one frame and never believes a length: every count is held against the bytes
-that remain before anything of that size is made. What does not parse is a :class:`ProtocolError`.
+A :class:`Reader` reads one frame and trusts no length: every count is compared with the bytes that are left
+before memory of that size is allocated. Bytes that do not parse raise a :class:`ProtocolError`.
 
 A :class:`Writer` collects *parts*. Record bytes become parts of their own, so that they go from the
 producer's batch to the socket without a copy.
@@ -27,17 +27,18 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 ZERO_UUID: Final = bytes(16)
 
 _MOST_ELEMENTS: Final = 1 << 20
-"""Array elements and tagged fields in one message: what a hostile frame can make us build and spend."""
+"""The most array elements and tagged fields in one message. It bounds the work that a hostile frame can
+cause."""
 
 _NUMBERS_PER_ELEMENT: Final = 8
-"""Numbers in an array are cheap: this many count as one element."""
+"""Numbers in an array are cheap, so this many count as one element."""
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
 
 def total_size(buffers: Iterable[Buffer]) -> int:
-    """The bytes in *buffers* together, whatever their items are."""
+    """Return the total bytes of *buffers*, whatever their item size."""
     total = 0
     for buffer in buffers:
         plain = type(buffer) is bytes or type(buffer) is bytearray
@@ -46,7 +47,8 @@ def total_size(buffers: Iterable[Buffer]) -> int:
 
 
 def encode_unsigned_varint(value: int) -> bytes:
-    """*value* (0 or more) in groups of seven bits, lowest first; the high bit says that more follow."""
+    """Encode *value* (0 or more) in groups of seven bits, lowest first. The high bit means that more
+    follow."""
     if value < 0x80:
         return _ONE_BYTE[value]
     out = bytearray()
@@ -74,11 +76,11 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """Bytes not yet read."""
+        """The number of bytes not yet read."""
         return self.end - self.pos
 
     def slice(self, length: int) -> memoryview:
-        """The next *length* bytes, as a view of the frame."""
+        """Read *length* bytes, as a view of the frame."""
         start = self.pos
         stop = start + length
         if length < 0 or stop > self.end:
@@ -89,7 +91,7 @@ class Reader:
         return self.data[start:stop]
 
     def number(self, form: struct.Struct) -> Any:
-        """One fixed-size number."""
+        """Read one number of a fixed size."""
         start = self.pos
         self.pos = start + form.size
         if self.pos > self.end:
@@ -97,15 +99,15 @@ class Reader:
         return form.unpack_from(self.data, start)[0]
 
     def int16(self) -> int:
-        """Signed, two bytes."""
+        """Read a signed number of two bytes."""
         return int(self.number(_INT16))
 
     def int32(self) -> int:
-        """Signed, four bytes."""
+        """Read a signed number of four bytes."""
         return int(self.number(_INT32))
 
     def unsigned_varint(self) -> int:
-        """At most 32 bits, in one to five bytes."""
+        """Read an unsigned number of at most 32 bits, in one to five bytes."""
         pos = self.pos
         data = self.data
         if pos < self.end and (first := data[pos]) < 0x80:
@@ -134,15 +136,16 @@ class Reader:
         return value
 
     def length16(self) -> int:
-        """The length of a classic string: -1 stands for null."""
+        """Read the length of a classic string; -1 stands for null."""
         return self._at_least_null(self.int16())
 
     def length32(self) -> int:
-        """The length of classic bytes, or of a classic array: -1 stands for null."""
+        """Read the length of classic bytes or of a classic array; -1 stands for null."""
         return self._at_least_null(self.int32())
 
     def compact_length(self) -> int:
-        """A length plus one as an unsigned varint: 0 stands for null (returned as -1)."""
+        """Read a length that is stored plus one, as an unsigned varint. Return -1 for null, which is stored
+        as 0."""
         return self.unsigned_varint() - 1
 
     def _at_least_null(self, length: int) -> int:
@@ -151,7 +154,7 @@ class Reader:
         return length
 
     def count(self, length: int, least: int) -> int:
-        """*length* as the number of elements of at least *least* bytes each, if that many can follow."""
+        """Check that *length* elements of at least *least* bytes each can follow, and return *length*."""
         if length < 0 or length * least > self.end - self.pos:
             raise ProtocolError(
                 f"{length} elements at byte {self.pos}, where {self.end - self.pos} bytes remain"
@@ -160,7 +163,7 @@ class Reader:
         return length
 
     def numbers(self, length: int, form: str) -> list[Any]:
-        """*length* numbers of one ``struct`` format."""
+        """Read *length* numbers of one ``struct`` format."""
         start = self.pos
         size = struct.calcsize(">" + form)
         if length < 0 or length * size > self.end - start:
@@ -175,7 +178,7 @@ class Reader:
             raise ProtocolError(f"more than {_MOST_ELEMENTS} elements in one message")
 
     def string(self, length: int) -> str:
-        """*length* bytes of UTF-8."""
+        """Read *length* bytes of UTF-8."""
         data = self.slice(length)
         try:
             return str(data, "utf-8")
@@ -183,7 +186,7 @@ class Reader:
             raise ProtocolError(f"a string that is not UTF-8 at byte {self.pos - length}: {error}") from None
 
     def skip_tagged_fields(self) -> None:
-        """Step over tagged fields that nobody here knows."""
+        """Skip tagged fields that are unknown here."""
         pos = self.pos
         if pos < self.end and self.data[pos] == 0:
             self.pos = pos + 1
@@ -192,14 +195,15 @@ class Reader:
             self.slice(size)
 
     def tagged_fields(self) -> Iterator[tuple[int, int]]:
-        """(tag, size) of each tagged field; the caller reads *size* bytes before it asks for the next."""
+        """Yield (tag, size) of each tagged field. The caller must read *size* bytes before it continues."""
         for _ in range(self.count(self.unsigned_varint(), 2)):
             tag = self.unsigned_varint()
             yield tag, self.unsigned_varint()
 
 
 class Writer:
-    """Bytes under construction, behind *start*. ``buf`` takes what comes next; ``parts`` are closed."""
+    """Bytes under construction that begin with *start*. ``buf`` takes the next bytes; ``parts`` are
+    complete."""
 
     __slots__ = ("buf", "parts")
 
@@ -208,7 +212,7 @@ class Writer:
         self.parts: list[Buffer] = []
 
     def finish(self) -> list[Buffer]:
-        """All parts, in order."""
+        """Return all parts, in order."""
         if self.buf or not self.parts:
             self.parts.append(self.buf)
             self.buf = bytearray()

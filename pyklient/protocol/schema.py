@@ -1,6 +1,7 @@
 """Messages declared once, as data, for all their versions.
 
-A message is a dataclass whose annotations are wire types, and whose fields say from when to when they exist::
+A message is a dataclass. Its annotations are types of the protocol; its fields tell which versions have
+them::
 
     @message(key=12, versions=(0, 4), flexible=4)
     class HeartbeatRequest(ApiMessage):
@@ -9,9 +10,9 @@ A message is a dataclass whose annotations are wire types, and whose fields say 
         member_id: String = ""
         group_instance_id: String | None = since(3, default=None)
 
-Fields stand in the order of the wire. ``list[T]`` is an array, ``T | None`` may be null, and a nested class
-under ``@struct`` is a structure. Every field has a default, the wire type's zero where none is given, so a
-message is made with keywords and needs only what matters.
+Fields are declared in the order in which they are sent. ``list[T]`` is an array, ``T | None`` may be null,
+and a nested class with ``@struct`` is a structure. Every field has a default (the zero of its type unless one
+is given), so a message is made with keyword arguments, and only of the fields that matter.
 """
 
 import struct as binary
@@ -23,10 +24,10 @@ from types import NoneType
 from typing import Annotated, Any, ClassVar, Final, Self, TypeVar, dataclass_transform, get_args, get_origin
 
 from pyklient.errors import ProtocolError, UnsupportedVersionError
-from pyklient.protocol.codec import UNENCODABLE, ByVersion, culprit
-from pyklient.protocol.declared import Declared, Struct, WireType
-from pyklient.protocol.decoding import Decode, decoder
-from pyklient.protocol.encoding import Encode, encoder
+from pyklient.protocol.decoder_generation import Decode, decoder
+from pyklient.protocol.encoder_generation import Encode, encoder
+from pyklient.protocol.encoding_errors import ENCODING_ERRORS, find_unencodable
+from pyklient.protocol.message_fields import Field, Struct, WireType
 from pyklient.protocol.primitives import ZERO_UUID, Buffer, Reader, Writer
 
 __all__ = [
@@ -66,7 +67,7 @@ String = Annotated[str, WireType("string", "")]
 Bytes = Annotated[bytes, WireType("bytes", b"")]
 Uuid = Annotated[bytes, WireType("uuid", ZERO_UUID)]
 Records = Annotated[Any, WireType("records", None)]
-"""Record bytes. To send: a buffer, or a sequence of buffers in a row. Received: a memoryview of the frame."""
+"""Record bytes: a buffer or a sequence of buffers when sent, a memoryview of the frame when received."""
 
 _F = TypeVar("_F")
 
@@ -75,7 +76,7 @@ _ZERO: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """What a declaration says of a field beside its type."""
+    """The declaration of a field, without its type."""
 
     since: int = 0
     until: int | None = None
@@ -91,10 +92,11 @@ class _Span:
 def always(
     default: Any = _ZERO, *, nullable_since: int = 0, secret: bool = False, null_is_empty: bool = False
 ) -> Any:
-    """A field of all versions. Needed where there is more to say than a plain default says.
+    """Declare a field of all versions that needs more than a plain default.
 
-    ``nullable_since``: the first version in which None may be sent. ``secret``: shown neither by ``repr`` nor
-    in errors. ``null_is_empty``: bytes that may not be null, and are read as empty where a peer sends null.
+    ``nullable_since``: the first version in which None may be sent. ``secret``: the value is shown neither by
+    ``repr`` nor in errors. ``null_is_empty``: bytes that may not be null, and are read as empty if a peer
+    sends null.
     """
     return _Span(default=default, nullable_since=nullable_since, secret=secret, null_is_empty=null_is_empty)
 
@@ -108,10 +110,10 @@ def since(
     nullable_since: int = 0,
     compact: bool = True,
 ) -> Any:
-    """A field from *version* on, up to and with ``until`` where given.
+    """Declare a field that exists from *version* on, up to and including ``until`` if given.
 
-    ``ignorable``: versions without the field leave it out, where others refuse a value they cannot carry.
-    ``compact=False``: the classic form of a string in flexible versions too.
+    ``ignorable``: other versions leave the field out silently, instead of refusing a value they cannot carry.
+    ``compact=False``: the field keeps the classic form of a string in flexible versions too.
     """
     return _Span(
         since=version,
@@ -124,12 +126,13 @@ def since(
 
 
 def until(version: int, *, default: Any = _ZERO, ignorable: bool = False, nullable_since: int = 0) -> Any:
-    """A field up to and with *version*. The rest as in :func:`since`."""
+    """Declare a field that exists up to and including *version*. See :func:`since` for the options."""
     return _Span(until=version, default=default, ignorable=ignorable, nullable_since=nullable_since)
 
 
 def tagged(tag: int, *, since: int, default: Any = _ZERO, ignorable: bool = False) -> Any:
-    """A tagged field: sent with its number, and only where its value is not the default (KIP-482)."""
+    """Declare a tagged field: it is sent with its number, and only if it does not have its default
+    (KIP-482)."""
     return _Span(tag=tag, since=since, default=default, ignorable=ignorable)
 
 
@@ -137,11 +140,26 @@ EMPTY: Final[Any] = _Span()
 """The default of an array (empty), or of a structure (all fields default)."""
 
 
-class ApiMessage(Struct):
-    """A request, a response or a header: everything that has versions of its own.
+class _ByVersion(dict[int, _F]):
+    """Functions by version, generated when they are first used. Most versions of most messages never are.
 
-    ``api_key`` is -1 for what is neither request nor response; ``versions`` is the first and the last version
-    known; ``flexible`` is the first version with compact lengths and tagged fields, None where there is none.
+    Threads that ask for the same version at once may each generate the function; one of them is kept.
+    """
+
+    def __init__(self, generate: Callable[[int], _F]) -> None:
+        super().__init__()
+        self._generate = generate
+
+    def __missing__(self, version: int) -> _F:
+        function = self[version] = self._generate(version)
+        return function
+
+
+class ApiMessage(Struct):
+    """A request, a response, a header, or other data that has versions of its own.
+
+    ``api_key`` is -1 unless it is a request or response. ``versions`` are the first and the last known
+    version. ``flexible`` is the first version with compact lengths and tagged fields, None if there is none.
     """
 
     __slots__ = ()
@@ -150,49 +168,51 @@ class ApiMessage(Struct):
     versions: ClassVar[tuple[int, int]] = (0, 0)
     flexible: ClassVar[int | None] = None
 
-    _encoders: ClassVar[ByVersion[Encode]]
-    _decoders: ClassVar[ByVersion[Decode]]
+    _encoders: ClassVar[_ByVersion[Encode]]
+    _decoders: ClassVar[_ByVersion[Decode]]
 
     def __init_subclass__(cls) -> None:
-        cls._encoders = ByVersion(lambda version: cls._for_version(encoder, version))
-        cls._decoders = ByVersion(lambda version: cls._for_version(decoder, version))
+        cls._encoders = _ByVersion(lambda version: cls._for_version(encoder, version))
+        cls._decoders = _ByVersion(lambda version: cls._for_version(decoder, version))
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:
-        """Whether *version* has compact lengths and tagged fields."""
+        """Return True if *version* has compact lengths and tagged fields."""
         return cls.flexible is not None and version >= cls.flexible
 
     @classmethod
-    def _for_version(cls, make: Callable[[type[Struct], int, bool], _F], version: int) -> _F:
-        """An encoder or a decoder for *version*, if that is known."""
+    def _for_version(cls, generate: Callable[[type[Struct], int, bool], _F], version: int) -> _F:
+        """Generate an encoder or a decoder for *version*. Raises UnsupportedVersionError for an unknown
+        version."""
         first, last = cls.versions
         if not first <= version <= last:
             raise UnsupportedVersionError(f"{cls.__name__} has versions {first} to {last}, not {version}")
-        return make(cls, version, cls.is_flexible(version))
+        return generate(cls, version, cls.is_flexible(version))
 
     def encode(self, version: int) -> list[Buffer]:
-        """The bytes in *version*, in parts that follow each other; record bytes are parts, uncopied.
+        """Return the bytes of the message in *version*, in parts. Record bytes are parts of their own, not
+        copied.
 
-        Raises UnsupportedVersionError where *version* cannot carry a field that is set, TypeError or
-        ValueError where a value is not of the declared type.
+        Raises UnsupportedVersionError if *version* cannot carry a field that is set, TypeError or ValueError
+        if a value does not have the declared type.
         """
         writer = Writer()
         self.write(writer, version)
         return writer.finish()
 
     def write(self, writer: Writer, version: int) -> None:
-        """:meth:`encode` behind what *writer* already holds."""
+        """Append the bytes of the message in *version* to *writer*. See :meth:`encode`."""
         encode = self._encoders[version]
         try:
             encode(writer, self)
-        except UNENCODABLE as error:
-            where = culprit(type(self), version, self.is_flexible(version), self)
+        except ENCODING_ERRORS as error:
+            where = find_unencodable(type(self), version, self.is_flexible(version), self)
             kind = TypeError if isinstance(error, TypeError | AttributeError) else ValueError
             raise kind(f"{type(self).__name__} v{version} cannot be encoded: {where}") from error
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int) -> Self:
-        """The message in *buffer*, which it must fill. Raises ProtocolError."""
+        """Return the message in *buffer*, which it must fill. Raises ProtocolError."""
         reader = Reader(buffer)
         value = cls.read(reader, version)
         if reader.remaining:
@@ -201,7 +221,7 @@ class ApiMessage(Struct):
 
     @classmethod
     def read(cls, reader: Reader, version: int) -> Self:
-        """:meth:`decode` from where *reader* stands, leaving it behind the message."""
+        """Read the message at the position of *reader*. See :meth:`decode`."""
         decode = cls._decoders[version]
         try:
             value: Self = decode(reader)
@@ -213,18 +233,19 @@ class ApiMessage(Struct):
 
 
 class Blob(ApiMessage):
-    """A message that travels inside others, behind its version (the group protocols' metadata)."""
+    """A message inside another one, with its version in front (the metadata of group protocols)."""
 
     __slots__ = ()
 
     def encode_blob(self, version: int | None = None) -> bytes:
-        """The bytes with the version in front; without one, the newest."""
+        """Return the bytes with the version in front. The default is the newest version."""
         chosen = self.versions[1] if version is None else version
         return b"".join([chosen.to_bytes(2, "big"), *self.encode(chosen)])
 
     @classmethod
     def decode_blob(cls, buffer: Buffer) -> Self:
-        """The message in *buffer*. A version newer than ours is read as ours, and what follows is left."""
+        """Return the message in *buffer*. A newer version is read as our newest, without the fields behind
+        it."""
         reader = Reader(buffer)
         version = reader.int16()
         if version < cls.versions[0]:
@@ -238,14 +259,14 @@ _M = TypeVar("_M", bound=ApiMessage)
 
 @dataclass_transform(kw_only_default=True)
 def struct(cls: type[_S]) -> type[_S]:
-    """Declares a structure inside a message."""
+    """Declare a structure inside a message."""
     declared = tuple(_declared(cls, name, hint) for name, hint in get_annotations(cls).items())
     for field in declared:
         setattr(cls, field.name, _dataclass_default(field))
     if not cls.__doc__:
-        # The dataclass would write one, and spend more time on that than on all the rest.
+        # The dataclass would make one, which takes longer than everything else.
         cls.__doc__ = cls.__name__
-    # What Struct has for all, is not made anew for each: importing the messages takes half as long so.
+    # Struct has __repr__ and __eq__ for all: making them for each class would double the time of the import.
     made: type[_S] = dataclass(kw_only=True, slots=True, repr=False, eq=False)(cls)
     made.declared = declared
     return made
@@ -255,7 +276,7 @@ def struct(cls: type[_S]) -> type[_S]:
 def message(
     *, key: int = -1, versions: tuple[int, int], flexible: int | None = None
 ) -> Callable[[type[_M]], type[_M]]:
-    """Declares a message: its API key, its first and last version, and the first flexible one."""
+    """Declare a message with its API key, its first and last version, and its first flexible version."""
 
     def declare(cls: type[_M]) -> type[_M]:
         made = struct(cls)
@@ -267,8 +288,8 @@ def message(
     return declare
 
 
-def _declared(cls: type[Struct], name: str, hint: Any) -> Declared:
-    """One field from its annotation and its default."""
+def _declared(cls: type[Struct], name: str, hint: Any) -> Field:
+    """Return the field that an annotation and a default declare."""
     span = cls.__dict__[name]
     if not isinstance(span, _Span):
         span = _Span(default=span)
@@ -283,7 +304,7 @@ def _declared(cls: type[Struct], name: str, hint: Any) -> Declared:
     default = span.default
     if default is _ZERO:
         default = [] if is_array else kind.zero if isinstance(kind, WireType) else kind()
-    return Declared(
+    return Field(
         name=name,
         kind=kind,
         is_array=is_array,
@@ -299,7 +320,7 @@ def _declared(cls: type[Struct], name: str, hint: Any) -> Declared:
     )
 
 
-def _dataclass_default(field: Declared) -> Any:
+def _dataclass_default(field: Field) -> Any:
     if field.makes_defaults:
         return dataclass_field(default_factory=field.make_default)
     return field.default

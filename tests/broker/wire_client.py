@@ -4,6 +4,7 @@ import socket
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
+from pyklient.protocol.framing import ClientFraming
 from pyklient.protocol.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
@@ -12,7 +13,6 @@ from pyklient.protocol.messages import (
 )
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
-from pyklient.protocol.wire import ClientWire
 
 _M = TypeVar("_M", bound=ApiMessage)
 
@@ -31,7 +31,7 @@ class WireClient:
 
     def __init__(self, broker: Listening, client_id: str = "tests") -> None:
         self.socket = socket.create_connection(("127.0.0.1", broker.port), timeout=DEADLINE)
-        self._wire = ClientWire(client_id)
+        self._wire = ClientFraming(client_id)
 
     def __enter__(self) -> Self:
         return self

@@ -43,15 +43,17 @@ class Bench:
             lambda: self.now_ms * 1_000_000,
             plain=plain,
             batch_size=batch_size,
-            limit=limit,
+            memory_limit=limit,
         )
         self._elsewhere = kernel.Batch(self.tracker, "elsewhere", 0, 0.0)
         self.nowhere: Delivery = kernel.Delivery(self._elsewhere, 0, 0)
 
     def open(self, partitions: int = 1, topic: str = "clicks") -> Batch:
         """A topic with a batch under construction in each partition; the first of them."""
-        self.appender.know(topic, partitions)
-        batches: list[Batch | None] = [self.appender.open(topic, number, 0.0) for number in range(partitions)]
+        self.appender.set_partitions(topic, partitions)
+        batches: list[Batch | None] = [
+            self.appender.begin_batch(topic, number, 0.0) for number in range(partitions)
+        ]
         assert batches[0] is not None
         return batches[0]
 

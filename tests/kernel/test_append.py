@@ -104,10 +104,10 @@ def test_what_is_no_plain_record_is_declined_and_leaves_nothing_behind(
 ) -> None:
     bench = Bench(kernel)
     batch = bench.open(partitions=2)
-    used = bench.appender.used
+    used = bench.appender.used_memory
     assert bench.appender.send(*arguments) is bench.nowhere
     assert bench.declined == [arguments + (None,) * (7 - len(arguments))]
-    assert (batch.count, bench.appender.used) == (0, used)
+    assert (batch.count, bench.appender.used_memory) == (0, used)
 
 
 def test_everything_is_declined_where_encoders_are_needed_and_after_the_end(kernel: Any) -> None:
@@ -128,10 +128,10 @@ def test_a_topic_is_found_by_what_it_is_called_now(kernel: Any) -> None:
     for topic in (*names, "views", names[0], "views"):
         assert bench.appender.send(topic, b"x").topic == topic
     assert (first.count, second.count) == (3, 2)
-    bench.appender.forget("views")
+    bench.appender.remove_topic("views")
     assert bench.appender.send("views", b"x") is bench.nowhere
     again = bench.open(topic="views")
-    assert bench.appender.send("views", b"x").place == (again, 0)
+    assert bench.appender.send("views", b"x").batch_and_index == (again, 0)
     for odd in (None, 7, b"views"):
         assert bench.appender.send(odd, b"x") is bench.nowhere
     assert outcome_of(bench.appender.send, [], b"x")[0] is TypeError
@@ -153,10 +153,10 @@ def test_keys_choose_partitions_as_javas_client_does(kernel: Any) -> None:
 def test_records_without_a_key_stick_to_one_partition(kernel: Any) -> None:
     bench = Bench(kernel)
     bench.open(partitions=3)
-    bench.appender.stick("clicks", 2)
+    bench.appender.set_sticky_partition("clicks", 2)
     assert {bench.appender.send("clicks", b"x").partition for _ in range(10)} == {2}
-    bench.appender.stick("clicks", 9)
-    assert bench.appender.sticky("clicks") == 2
+    bench.appender.set_sticky_partition("clicks", 9)
+    assert bench.appender.sticky_partition("clicks") == 2
 
 
 def test_a_full_batch_declines_and_a_first_record_may_be_larger_once_it_is_checked(kernel: Any) -> None:
@@ -167,21 +167,21 @@ def test_a_full_batch_declines_and_a_first_record_may_be_larger_once_it_is_check
     assert bench.appender.append("clicks", 0, bytes(500), None, 7, (), None, PLENTY) is None
     assert bench.appender.send("clicks", b"x") is bench.nowhere
     assert batch.count == 1
-    bench.appender.open("clicks", 0, 0.0)
-    assert batch.closed
+    bench.appender.begin_batch("clicks", 0, 0.0)
+    assert batch.sealed
     assert bench.appender.send("clicks", b"x") is not bench.nowhere
 
 
 def test_memory_is_charged_until_it_is_released(kernel: Any) -> None:
     bench = Bench(kernel, limit=5_000)
     batch = bench.open()
-    before = bench.appender.used
+    before = bench.appender.used_memory
     while bench.appender.send("clicks", bytes(100)) is not bench.nowhere:
         pass
-    assert before < bench.appender.used <= 5_000
-    assert bench.appender.used == batch.charged
-    bench.appender.release(batch.charged)
-    assert bench.appender.used == 0
+    assert before < bench.appender.used_memory <= 5_000
+    assert bench.appender.used_memory == batch.charged
+    bench.appender.release_memory(batch.charged)
+    assert bench.appender.used_memory == 0
     assert bench.appender.send("clicks", bytes(100)) is not bench.nowhere
 
 
@@ -212,23 +212,23 @@ def test_a_taken_batch_gets_no_more_records(kernel: Any) -> None:
     bench = Bench(kernel)
     batch = bench.open()
     bench.appender.send("clicks", b"x")
-    bench.appender.take(batch)
+    bench.appender.seal_batch(batch)
     assert bench.appender.send("clicks", b"y") is bench.nowhere
     assert batch.count == 1
-    assert batch.closed
+    assert batch.sealed
 
 
 def test_a_topic_that_shrinks_or_goes_closes_its_batches(kernel: Any) -> None:
     bench = Bench(kernel)
     bench.open(partitions=3)
-    kept, gone = bench.appender.current("clicks", 0), bench.appender.current("clicks", 2)
-    bench.appender.know("clicks", 2)
+    kept, gone = bench.appender.current_batch("clicks", 0), bench.appender.current_batch("clicks", 2)
+    bench.appender.set_partitions("clicks", 2)
     assert kept is not None
     assert gone is not None
-    assert (kept.closed, gone.closed) == (False, True)
-    assert bench.appender.open("clicks", 2, 0.0) is None
-    bench.appender.forget("clicks")
-    assert kept.closed
+    assert (kept.sealed, gone.sealed) == (False, True)
+    assert bench.appender.begin_batch("clicks", 2, 0.0) is None
+    bench.appender.remove_topic("clicks")
+    assert kept.sealed
     assert bench.appender.partition_count("clicks") == 0
     assert bench.appender.send("clicks", b"x") is bench.nowhere
 
@@ -248,10 +248,10 @@ def test_a_batch_tells_each_record_its_own_outcome(kernel: Any) -> None:
     batch = bench.open()
     sent = [bench.appender.send("clicks", b"x", None, None, 50 + number) for number in range(6)]
     assert not any(delivery.done() for delivery in sent)
-    assert batch.settle(4, 6, 70, 999, None) is None
-    assert batch.settle(0, 2, 10, -1, None) is None
+    assert batch.report(4, 6, 70, 999, None) is None
+    assert batch.report(0, 2, 10, -1, None) is None
     assert not sent[0].done()
-    assert batch.settle(2, 4, -1, -1, KafkaError("lost")) == []
+    assert batch.report(2, 4, -1, -1, KafkaError("lost")) == []
     assert [delivery.result(0) for delivery in sent[:2]] == [
         RecordMetadata("clicks", 0, 10, 50),
         RecordMetadata("clicks", 0, 11, 51),
@@ -270,7 +270,7 @@ def test_every_callback_gets_the_delivery_that_send_returned(kernel: Any) -> Non
     failed: list[tuple[Delivery, str]] = []
 
     def refuse(delivery: Delivery) -> None:
-        raise SystemExit(f"record {delivery.place[1]}")
+        raise SystemExit(f"record {delivery.batch_and_index[1]}")
 
     sent = [
         bench.appender.send("clicks", b"x", on_delivery=lambda delivery: told.append(("first", delivery))),
@@ -279,7 +279,7 @@ def test_every_callback_gets_the_delivery_that_send_returned(kernel: Any) -> Non
         bench.appender.send("clicks", b"x", on_delivery=refuse),
     ]
     sent[0].add_done_callback(lambda delivery: told.append(("second", delivery)))
-    listeners = batch.settle(0, 4, 7, -1, None)
+    listeners = batch.report(0, 4, 7, -1, None)
     assert listeners is not None
     kernel.call_back(listeners, lambda delivery: failed.append((delivery, str(sys.exception()))))
     assert [name for name, _ in told] == ["first", "second"]
@@ -309,12 +309,12 @@ def test_what_is_left_of_a_batch_can_be_failed(kernel: Any) -> None:
     bench = Bench(kernel)
     batch = bench.open()
     sent = [bench.appender.send("clicks", b"x", None, None, None, None, print) for _ in range(6)]
-    batch.settle(2, 3, 10, -1, None)
-    assert len(batch.settle_rest(KafkaError("lost"))) == 2 * 6
+    batch.report(2, 3, 10, -1, None)
+    assert len(batch.fail_unreported(KafkaError("lost"))) == 2 * 6
     assert [delivery.exception(0) is None for delivery in sent] == [False, False, True, False, False, False]
     untouched = bench.open()
     bench.appender.send("clicks", b"x")
-    untouched.settle_rest(KafkaError("lost"))
+    untouched.fail_unreported(KafkaError("lost"))
     assert untouched.done
 
 
@@ -324,7 +324,7 @@ def test_a_wait_that_has_failed_has_seen_no_outcome(kernel: Any) -> None:
     delivery = bench.appender.send("clicks", b"x")
     with pytest.raises(KafkaError, match="inside on_delivery"):
         delivery.result(10)
-    batch.settle(0, 1, -1, -1, KafkaError("lost"))
+    batch.report(0, 1, -1, -1, KafkaError("lost"))
     report = bench.tracker.report()
     assert report is not None
     assert report.count == 1
@@ -344,7 +344,7 @@ def test_waiting_ends_with_the_outcome_or_the_time(kernel: Any) -> None:
     ]
     for thread in threads:
         thread.start()
-    batch.settle(0, 1, 3, -1, None)
+    batch.report(0, 1, 3, -1, None)
     for thread in threads:
         thread.join(10)
     assert [one.offset for one in found] == [3] * 5
@@ -356,8 +356,8 @@ def test_failures_are_unseen_until_somebody_looks(kernel: Any) -> None:
     sent = [bench.appender.send("clicks", b"x") for _ in range(5)]
     with pytest.raises(KafkaTimeoutError):
         sent[0].result(0)
-    batch.settle(0, 4, -1, -1, KafkaError("lost"))
-    batch.settle(4, 5, 0, -1, None)
+    batch.report(0, 4, -1, -1, KafkaError("lost"))
+    batch.report(4, 5, 0, -1, None)
     sent[1].exception(0)
     sent[1].exception(0)
     report = bench.tracker.report()
@@ -365,7 +365,7 @@ def test_failures_are_unseen_until_somebody_looks(kernel: Any) -> None:
     assert report.count == 3
     later = bench.open()
     bench.appender.send("clicks", b"x")
-    later.settle(0, 1, -1, -1, KafkaError("lost later"))
+    later.report(0, 1, -1, -1, KafkaError("lost later"))
     sent[2].exception(0)  # reported already, so this strikes nothing out
     report = bench.tracker.report()
     assert report is not None
@@ -382,7 +382,7 @@ def test_deliveries_are_compared_by_record(kernel: Any) -> None:
     assert hash(first) == hash(kernel.Delivery(batch, 0, 0))
     assert first != second
     assert first != 0
-    assert (first.topic, first.partition, first.place) == ("clicks", 0, (batch, 0))
+    assert (first.topic, first.partition, first.batch_and_index) == ("clicks", 0, (batch, 0))
 
 
 def test_a_delivery_travels_in_a_pickle_once_its_outcome_is_known() -> None:
@@ -391,8 +391,8 @@ def test_a_delivery_travels_in_a_pickle_once_its_outcome_is_known() -> None:
     sent = [bench.appender.send("clicks", b"x", None, None, 50 + number) for number in range(4)]
     with pytest.raises(TypeError, match="result"):
         pickle.dumps(sent[0])
-    batch.settle(0, 3, 70, -1, None)
-    batch.settle(3, 4, -1, -1, broker_error(29, "clicks"))
+    batch.report(0, 3, 70, -1, None)
+    batch.report(3, 4, -1, -1, broker_error(29, "clicks"))
     copies: list[Delivery] = pickle.loads(pickle.dumps(sent))
     assert [copy.result(0) for copy in copies[:3]] == [one.result(0) for one in sent[:3]]
     assert copies[:3] == sent[:3]
@@ -413,7 +413,7 @@ def test_each_who_asks_gets_an_exception_of_their_own(kernel: Any) -> None:
     delivery = bench.appender.send("clicks", b"x")
     error = KafkaError("lost")
     error.__cause__ = OSError("cut")
-    batch.settle(0, 1, -1, -1, error)
+    batch.report(0, 1, -1, -1, error)
     first, second = delivery.exception(0), delivery.exception(0)
     assert first is not second
     assert first is not error

@@ -18,7 +18,7 @@ INT64: Final = (1 << 63) - 1
 PARTITIONS: Final = 3
 
 
-class Desk:
+class Tracker:
     """Nobody waits here."""
 
     def __init__(self) -> None:
@@ -38,24 +38,35 @@ class Mill:
         self.memory = memory
         self.batches: list[Any] = []
         self.appender = kernel.Appender(
-            self._admit, Desk(), lambda: 7_000_000_000, plain=True, batch_size=batch_size, limit=memory
+            self._admit,
+            Tracker(),
+            lambda: 7_000_000_000,
+            plain=True,
+            batch_size=batch_size,
+            memory_limit=memory,
         )
-        self.appender.know("t", PARTITIONS)
+        self.appender.set_partitions("t", PARTITIONS)
 
     def _admit(
         self, topic: str, value: Any, key: Any, partition: Any, time_ms: Any, headers: Any, heard: Any
     ) -> Any:
         if partition is None:
             if key is None:
-                self.appender.stick(topic, (self.appender.sticky(topic) + 1) % PARTITIONS)
-            number = self.appender.sticky(topic) if key is None else self.kernel.murmur2(key) % PARTITIONS
+                self.appender.set_sticky_partition(
+                    topic, (self.appender.sticky_partition(topic) + 1) % PARTITIONS
+                )
+            number = (
+                self.appender.sticky_partition(topic)
+                if key is None
+                else self.kernel.murmur2(key) % PARTITIONS
+            )
         else:
             number = partition
         if not 0 <= number < PARTITIONS or (time_ms is not None and time_ms < 0):
             raise ValueError(f"refused: {partition}, {time_ms}")
-        if self.appender.used > self.memory:
+        if self.appender.used_memory > self.memory:
             raise KafkaError("full")
-        self.batches.append(self.appender.open(topic, number, 0.0))
+        self.batches.append(self.appender.begin_batch(topic, number, 0.0))
         time_ms = 7_000 if time_ms is None else time_ms
         return self.appender.append(topic, number, value, key, time_ms, headers, heard, 1 << 40)
 
@@ -67,7 +78,7 @@ class Mill:
                 delivery = self.appender.send(
                     "t", row.value, row.key, row.partition, row.time_ms, row.headers
                 )
-                places.append((self.batches.index(delivery.place[0]), delivery.place[1]))
+                places.append((self.batches.index(delivery.batch_and_index[0]), delivery.batch_and_index[1]))
         except (KafkaError, ValueError) as error:
             return sorted(places), str(error), self._state()
         return sorted(places), "", self._state()
@@ -80,7 +91,7 @@ class Mill:
             while done < rows.count:
                 taken, runs = self.kernel.append_rows(self.appender, "t", rows, done)
                 if not taken:
-                    batch, index = self.appender.send("t", *rows.row(done)).place
+                    batch, index = self.appender.send("t", *rows.row(done)).batch_and_index
                     taken, runs = 1, [(batch, index, index + 1)]
                 calls.append((taken, [(self.batches.index(batch), *run) for batch, *run in runs]))
                 places += [(self.batches.index(batch), at) for batch, *run in runs for at in range(*run)]
@@ -90,7 +101,7 @@ class Mill:
         return sorted(places), "", self._state()
 
     def _state(self) -> Any:
-        return self.appender.used, [
+        return self.appender.used_memory, [
             (
                 batch.partition,
                 batch.count,
@@ -242,8 +253,8 @@ class TestEach:
         mill = Mill(kernel, 100_000, 1 << 30)
         rows = kernel.ArrowRows(cells([b"v"] * 50), cells(keys))
         for count in (2, 5):
-            mill.appender.know("t", count)
-            opened = [mill.appender.open("t", number, 0.0) for number in range(count)]
+            mill.appender.set_partitions("t", count)
+            opened = [mill.appender.begin_batch("t", number, 0.0) for number in range(count)]
             assert kernel.append_rows(mill.appender, "t", rows, 0)[0] == 50
             hashes = [kernel.murmur2(key) % count for key in keys]
             assert [batch.count for batch in opened] == [hashes.count(number) for number in range(count)]
@@ -252,17 +263,19 @@ class TestEach:
         def broken() -> int:
             raise RuntimeError("the clock is broken")
 
-        appender = kernel.Appender(print, Desk(), broken, plain=True, batch_size=100, limit=9999)
-        appender.know("t", 1)
-        batch = appender.open("t", 0, 0.0)
+        appender = kernel.Appender(print, Tracker(), broken, plain=True, batch_size=100, memory_limit=9999)
+        appender.set_partitions("t", 1)
+        batch = appender.begin_batch("t", 0, 0.0)
         with pytest.raises(RuntimeError, match="the clock is broken"):
             kernel.append_rows(appender, "t", kernel.ArrowRows(cells([b"v"])), 0)
         assert batch.count == 0
 
     def test_threads_that_append_at_once_lose_nothing(self, kernel: Any) -> None:
-        appender = kernel.Appender(print, Desk(), lambda: 0, plain=True, batch_size=1 << 24, limit=1 << 30)
-        appender.know("t", 2)
-        batches = [appender.open("t", number, 0.0) for number in range(2)]
+        appender = kernel.Appender(
+            print, Tracker(), lambda: 0, plain=True, batch_size=1 << 24, memory_limit=1 << 30
+        )
+        appender.set_partitions("t", 2)
+        batches = [appender.begin_batch("t", number, 0.0) for number in range(2)]
 
         def send(number: int) -> None:
             values = [b"%d:%d" % (number, index) for index in range(2000)]
@@ -284,7 +297,7 @@ class TestEach:
         for batch in batches:
             values += kernel.parse_records(batch.payload(), batch.count, 0, batch.count - 1, 0).values
         assert len(values) == 2 * len(set(values)) == 16_000
-        assert appender.used == sum(batch.charged for batch in batches)
+        assert appender.used_memory == sum(batch.charged for batch in batches)
 
 
 NAMES: Final = cells([b"a", b"b"])

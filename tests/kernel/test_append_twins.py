@@ -19,7 +19,7 @@ INT64: Final = (1 << 63) - 1
 LIMIT: Final = 20_000
 
 
-class Desk:
+class Tracker:
     """Writes down which failures are unseen; nobody waits long."""
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Bench:
     """An Appender of one kernel and all around it, driven by steps that can be replayed on another."""
 
     def __init__(self, kernel: Any, *, plain: bool = True) -> None:
-        self.desk = Desk()
+        self.tracker = Tracker()
         self.now_ns = 1_700_000_000_000_999_999
         self.declined: list[Any] = []
         self.batches: list[Any] = []
@@ -45,7 +45,12 @@ class Bench:
         self.called: list[str] = []
         self.kernel = kernel
         self.appender = kernel.Appender(
-            self._decline, self.desk, lambda: self.now_ns, plain=plain, batch_size=BATCH_SIZE, limit=LIMIT
+            self._decline,
+            self.tracker,
+            lambda: self.now_ns,
+            plain=plain,
+            batch_size=BATCH_SIZE,
+            memory_limit=LIMIT,
         )
 
     def _decline(self, *arguments: Any) -> str:
@@ -54,7 +59,7 @@ class Bench:
 
     def _hear(self, delivery: Any) -> None:
         self.called.append(repr(delivery))
-        if delivery.place[1] % 3 == 2:
+        if delivery.batch_and_index[1] % 3 == 2:
             raise RuntimeError("no")
 
     def _failed(self, delivery: Any) -> None:
@@ -65,16 +70,19 @@ class Bench:
         result = outcome_of(getattr(self, f"_do_{name}"), *arguments)
         if type(result) is self.kernel.Delivery:
             self.deliveries.append(result)
-            batch, index = result.place
+            batch, index = result.batch_and_index
             result = ("delivery", self.batches.index(batch), index, hash(result) is not None)
         return result
 
     def state(self) -> Any:
         """Everything that can be seen from outside."""
         return (
-            self.appender.used,
+            self.appender.used_memory,
             self.appender.topics(),
-            [(self.appender.partition_count(topic), self.appender.sticky(topic)) for topic in TOPICS],
+            [
+                (self.appender.partition_count(topic), self.appender.sticky_partition(topic))
+                for topic in TOPICS
+            ],
             [
                 (
                     batch.topic,
@@ -85,7 +93,7 @@ class Bench:
                     batch.base_timestamp,
                     batch.max_timestamp,
                     batch.charged,
-                    batch.closed,
+                    batch.sealed,
                     batch.done,
                     batch.created,
                 )
@@ -94,10 +102,10 @@ class Bench:
             [
                 (repr(one), one.done(), one.topic, one.partition, outcome_of(one.result, 0))
                 for one in self.deliveries
-                if not one.done() or one.place[1] % 2
+                if not one.done() or one.batch_and_index[1] % 2
             ],
             [str(one.exception(0)) for one in self.deliveries if one.done()],
-            self.desk.unseen_so_far,
+            self.tracker.unseen_so_far,
             self.called,
             self.declined,
         )
@@ -116,16 +124,16 @@ class Bench:
         return run if run is None else (self.batches.index(run[0]), *run[1:])
 
     def _do_know(self, topic: str, partitions: int) -> None:
-        self.appender.know(topic, partitions)
+        self.appender.set_partitions(topic, partitions)
 
     def _do_forget(self, topic: str) -> None:
-        self.appender.forget(topic)
+        self.appender.remove_topic(topic)
 
     def _do_stick(self, topic: str, partition: int) -> None:
-        self.appender.stick(topic, partition)
+        self.appender.set_sticky_partition(topic, partition)
 
     def _do_open(self, topic: str, partition: int) -> bool:
-        batch = self.appender.open(topic, partition, 12.5)
+        batch = self.appender.begin_batch(topic, partition, 12.5)
         if batch is not None:
             self.batches.append(batch)
         return batch is not None
@@ -134,7 +142,7 @@ class Bench:
         if not self.batches:
             return None
         batch = self.batches[index % len(self.batches)]
-        self.appender.take(batch)
+        self.appender.seal_batch(batch)
         return bytes(batch.payload())
 
     def _do_settle(self, index: int, cut: int, failed: bool) -> Any:
@@ -143,21 +151,21 @@ class Bench:
         batch = self.batches[index % len(self.batches)]
         if batch.done or not batch.count:
             return None
-        self.appender.take(batch)
+        self.appender.seal_batch(batch)
         cut %= batch.count
         if cut:
-            batch.settle(cut, batch.count, 100, -1, None)
-        listeners = batch.settle(0, cut or batch.count, 7, 55, KafkaError("no luck") if failed else None)
+            batch.report(cut, batch.count, 100, -1, None)
+        listeners = batch.report(0, cut or batch.count, 7, 55, KafkaError("no luck") if failed else None)
         heard = len(listeners)
         self.kernel.call_back(listeners, self._failed)
-        self.appender.release(batch.charged)
+        self.appender.release_memory(batch.charged)
         return heard
 
     def _do_shrink(self, topic: str, size: int) -> None:
-        self.appender.shrink(topic, size)
+        self.appender.limit_batch_size(topic, size)
 
     def _do_limit(self, limit: int) -> None:
-        self.appender.limit = limit
+        self.appender.memory_limit = limit
 
     def _do_pass(self, milliseconds: int) -> None:
         self.now_ns += milliseconds * 1_000_000
@@ -244,8 +252,8 @@ class TestEach:
 
     def test_without_plain_everything_is_declined(self, kernel: Any) -> None:
         bench = Bench(kernel, plain=False)
-        bench.appender.know("t", 1)
-        bench.appender.open("t", 0, 0.0)
+        bench.appender.set_partitions("t", 1)
+        bench.appender.begin_batch("t", 0, 0.0)
         assert bench.appender.send("t", b"v") == "declined"
         assert bench.appender.append_many("t", None, [b"v"], 0) is None
 
@@ -253,9 +261,9 @@ class TestEach:
         def broken() -> int:
             raise RuntimeError("the clock is broken")
 
-        appender = kernel.Appender(print, Desk(), broken, plain=True, batch_size=100, limit=9999)
-        appender.know("t", 1)
-        batch = appender.open("t", 0, 0.0)
+        appender = kernel.Appender(print, Tracker(), broken, plain=True, batch_size=100, memory_limit=9999)
+        appender.set_partitions("t", 1)
+        batch = appender.begin_batch("t", 0, 0.0)
         with pytest.raises(RuntimeError, match="the clock is broken"):
             appender.send("t", b"v")
         with pytest.raises(RuntimeError, match="the clock is broken"):
@@ -270,9 +278,9 @@ class TestEach:
                 appender.send("t", b"inner", timestamp_ms=5)
             return 9_000_000
 
-        appender = kernel.Appender(print, Desk(), sending, plain=True, batch_size=100, limit=9999)
-        appender.know("t", 1)
-        batch = appender.open("t", 0, 0.0)
+        appender = kernel.Appender(print, Tracker(), sending, plain=True, batch_size=100, memory_limit=9999)
+        appender.set_partitions("t", 1)
+        batch = appender.begin_batch("t", 0, 0.0)
         appender.send("t", b"outer")
         records = kernel.parse_records(batch.payload(), 2, 0, 1, batch.base_timestamp)
         assert (records.values, records.timestamps) == ([b"inner", b"outer"], [5, 9])
@@ -283,7 +291,7 @@ class TestEach:
                 raise AssertionError("nobody should ask")
 
         bench = Bench(kernel)
-        bench.appender.know("t", 1)
+        bench.appender.set_partitions("t", 1)
         bench.step("open", "t", 0)
         for headers in (Loud(), [Loud()], iter([("n", b"v")]), {"n": b"v"}):
             assert bench.appender.send("t", b"v", headers=headers) == "declined"
@@ -293,46 +301,46 @@ class TestEach:
         size = len(kernel.encode_record(0, 0, None, b"value"))
         for batch_size, limit in ((2 * size + spare, LIMIT), (LIMIT, BATCH_COST + 2 * size + spare)):
             appender = kernel.Appender(
-                lambda *_: None, Desk(), lambda: 0, plain=True, batch_size=batch_size, limit=limit
+                lambda *_: None, Tracker(), lambda: 0, plain=True, batch_size=batch_size, memory_limit=limit
             )
-            appender.know("t", 1)
-            batch = appender.open("t", 0, 0.0)
+            appender.set_partitions("t", 1)
+            batch = appender.begin_batch("t", 0, 0.0)
             for _ in range(3):
                 appender.send("t", b"value")
             assert batch.count == (1 if spare < 0 else 2)
 
     def test_what_is_kept_of_a_batch_may_outlive_it(self, kernel: Any) -> None:
         bench = Bench(kernel)
-        bench.appender.know("t", 1)
+        bench.appender.set_partitions("t", 1)
         bench.step("open", "t", 0)
         delivery = bench.appender.send("t", b"v")
         batch = bench.batches.pop()
         del bench
-        batch.closed = True
+        batch.sealed = True
         payload = memoryview(batch.payload())
-        batch.settle(0, 1, 41, -1, None)
+        batch.report(0, 1, 41, -1, None)
         del batch
         assert delivery.result().offset == 41
         assert bytes(payload[-2:]) == b"v\x00"
 
     def test_deliveries_compare_by_batch_and_place(self, kernel: Any) -> None:
         bench = Bench(kernel)
-        bench.appender.know("t", 1)
+        bench.appender.set_partitions("t", 1)
         bench.step("open", "t", 0)
         one, two = bench.appender.send("t", b"v"), bench.appender.send("t", b"v")
-        again = kernel.Delivery(*one.place, 0)
+        again = kernel.Delivery(*one.batch_and_index, 0)
         assert one == again != two
         assert len({one, again, two}) == 2
         assert one != 5
 
     def test_deliveries_that_are_done_pickle_without_naming_a_kernel(self, kernel: Any) -> None:
         bench = Bench(kernel)
-        bench.appender.know("t", 1)
+        bench.appender.set_partitions("t", 1)
         bench.step("open", "t", 0)
         one = bench.appender.send("t", b"v")
         with pytest.raises(TypeError, match="under way cannot be pickled"):
             pickle.dumps(one)
-        bench.batches[0].settle(0, 1, 41, -1, None)
+        bench.batches[0].report(0, 1, 41, -1, None)
         pickled = pickle.dumps(one)
         assert b"_py" not in pickled
         assert b"_kernel" not in pickled
@@ -341,7 +349,7 @@ class TestEach:
 
     def test_one_that_is_not_confirmed_in_time_says_so(self, kernel: Any) -> None:
         bench = Bench(kernel)
-        bench.appender.know("t", 1)
+        bench.appender.set_partitions("t", 1)
         bench.step("open", "t", 0)
         delivery = bench.appender.send("t", b"v")
         with pytest.raises(KafkaTimeoutError, match=r"t-0: not confirmed within 0\.1 s"):
@@ -349,10 +357,10 @@ class TestEach:
 
     def test_threads_that_send_at_once_lose_nothing(self, kernel: Any) -> None:
         appender = kernel.Appender(
-            lambda *given: None, Desk(), lambda: 0, plain=True, batch_size=1 << 24, limit=1 << 30
+            lambda *given: None, Tracker(), lambda: 0, plain=True, batch_size=1 << 24, memory_limit=1 << 30
         )
-        appender.know("t", 2)
-        batches = [appender.open("t", number, 0.0) for number in range(2)]
+        appender.set_partitions("t", 2)
+        batches = [appender.begin_batch("t", number, 0.0) for number in range(2)]
 
         def send(number: int) -> None:
             for index in range(2000):
@@ -370,15 +378,15 @@ class TestEach:
                 records = kernel.parse_records(batch.payload(), batch.count, 0, batch.count - 1, 0)
                 values += records.values
         assert len(values) == len(set(values)) == 8000
-        assert appender.used == sum(batch.charged for batch in batches)
+        assert appender.used_memory == sum(batch.charged for batch in batches)
 
 
 def test_a_closed_batch_takes_nothing_even_where_it_is_still_to_be_found() -> None:
     """As another thread may find it while this one is about to take it; in Python a lock is before."""
     bench = Bench(COMPILED)
-    bench.appender.know("t", 1)
+    bench.appender.set_partitions("t", 1)
     bench.step("open", "t", 0)
-    bench.batches[0].closed = True
+    bench.batches[0].sealed = True
     assert bench.appender.send("t", b"v") == "declined"
     assert bench.appender.append_many("t", None, [b"v"], 0) is None
 
@@ -387,9 +395,11 @@ def test_the_clock_of_the_system_is_read_the_same() -> None:
     import time
 
     for kernel in (PYTHON, COMPILED):
-        appender = kernel.Appender(print, Desk(), time.time_ns, plain=True, batch_size=100, limit=9999)
-        appender.know("t", 1)
-        batch = appender.open("t", 0, 0.0)
+        appender = kernel.Appender(
+            print, Tracker(), time.time_ns, plain=True, batch_size=100, memory_limit=9999
+        )
+        appender.set_partitions("t", 1)
+        batch = appender.begin_batch("t", 0, 0.0)
         before = time.time_ns() // 1_000_000
         appender.send("t", b"v")
         assert before <= batch.base_timestamp <= time.time_ns() // 1_000_000

@@ -37,15 +37,15 @@ class Line:
     def __init__(self, kernel: Any) -> None:
         tracker = DeliveryTracker(SenderThread("pyklient-producer test"))
         self.appender = kernel.Appender(
-            lambda *_: None, tracker, lambda: 0, plain=True, batch_size=1_000_000, limit=1 << 40
+            lambda *_: None, tracker, lambda: 0, plain=True, batch_size=1_000_000, memory_limit=1 << 40
         )
-        self.appender.know("t", 1)
+        self.appender.set_partitions("t", 1)
 
     def batch(self, values: list[bytes]) -> Any:
-        batch = self.appender.open("t", 0, 0.0)
+        batch = self.appender.begin_batch("t", 0, 0.0)
         for value in values:
             assert self.appender.send("t", value) is not None
-        self.appender.take(batch)
+        self.appender.seal_batch(batch)
         return batch
 
 
@@ -78,10 +78,10 @@ def test_what_a_request_refers_to_is_not_written_over(kernel: Any) -> None:
             held.append(Held(batch.payload(), batch.count, values))
         del sealed
         if kind != 2:
-            batch.settle(0, batch.count, -1, -1, None)
+            batch.report(0, batch.count, -1, -1, None)
         if len(unfinished) > 5:
             one = unfinished.pop(chance.randrange(len(unfinished)))
-            one.settle(0, one.count, 7, -1, None)
+            one.report(0, one.count, 7, -1, None)
         if len(held) > 12:
             assert held.pop(chance.randrange(len(held))).is_intact()
     assert all(each.is_intact() for each in held)
@@ -89,7 +89,7 @@ def test_what_a_request_refers_to_is_not_written_over(kernel: Any) -> None:
 
 def test_a_payload_stays_as_it_is_where_its_batch_goes_on() -> None:
     line = Line(COMPILED)  # a bytearray would refuse to grow while it is looked at
-    batch: Any = line.appender.open("t", 0, 0.0)
+    batch: Any = line.appender.begin_batch("t", 0, 0.0)
     seen = []
     for number in range(300):
         line.appender.send("t", b"%03d" % number * 1_000)
@@ -102,7 +102,7 @@ def test_a_payload_stays_as_it_is_where_its_batch_goes_on() -> None:
 def test_a_batch_that_has_let_go_takes_nothing_and_has_no_bytes(kernel: Any) -> None:
     line = Line(kernel)
     batch = line.batch([b"x" * 1_000])
-    batch.settle(0, 1, -1, -1, None)
+    batch.report(0, 1, -1, -1, None)
     assert bytes(batch.payload()) == b""
     assert line.appender.send("t", b"x") is None
 
@@ -116,7 +116,7 @@ def test_filling_batch_after_batch_touches_no_new_memory() -> None:
         for _ in range(times):
             batch = line.batch(values)
             seal(batch, Compression.NONE)
-            batch.settle(0, batch.count, -1, -1, None)
+            batch.report(0, batch.count, -1, -1, None)
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
     gc.collect()

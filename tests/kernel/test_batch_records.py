@@ -151,7 +151,7 @@ def test_the_oversized_entry_that_brokers_pad_with_is_an_incomplete_tail() -> No
 def test_what_cannot_be_a_batch_is_corrupt(at: int, forged: bytes) -> None:
     data = bytearray(encode_batch(SAMPLES))
     data[at : at + len(forged)] = forged
-    with pytest.raises(CorruptRecordError, match="are no batch"):
+    with pytest.raises(CorruptRecordError, match="are not a batch"):
         list(iter_batches(data))
 
 

@@ -85,7 +85,7 @@ def test_log_append_time_is_every_records_time(kernel: Any) -> None:
 
 
 def test_columns_that_are_finished_do_not_move_under_whoever_reads_them(kernel: Any) -> None:
-    filling = kernel.ColumnFilling(True)
+    filling = kernel.ColumnBuilder(True)
     section = encode_batch([NewRecord(1, b"k", b"v" * 50)] * 4_000)[61:]
     filling.add(section, 4_000, 0, 3_999, 0, None, 0)
     columns = filling.finish()
@@ -211,23 +211,23 @@ class TestTaking:
     def test_slices_follow_each_other(self, kernel: Any) -> None:
         chunk = kernel.decode_columns(batch(5, 10), "t", 0, 7)
         assert (chunk.handed, chunk.position, chunk.last_handed, chunk.remaining) == (0, 7, -1, 8)
-        assert chunk.take(3)[1:] == (0, 3)
+        assert chunk.hand_out(3)[1:] == (0, 3)
         assert (chunk.handed, chunk.position, chunk.last_handed, chunk.remaining) == (3, 10, 9, 5)
-        assert chunk.take(100)[1:] == (3, 8)
+        assert chunk.hand_out(100)[1:] == (3, 8)
         assert (chunk.handed, chunk.position, chunk.last_handed, chunk.remaining) == (8, 15, 14, 0)
-        assert chunk.take(100)[1:] == (8, 8)
+        assert chunk.hand_out(100)[1:] == (8, 8)
 
     def test_nothing_is_handed_out_once_stopped_and_the_position_stays(self, kernel: Any) -> None:
         chunk = kernel.decode_columns(batch(5, 10), "t", 0, 5)
-        chunk.take(3)
+        chunk.hand_out(3)
         chunk.stop()
-        assert chunk.take(3)[1:] == (3, 3)
+        assert chunk.hand_out(3)[1:] == (3, 3)
         assert (chunk.handed, chunk.position, chunk.last_handed, chunk.remaining) == (3, 8, 7, 0)
 
     def test_an_end_cuts_off_what_is_behind_it(self, kernel: Any) -> None:
         chunk = kernel.decode_columns(batch(5, 10), "t", 0, 5)
         chunk.end_at(9, 1000)
-        assert (chunk.take(100)[1:], chunk.position, chunk.nbytes) == ((0, 4), 9, 1000)
+        assert (chunk.hand_out(100)[1:], chunk.position, chunk.nbytes) == ((0, 4), 9, 1000)
 
 
 class TestDamage:
@@ -275,7 +275,7 @@ class TestDamage:
     def test_a_section_that_claims_more_than_it_holds_takes_no_memory(self) -> None:
         for count in (1 << 31, INT64, -1):
             results = [
-                outcome_of(kernel.ColumnFilling(True).add, bytes(1000), count, 0, 10, 0, None, 0)
+                outcome_of(kernel.ColumnBuilder(True).add, bytes(1000), count, 0, 10, 0, None, 0)
                 for kernel in KERNELS
             ]
             assert results[0] == results[1]

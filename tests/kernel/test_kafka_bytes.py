@@ -106,7 +106,7 @@ def test_we_read_what_kafka_writes(
     written = oracle.write(samples(magic), magic=magic, compression=codec, base_offset=7, timestamp_type=kind)
     found = oracle.read(written)
     assert ours(written) == found
-    messages = kernel.decode(written, "t", 0, 0).take(100)
+    messages = kernel.decode(written, "t", 0, 0).hand_out(100)
     assert [(m.offset, m.timestamp_ms, m.key, m.value, m.headers) for m in messages] == [
         (r["offset"], r["timestamp"], r["key"], r["value"], r["headers"])
         for batch in found
@@ -194,7 +194,7 @@ def test_a_batch_compressed_in_several_streams_is_read_as_kafka_reads_it(
         record.value for record in samples(2)
     ]
     assert ours(written) == found
-    messages = kernel.decode(written, "t", 0, 0).take(100)
+    messages = kernel.decode(written, "t", 0, 0).hand_out(100)
     assert [message.value for message in messages] == [record.value for record in samples(2)]
 
 
@@ -241,7 +241,7 @@ def test_kafkas_transaction_markers_are_recognised_and_passed_over(
         aborted = AbortedTransactions([] if commit else [(9, 0)])
         chunk = kernel.decode(transaction + marker, "t", 0, 0, aborted=aborted)
         assert chunk.next_offset == len(SAMPLES) + 1
-        assert len(chunk.take(100)) == (len(SAMPLES) if commit else 0)
+        assert len(chunk.hand_out(100)) == (len(SAMPLES) if commit else 0)
 
 
 @pytest.mark.parametrize(

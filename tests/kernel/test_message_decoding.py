@@ -165,7 +165,7 @@ class TestPlaces:
     def test_empty_batches_move_the_offset(self, kernel: Any) -> None:
         data = bytearray(encode_batch([], base_offset=3, producer_id=9))
         chunk = kernel.decode(batch(0) + bytes(data) + batch(8), "t", 0, 0)
-        assert offsets(chunk.take(10)) == [0, 1, 2, 8, 9, 10]
+        assert offsets(chunk.hand_out(10)) == [0, 1, 2, 8, 9, 10]
         chunk = kernel.decode(bytes(data), "t", 0, 0)
         assert (chunk.next_offset, chunk.nbytes, chunk.position) == (4, len(data), 4)
 
@@ -182,7 +182,7 @@ class TestTransactions:
     def test_control_batches_are_passed_over(self, kernel: Any) -> None:
         data = batch(0) + marker(3, 7, commit=True) + batch(4) + marker(7, 7, commit=False)
         chunk = kernel.decode(data, "t", 0, 0)
-        assert offsets(chunk.take(100)) == [0, 1, 2, 4, 5, 6]
+        assert offsets(chunk.hand_out(100)) == [0, 1, 2, 4, 5, 6]
         assert (chunk.next_offset, chunk.position) == (8, 8)
 
     def test_aborted_batches_are_passed_over_until_their_marker(self, kernel: Any) -> None:

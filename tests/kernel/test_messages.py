@@ -120,16 +120,16 @@ class TestChunk:
         for message in chunk:
             assert message.offset == 1
             break
-        assert [message.offset for message in chunk.take(2)] == [2, 3]
+        assert [message.offset for message in chunk.hand_out(2)] == [2, 3]
         assert [message.offset for message in chunk] == [4]
-        assert list(chunk) == chunk.take(5) == []
+        assert list(chunk) == chunk.hand_out(5) == []
 
     def test_it_knows_how_far_it_has_been_read(self, kernel: Any) -> None:
         chunk = chunk_of(kernel, 3, base_offset=10)
         seen = []
         while True:
             seen.append((chunk.handed, chunk.remaining, chunk.position, chunk.last_handed))
-            if not chunk.take(1):
+            if not chunk.hand_out(1):
                 break
         assert seen == [(0, 3, 10, -1), (1, 2, 11, 10), (2, 1, 12, 11), (3, 0, 13, 12)]
         assert chunk.next_offset == 13
@@ -139,7 +139,7 @@ class TestChunk:
         data = encode_batch(records, base_offset=5, offset_deltas=[2, 6])
         chunk = kernel.decode(data, "t", 0, 0)
         assert chunk.position == 7
-        chunk.take(1)
+        chunk.hand_out(1)
         assert (chunk.position, chunk.last_handed) == (11, 7)
 
     def test_stopping_hands_out_nothing_more_and_keeps_the_place(self, kernel: Any) -> None:
@@ -150,7 +150,7 @@ class TestChunk:
         for _ in range(2):
             chunk.stop()
             assert (chunk.handed, chunk.position, chunk.last_handed, chunk.remaining) == (2, 12, 11, 0)
-            assert list(iterator) == list(chunk) == chunk.take(3) == []
+            assert list(iterator) == list(chunk) == chunk.hand_out(3) == []
 
     def test_stopping_an_untouched_or_an_exhausted_chunk(self, kernel: Any) -> None:
         chunk = chunk_of(kernel, 2)
@@ -192,7 +192,7 @@ class TestChunk:
 
     def test_what_is_left_is_not_handed_out_by_asking_for_it(self, kernel: Any) -> None:
         chunk = chunk_of(kernel, 5, base_offset=10)
-        chunk.take(2)
+        chunk.hand_out(2)
         for _ in range(2):
             assert [message.offset for message in chunk.left()] == [12, 13, 14]
         assert (chunk.handed, chunk.remaining) == (2, 3)
@@ -202,7 +202,7 @@ class TestChunk:
 
     def test_nothing_is_left_once_stopped(self, kernel: Any) -> None:
         chunk = chunk_of(kernel, 5)
-        chunk.take(2)
+        chunk.hand_out(2)
         chunk.stop()
         assert chunk.left() == []
 
@@ -236,10 +236,10 @@ def test_messages_of_a_large_batch_are_made_as_they_are_asked_for() -> None:
     count = 2000
     data = bytearray(encode_batch([NewRecord(1, None, b"x", (("n", b""),))] * count))
     chunk = COMPILED.decode(data, "t", 0, 0)
-    assert len(chunk.take(count - 1)) == count - 1
+    assert len(chunk.hand_out(count - 1)) == count - 1
     with pytest.raises(BufferError):
         data.clear()
-    assert chunk.take(2)[0].offset == count - 1
+    assert chunk.hand_out(2)[0].offset == count - 1
     # held no longer than it is needed
     data.clear()
 
@@ -249,9 +249,14 @@ def test_bytes_that_change_while_messages_are_made_of_them_do_no_harm() -> None:
     for byte in (0, 1, 2, 0x7F, 0x80, 0xFF):
         changed = bytearray(data)
         chunk = COMPILED.decode(changed, "t", 0, 0)
-        chunk.take(5)
+        chunk.hand_out(5)
         changed[61:] = bytes((byte,)) * (len(changed) - 61)
-        for read in (chunk.left, chunk._run.rest, lambda chunk=chunk: chunk.position, chunk._run.__next__):
+        for read in (
+            chunk.left,
+            chunk._message_iterator.remaining_messages,
+            lambda chunk=chunk: chunk.position,
+            chunk._message_iterator.__next__,
+        ):
             with suppress(CorruptRecordError):
                 read()
         assert chunk.handed in (5, 6)

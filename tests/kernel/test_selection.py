@@ -16,7 +16,7 @@ from tests.kernel.kernels import KERNELS
 pytestmark = pytest.mark.both_kernels
 
 UNMADE = """
-from pyklient.kernel import ColumnFilling, Delivery
+from pyklient.kernel import ColumnBuilder, Delivery
 def outcome_of(call):
     try:
         return call()
@@ -26,7 +26,7 @@ bare = Delivery.__new__(Delivery)
 uses = [lambda: bare.topic, lambda: bare.partition, bare.done, bare.result, bare.exception,
         lambda: bare.add_done_callback(print), bare.__reduce__, lambda: repr(bare), lambda: hash(bare)]
 print({outcome_of(use) for use in uses})
-print(outcome_of(lambda: ColumnFilling.__new__(ColumnFilling).finish()) in ("AttributeError", "TypeError"))
+print(outcome_of(lambda: ColumnBuilder.__new__(ColumnBuilder).finish()) in ("AttributeError", "TypeError"))
 """
 
 SAY = "from pyklient import kernel; print(kernel.name, kernel.not_compiled, sep='|')"
@@ -124,9 +124,11 @@ def in_copy(folder: Path, program: str = SAY, **environment: str) -> subprocess.
 def test_one_that_is_nowhere_is_passed_over_unless_it_is_pinned(tmp_path: Path) -> None:
     records = copied(tmp_path, sources=False, compiled=False)
     ran = in_copy(tmp_path)
-    assert ran.stdout.startswith(f"python|there is none in {records} or in another pyklient on sys.path; ")
+    assert ran.stdout.startswith(
+        f"python|there is no compiled kernel in {records} or in another pyklient on sys.path; "
+    )
     ran = in_copy(tmp_path, PYKLIENT_KERNEL="compiled")
-    assert "ImportError: PYKLIENT_KERNEL=compiled, but there is none in" in ran.stderr
+    assert "ImportError: PYKLIENT_KERNEL=compiled, but there is no compiled kernel in" in ran.stderr
 
 
 def test_that_of_the_installed_package_serves_a_clone_with_the_same_sources(tmp_path: Path) -> None:
@@ -171,9 +173,9 @@ def test_the_first_client_that_handles_records_warns_of_the_slow_kernel(tmp_path
     warned = in_copy(tmp_path, WARN).stderr.splitlines()
     assert len(warned) == 1
     assert warned[0].startswith(
-        "WARNING pyklient records are encoded and decoded in Python, which takes about"
+        "WARNING pyklient Records are encoded and decoded in Python, about ten times slower"
     )
-    assert "there is none in" in warned[0]
+    assert "there is no compiled kernel in" in warned[0]
     assert not in_copy(tmp_path, WARN, PYKLIENT_KERNEL="python").stderr
     assert not imported(WARN).stderr
 

@@ -54,7 +54,7 @@ def same(name: str, *arguments: Any, **options: Any) -> Any:
 def same_messages(*arguments: Any) -> None:
     """As ``same``, for lists of messages."""
     calls = [kernel.parse_messages for kernel in KERNELS]
-    calls.append(lambda *arguments: list(COMPILED.parse_run(*arguments)))
+    calls.append(lambda *arguments: list(COMPILED.iterate_messages(*arguments)))
     results = [outcome_of(call, *arguments) for call in calls]
     lists = [[plain(one) for one in result] if isinstance(result, list) else result for result in results]
     assert lists[0] == lists[1] == lists[2]

@@ -1,6 +1,6 @@
 """Peers for the network's tests: real sockets, answers as the test says.
 
-A ScriptedBroker speaks Kafka's protocol through ServerWire. A RawServer does whatever a function does with
+A ScriptedBroker speaks Kafka's protocol through ServerFraming. A RawServer does whatever a function does with
 an accepted socket, for peers that are no brokers.
 """
 
@@ -15,6 +15,7 @@ from typing import Any, Final, Self
 
 from pyklient.config import AdminConfig
 from pyklient.errors import KafkaError
+from pyklient.protocol.framing import ReceivedRequest, ServerFraming
 from pyklient.protocol.messages import (
     REQUESTS,
     ApiVersionsRequest,
@@ -24,7 +25,6 @@ from pyklient.protocol.messages import (
 )
 from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
-from pyklient.protocol.wire import ReceivedRequest, ServerWire
 
 __all__ = ["HANG_UP", "SILENCE", "Addressed", "RawServer", "ScriptedBroker", "config_for", "metadata_of"]
 
@@ -191,7 +191,7 @@ class ScriptedBroker(RawServer):
     def _converse(self, sock: socket.socket) -> None:
         if self._tls is not None:
             sock = self._tls.wrap_socket(sock, server_side=True)
-        wire = ServerWire()
+        wire = ServerFraming()
         with sock, sock.makefile("rb") as stream:
             while head := stream.read(4):
                 received = self._receive(wire, stream.read(int.from_bytes(head, "big")))
@@ -205,7 +205,7 @@ class ScriptedBroker(RawServer):
                 elif isinstance(answer, bytes):
                     sock.sendall(answer)
 
-    def _receive(self, wire: ServerWire, frame: bytes) -> ReceivedRequest | None:
+    def _receive(self, wire: ServerFraming, frame: bytes) -> ReceivedRequest | None:
         with contextlib.suppress(KafkaError):
             received = wire.receive(frame)
             first, last = self._versions.get(received.api_key, (0, -1))

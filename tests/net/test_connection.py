@@ -20,6 +20,7 @@ from pyklient.errors import (
 )
 from pyklient.net.connection import Connection
 from pyklient.net.connection_setup import NoVersionsError
+from pyklient.protocol.framing import ReceivedRequest, ServerFraming
 from pyklient.protocol.messages import (
     REQUESTS,
     ApiVersionsRequest,
@@ -34,7 +35,6 @@ from pyklient.protocol.messages import (
     MetadataRequest,
     ProduceRequest,
 )
-from pyklient.protocol.wire import ReceivedRequest, ServerWire
 from tests.net.connections import failure_of, opened
 from tests.net.scripted import HANG_UP, SILENCE, RawServer, ScriptedBroker
 
@@ -384,7 +384,7 @@ def test_the_newest_common_version_is_chosen_within_the_callers_limit() -> None:
 
 @pytest.mark.parametrize("cut_after", [3, 4, 9])
 def test_a_hang_up_within_an_answer_says_so(broker: ScriptedBroker, cut_after: int) -> None:
-    whole = ServerWire().send(ReceivedRequest(12, 4, 1, None, HeartbeatRequest()), HeartbeatResponse())
+    whole = ServerFraming().send(ReceivedRequest(12, 4, 1, None, HeartbeatRequest()), HeartbeatResponse())
 
     def answer_partly(request: object) -> Any:
         broker._sockets[-1].sendall(b"".join(whole)[:cut_after])

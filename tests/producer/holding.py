@@ -5,8 +5,8 @@ import socket
 import threading
 from typing import Any, NamedTuple
 
+from pyklient.protocol.framing import ReceivedRequest, ServerFraming
 from pyklient.protocol.messages import ProduceRequest
-from pyklient.protocol.wire import ReceivedRequest, ServerWire
 from tests.producer.script import ProduceBroker
 
 __all__ = ["HoldingBroker"]
@@ -52,7 +52,7 @@ class HoldingBroker(ProduceBroker):
                 self._send(self._held.pop(0))
 
     def _converse(self, sock: socket.socket) -> None:
-        wire = ServerWire()
+        wire = ServerFraming()
         with sock, sock.makefile("rb") as stream:
             while head := stream.read(4):
                 received = self._receive(wire, stream.read(int.from_bytes(head, "big")))
@@ -68,4 +68,4 @@ class HoldingBroker(ProduceBroker):
 
     def _send(self, held: _Held) -> None:
         with contextlib.suppress(OSError):  # the client may have left meanwhile
-            held.sock.sendall(b"".join(ServerWire().send(held.received, held.answer)))
+            held.sock.sendall(b"".join(ServerFraming().send(held.received, held.answer)))

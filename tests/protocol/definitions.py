@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
-from pyklient.protocol.declared import Declared, Struct, WireType
+from pyklient.protocol.message_fields import Field, Struct, WireType
 from pyklient.protocol.messages import (
     REQUESTS,
     RESPONSES,
@@ -34,7 +34,7 @@ MESSAGES: Final[tuple[type[ApiMessage], ...]] = (
     ConsumerProtocolAssignment,
 )
 
-Overrides = Mapping[type[Struct], tuple[Declared, ...]]
+Overrides = Mapping[type[Struct], tuple[Field, ...]]
 """Other declarations to compare instead of those of the classes."""
 
 _ENDLESS: Final = 1 << 15

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any, Final, TypeVar
 
-from pyklient.protocol.declared import Declared, Struct, WireType
+from pyklient.protocol.message_fields import Field, Struct, WireType
 from pyklient.protocol.schema import ApiMessage
 from tests.protocol.definitions import json_name
 
@@ -36,7 +36,7 @@ def _random_struct(cls: type[Struct], version: int, random: Random) -> tuple[Any
     return cls(**values), data
 
 
-def _random_field(field: Declared, version: int, random: Random) -> tuple[Any, Any]:
+def _random_field(field: Field, version: int, random: Random) -> tuple[Any, Any]:
     if field.nullable_in(version) and random.random() < 0.2:
         return None, None
     if field.tag is not None and random.random() < 0.3:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from pyklient.protocol.declared import Declared, Struct, WireType
+from pyklient.protocol.message_fields import Field, Struct, WireType
 from pyklient.protocol.schema import ApiMessage
 from tests.protocol.definitions import KAFKAS, MESSAGES, definition, differences
 
@@ -40,7 +40,7 @@ def test_a_change_to_any_fact_of_any_field_is_noticed(cls: type[ApiMessage]) -> 
 
 def _changes(
     message: type[ApiMessage], cls: type[Struct], sent: range
-) -> Iterator[tuple[type[Struct], str, tuple[Declared, ...]]]:
+) -> Iterator[tuple[type[Struct], str, tuple[Field, ...]]]:
     """Each declaration of *cls* and what it holds with one fact changed; *sent* in these versions at all."""
     for index, field in enumerate(cls.declared):
         for what, changed in _changed_fields(message, field, sent):
@@ -51,9 +51,7 @@ def _changes(
             yield from _changes(message, field.kind, range(inner[0], inner[-1] + 1))
 
 
-def _changed_fields(
-    message: type[ApiMessage], field: Declared, sent: range
-) -> Iterator[tuple[str, Declared]]:
+def _changed_fields(message: type[ApiMessage], field: Field, sent: range) -> Iterator[tuple[str, Field]]:
     begin = max(sent[0], field.since)
     yield "a version later", replace(field, since=begin + 1)
     yield "gone", replace(field, until=begin - 1)

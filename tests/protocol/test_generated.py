@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from pyklient.errors import ProtocolError, UnsupportedVersionError
-from pyklient.protocol.declared import Declared
+from pyklient.protocol.message_fields import Field
 from pyklient.protocol.messages import HeartbeatRequest, ProduceResponse
 from pyklient.protocol.schema import (
     EMPTY,
@@ -194,7 +194,7 @@ def test_a_structure_may_contain_itself(version: int) -> None:
         children: list[_Leaf] = EMPTY
         rank: Int32 = 0
 
-    def inside(field: Declared) -> Declared:
+    def inside(field: Field) -> Field:
         return replace(field, kind=Node) if field.name == "children" else field
 
     Node.declared = tuple(inside(field) for field in Node.declared)

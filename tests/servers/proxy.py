@@ -10,9 +10,9 @@ from dataclasses import replace
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
+from pyklient.protocol.framing import ClientFraming, ReceivedRequest, ServerFraming
 from pyklient.protocol.messages import ApiVersionsResponse, FindCoordinatorResponse, MetadataResponse
 from pyklient.protocol.schema import ApiMessage
-from pyklient.protocol.wire import ClientWire, ReceivedRequest, ServerWire
 
 __all__ = ["Exchange", "RecordingProxy"]
 
@@ -71,7 +71,7 @@ class RecordingProxy:
 
     def _serve(self, client: socket.socket, broker: socket.socket) -> None:
         """One connection, one request after the other."""
-        theirs, ours = ServerWire(), ClientWire("proxy")
+        theirs, ours = ServerFraming(), ClientFraming("proxy")
         with contextlib.suppress(OSError), client, broker:
             while (frame := _frame(client)) is not None:
                 received = theirs.receive(frame)

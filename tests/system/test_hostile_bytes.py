@@ -19,9 +19,9 @@ from crc32c import crc32c
 from pyklient import Delivery, Producer, read
 from pyklient.broker import Broker
 from pyklient.kernel import encode_batch
+from pyklient.protocol.framing import ClientFraming
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records import Compression, NewRecord
-from pyklient.protocol.wire import ClientWire
 from tests.broker.planting import plant
 from tests.servers.fixtures import NewName
 from tests.servers.process import Growth
@@ -174,7 +174,7 @@ def error_of(stranger: socket.socket, topic: str, batch: bytes) -> int:
         timeout_ms=5_000,
         topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=[partition])],
     )
-    wire = ClientWire("stranger")
+    wire = ClientFraming("stranger")
     stranger.sendall(b"".join(wire.send(request, 7)))
     size = struct.unpack(">i", exactly(stranger, 4))[0]
     _, response = wire.receive(exactly(stranger, size))

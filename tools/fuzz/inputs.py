@@ -102,11 +102,11 @@ class Fuzz:
             view[at] = int(chance.random() * 256)
             with suppress(CorruptRecordError):
                 if columns:
-                    _kernel.ColumnFilling(True).add(view, count, 0, count, 5, None, 0)
+                    _kernel.ColumnBuilder(True).add(view, count, 0, count, 5, None, 0)
                 elif chance.random() < 0.5:
                     _kernel.parse_messages(view, count, 0, count, 5, None, "t", 0, 0)
                 else:
-                    run = _kernel.parse_run(view, count, 0, count, 5, None, "t", 0, 0)
+                    run = _kernel.iterate_messages(view, count, 0, count, 5, None, "t", 0, 0)
                     # which is safe, if not right
                     view[next_at] = next_before
                     list(run)
@@ -182,9 +182,9 @@ class Fuzz:
             start = min(base + chance.choice((0, 1, 5)), INT64)
             rest = chance.choice((None, 7)), "t", 1, start
             messages = self._same("parse_messages", *arguments, *rest)
-            run = outcome(lambda: list(_kernel.parse_run(*arguments, *rest)))
+            run = outcome(lambda: list(_kernel.iterate_messages(*arguments, *rest)))
             if run != messages:
-                raise AssertionError(f"parse_run{arguments + rest}: {run} is not {messages}")
+                raise AssertionError(f"iterate_messages{arguments + rest}: {run} is not {messages}")
 
     def _batch(self) -> None:
         view = exact(self._mutated(self.chance.choice(self.batches)))
@@ -280,10 +280,10 @@ class Fuzz:
     def _append_rows(self, kernel: Any, columns: Any) -> Any:
         rows = kernel.ArrowRows(*columns)
         appender = kernel.Appender(
-            lambda *_: None, Desk(), lambda: 7_000_000, plain=True, batch_size=300, limit=5_000
+            lambda *_: None, Tracker(), lambda: 7_000_000, plain=True, batch_size=300, memory_limit=5_000
         )
-        appender.know("t", 2)
-        batches = [appender.open("t", partition, 0.0) for partition in range(2)]
+        appender.set_partitions("t", 2)
+        batches = [appender.begin_batch("t", partition, 0.0) for partition in range(2)]
         calls = []
         for start in range(rows.count):
             taken, runs = kernel.append_rows(appender, "t", rows, start)
@@ -309,22 +309,24 @@ class Fuzz:
 
     def _append(self, kernel: Any, steps: list[Any], size: int, limit: int) -> Any:
         appender = kernel.Appender(
-            lambda *_: None, Desk(), lambda: 7_000_000, plain=True, batch_size=size, limit=limit
+            lambda *_: None, Tracker(), lambda: 7_000_000, plain=True, batch_size=size, memory_limit=limit
         )
-        appender.know("t", 2)
-        batches = [appender.open("t", partition, 0.0) for partition in range(2)]
+        appender.set_partitions("t", 2)
+        batches = [appender.begin_batch("t", partition, 0.0) for partition in range(2)]
         places = []
         for value, key, partition, timestamp, headers, callback in steps:
             delivery = appender.send("t", value, key, partition, timestamp, headers, callback)
-            places.append(delivery and (batches.index(delivery.place[0]), delivery.place[1]))
+            places.append(
+                delivery and (batches.index(delivery.batch_and_index[0]), delivery.batch_and_index[1])
+            )
         run = appender.append_many("t", None, [step[0] for step in steps], 1)
         places.append(run and run[1:])
         facts = [(batch.count, batch.size, batch.charged, bytes(batch.payload())) for batch in batches]
-        heard = [len(batch.settle(0, batch.count, 5, -1, None) or ()) for batch in batches if batch.count]
-        return places, facts, heard, appender.used
+        heard = [len(batch.report(0, batch.count, 5, -1, None) or ()) for batch in batches if batch.count]
+        return places, facts, heard, appender.used_memory
 
 
-class Desk:
+class Tracker:
     """Nobody waits here."""
 
     def __init__(self) -> None:

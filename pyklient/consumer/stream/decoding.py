@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
 
 from pyklient.consumer.fetch.fetch_position import FetchedBatches
-from pyklient.kernel import Chunk, ColumnFilling, Message, decode, decode_columns
+from pyklient.kernel import Chunk, ColumnBuilder, Message, decode, decode_columns
 from pyklient.kernel.column_decoding import ByteColumn, ColumnChunk
 from pyklient.protocol.records.layout import Columns
 
@@ -50,7 +50,7 @@ class Decoding(NamedTuple):
         end = fetched.cursor.end
         if end is None or chunk.next_offset <= end:
             return chunk
-        messages = [message for message in chunk.take(chunk.remaining) if message.offset < end]
+        messages = [message for message in chunk.hand_out(chunk.remaining) if message.offset < end]
         return Chunk(chunk.topic, chunk.partition, messages, end, fetched.size)
 
     def next_offset(self, fetched: FetchedBatches) -> int:
@@ -115,7 +115,7 @@ class ColumnDecoding(NamedTuple):
         """As of ``Form``."""
         if isinstance(chunk, ColumnChunk):
             return chunk
-        filling = ColumnFilling(True)
+        filling = ColumnBuilder(True)
         for kind, run in groupby(chunk.left(), attrgetter("timestamp_type")):
             filling.add_parsed(_parsed(list(run)), kind)
         return ColumnChunk(chunk.topic, chunk.partition, filling.finish(), chunk.next_offset, chunk.nbytes)

@@ -156,7 +156,7 @@ class StreamCore:
                 # less is left only where it has been taken away meanwhile
                 if self._source is not None and chunk.remaining:
                     self._in_hand.note_batch(self._source.cursor, chunk.position)
-                    chunk.take(batch.num_rows)
+                    chunk.hand_out(batch.num_rows)
                     return batch
 
     def _next(self, timeout: float | None, form: Form[_C]) -> _C | None:
@@ -299,7 +299,7 @@ class StreamCore:
             with self._lock:
                 if self._source is not None and chunk.remaining:
                     self._in_hand.note_batch(self._source.cursor, chunk.position)
-                batch += chunk.take(max_records - len(batch))
+                batch += chunk.hand_out(max_records - len(batch))
                 if len(batch) >= max_records:
                     break
                 self._leave_chunk()

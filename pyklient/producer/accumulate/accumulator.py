@@ -65,7 +65,7 @@ class RecordAccumulator:
             clocks.wall_ns,
             plain=checker.passes_bytes and partitioner is None,
             batch_size=min(limits.batch_size, limits.max_request_size) - BATCH_SIZE,
-            limit=limits.buffer_memory,
+            memory_limit=limits.buffer_memory,
         )
         self.new_batches: deque[Batch] = deque()
         """Batches that the sender has not seen yet, in the order in which they were begun. One that Ctrl-C
@@ -109,7 +109,7 @@ class RecordAccumulator:
             count = self.appender.partition_count(topic)
             if not count:
                 count = self._topics.wait(topic, deadline)
-                self.appender.know(topic, count)
+                self.appender.set_partitions(topic, count)
             if record.headers:
                 self._topics.check_headers()
             number = self._choice.choose(topic, record.key, partition, count, deadline)
@@ -121,8 +121,8 @@ class RecordAccumulator:
         """Close all open batches, which makes them due. Return all batches that are not done."""
         batches = self.unfinished()
         for batch in batches:
-            if not batch.closed:
-                self.appender.take(batch)
+            if not batch.sealed:
+                self.appender.seal_batch(batch)
             self.due_batches.append(batch)
         return batches
 
@@ -138,7 +138,7 @@ class RecordAccumulator:
 
     def forget(self, topic: str) -> None:
         """Drop what is kept of *topic*. The next record for it asks for its metadata again."""
-        self.appender.forget(topic)
+        self.appender.remove_topic(topic)
         self._topics.forget(topic)
 
     def shrunk(self, batch: Batch, saved: int) -> None:
@@ -227,14 +227,16 @@ class RecordAccumulator:
                     raise self._buffer_full(topic, "a send inside an on_delivery callback does not wait")
                 return delivery
             if not self._waiting:
-                self.appender.limit = memory  # in case Ctrl-C kept the last waiting thread from resetting it
+                self.appender.memory_limit = (
+                    memory  # in case Ctrl-C kept the last waiting thread from resetting it
+                )
                 if self._has_room(record, memory):
                     return self._append(topic, number, record, on_delivery, memory)
         wakeup = Wakeup()
         try:
             with self.tracker.lock:
                 self._waiting.append(wakeup)
-                self.appender.limit = 0
+                self.appender.memory_limit = 0
                 self._close_lingering_batches()
             while True:
                 with self.tracker.lock:
@@ -255,7 +257,7 @@ class RecordAccumulator:
                 if self._waiting:
                     self._wake_waiting()
                 else:
-                    self.appender.limit = memory
+                    self.appender.memory_limit = memory
 
     def _wake_waiting(self) -> None:
         """Wake the threads that wait for memory, because some may be free. With the lock held."""
@@ -265,8 +267,8 @@ class RecordAccumulator:
     def _close_lingering_batches(self) -> None:
         """Close the open batches, because memory is short. With the lock held."""
         for batch in self.unfinished():
-            if not batch.closed:
-                self.appender.take(batch)
+            if not batch.sealed:
+                self.appender.seal_batch(batch)
                 self.due_batches.append(batch)
         self._thread.notify(self._clocks.monotonic())
 
@@ -281,8 +283,8 @@ class RecordAccumulator:
         """Append to the open batch, or to a new one if there is none or it is full. With the lock held."""
         key, value, timestamp_ms, headers, _ = record
         appender = self.appender
-        chosen = appender.sticky(topic) if number is None else number
-        full = appender.current(topic, chosen)
+        chosen = appender.sticky_partition(topic) if number is None else number
+        full = appender.current_batch(topic, chosen)
         if full is not None:
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
             if delivery is not None or not self._has_room(record, limit):
@@ -291,7 +293,7 @@ class RecordAccumulator:
         if number is None and (other := self._choice.next_sticky(topic, chosen, unfinished)) != chosen:
             chosen = other
             if full is not None:
-                appender.take(full)
+                appender.seal_batch(full)
                 self.due_batches.append(full)
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
             if delivery is not None:
@@ -299,11 +301,11 @@ class RecordAccumulator:
                 return delivery
         now = self._clocks.monotonic()
         try:
-            batch = appender.open(topic, chosen, now, self._add_new_batch)
+            batch = appender.begin_batch(topic, chosen, now, self._add_new_batch)
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
             if batch is not None and batch.size >= self._limits.batch_size:
-                appender.take(batch)
-            due = full is not None or batch is None or batch.closed
+                appender.seal_batch(batch)
+            due = full is not None or batch is None or batch.sealed
             self._thread.notify(now if due else now + self._limits.linger)
         except BaseException:
             self._thread.notify(now)  # after Ctrl-C too: other threads may have appended to the batch by now
@@ -316,10 +318,10 @@ class RecordAccumulator:
         self._unfinished.setdefault(batch.topic, {}).setdefault(batch.partition, {})[batch] = None
 
     def _has_room(self, record: CheckedRecord, limit: int) -> bool:
-        return self.appender.used + record.size + Appender.OVERHEAD <= limit
+        return self.appender.used_memory + record.size + Appender.OVERHEAD <= limit
 
     def _release(self, amount: int) -> None:
-        self.appender.release(amount)
+        self.appender.release_memory(amount)
         if self._waiting:
             with self.tracker.lock:
                 self._wake_waiting()

@@ -47,7 +47,7 @@ class PartitionChoice:
             raise TypeError(f"partition must be a whole number, not {partition!r}") from None
         if number >= count:  # the topic may have grown
             count = self._topics.refreshed(topic, deadline)
-            self._appender.know(topic, count)
+            self._appender.set_partitions(topic, count)
         if not 0 <= number < count:
             raise ConfigurationError(
                 f"partition {number} of topic {topic!r} does not exist: its partitions are 0 to {count - 1}"
@@ -63,5 +63,5 @@ class PartitionChoice:
         if count == 1:
             return current
         number = self._sticky.next(self._topics.available(topic), count, current, unfinished)
-        self._appender.stick(topic, number)
-        return self._appender.sticky(topic)
+        self._appender.set_sticky_partition(topic, number)
+        return self._appender.sticky_partition(topic)

@@ -43,7 +43,7 @@ _Order: TypeAlias = tuple[int, int]
 """See ``SealedBatch.order``."""
 
 _Outcome: TypeAlias = tuple[int, int, int, int, KafkaError | None]
-"""The arguments of ``Batch.settle``: first, stop, base offset, timestamp, error."""
+"""The arguments of ``Batch.report``: first, stop, base offset, timestamp, error."""
 
 
 class PartitionQueue(Timed):
@@ -133,7 +133,7 @@ class PartitionQueue(Timed):
             if since_oldest >= (self._limits.batches if self._known else self._limits.first_batches):
                 return False
         head = self._waiting[0]
-        return head.closed or head.created + self._linger <= now
+        return head.sealed or head.created + self._linger <= now
 
     def must_wait_for(self, node_id: int) -> bool:
         """Return True if nothing may be sent to broker *node_id* before another broker has answered."""
@@ -148,7 +148,7 @@ class PartitionQueue(Timed):
         check = self._next_expiry()
         if self._to_retry and not self._in_flight and now < self._retry_at < check:
             check = self._retry_at
-        if self._waiting and not self._waiting[0].closed:
+        if self._waiting and not self._waiting[0].sealed:
             lingered = self._waiting[0].created + self._linger
             if now < lingered < check:
                 check = lingered

@@ -115,7 +115,7 @@ class ProduceResponses:
         if error_facts(code).refresh_metadata:
             self._metadata.want()
         if action is Action.SPLIT:
-            self._accumulator.appender.shrink(
+            self._accumulator.appender.limit_batch_size(
                 queue.topic, batch.batch.size * batch.count // batch.batch.count // 2
             )
             queue.split(batch)
@@ -158,7 +158,7 @@ class ProduceResponses:
             self._report(queue)
 
     def _fail_unsealed(self, batch: Batch, error: KafkaError) -> None:
-        self._accumulator.appender.take(batch)
+        self._accumulator.appender.seal_batch(batch)
         self._settle(batch, 0, batch.count, _UNKNOWN, _UNKNOWN, error)
 
     def _report(self, queue: PartitionQueue) -> None:
@@ -177,7 +177,7 @@ class ProduceResponses:
     ) -> None:
         """Report the outcome of the records *first* to *stop* - 1 of *batch*. Run the callbacks of the batch
         once all outcomes are known."""
-        listeners = batch.settle(first, stop, base_offset, timestamp_ms, error)
+        listeners = batch.report(first, stop, base_offset, timestamp_ms, error)
         if listeners is not None:
             self._accumulator.finished(batch, listeners)
 

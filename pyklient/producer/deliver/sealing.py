@@ -29,9 +29,9 @@ class Sealer:
 
         Compression runs without the GIL, and the memory that it saves is released.
         """
-        self._accumulator.appender.take(batch)
+        self._accumulator.appender.seal_batch(batch)
         if not batch.count:  # Ctrl-C interrupted the thread that began the batch
-            self._accumulator.finished(batch, batch.settle(0, 0, -1, -1, None) or [])
+            self._accumulator.finished(batch, batch.report(0, 0, -1, -1, None) or [])
             return None
         capacity = batch.capacity
         sealed = seal(batch, self._codec)
@@ -45,6 +45,6 @@ def seal(batch: Batch, codec: Compression) -> SealedBatch:
     payload: Buffer = batch.payload()
     if codec:
         payload = compress(codec, payload)
-        batch.let_go()
+        batch.release_records()
     timestamps = batch.base_timestamp, batch.max_timestamp
     return SealedBatch(batch, 0, batch.count, payload, codec, timestamps)

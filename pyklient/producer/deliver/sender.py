@@ -141,8 +141,8 @@ class Sender(SenderWork, Timed):
             for queue in self._queues.values():
                 self._responses.fail_all(queue, _closed_error(queue, failure))
         for batch in self._accumulator.unfinished():
-            self._accumulator.appender.take(batch)
-            self._accumulator.finished(batch, batch.settle_rest(failure))
+            self._accumulator.appender.seal_batch(batch)
+            self._accumulator.finished(batch, batch.fail_unreported(failure))
         for worker in self.workers():
             worker.stop()
         self._client.close()
@@ -287,9 +287,9 @@ class Sender(SenderWork, Timed):
         appender = self._accumulator.appender
         for name, topic in metadata.topics.items() if metadata is not None else ():
             if topic.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                appender.forget(name)
+                appender.remove_topic(name)
             elif topic.partitions and appender.partition_count(name) != len(topic.partitions):
-                appender.know(name, len(topic.partitions))
+                appender.set_partitions(name, len(topic.partitions))
         for broker in self._brokers.values():
             broker.drop_moved()
             self._changed_brokers.add(broker)

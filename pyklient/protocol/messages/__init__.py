@@ -10,6 +10,16 @@ from pyklient.protocol.messages.groups import (
     ListGroupsRequest,
     ListGroupsResponse,
 )
+from pyklient.protocol.messages.handshake import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    RequestHeader,
+    ResponseHeader,
+    SaslAuthenticateRequest,
+    SaslAuthenticateResponse,
+    SaslHandshakeRequest,
+    SaslHandshakeResponse,
+)
 from pyklient.protocol.messages.membership import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -30,13 +40,13 @@ from pyklient.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
 )
-from pyklient.protocol.messages.offsets import (
+from pyklient.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitResponse,
     OffsetFetchRequest,
     OffsetFetchResponse,
 )
-from pyklient.protocol.messages.positions import (
+from pyklient.protocol.messages.offset_lookup import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     OffsetForLeaderEpochRequest,
@@ -47,16 +57,6 @@ from pyklient.protocol.messages.produce import (
     InitProducerIdResponse,
     ProduceRequest,
     ProduceResponse,
-)
-from pyklient.protocol.messages.session import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    RequestHeader,
-    ResponseHeader,
-    SaslAuthenticateRequest,
-    SaslAuthenticateResponse,
-    SaslHandshakeRequest,
-    SaslHandshakeResponse,
 )
 from pyklient.protocol.messages.topics import (
     CreatePartitionsRequest,
@@ -217,10 +217,10 @@ RESPONSES: dict[int, type[ApiMessage]] = {
 
 
 def request_class(key: int) -> type[ApiMessage] | None:
-    """The request with API key *key*, None where there is none here."""
+    """Return the request with API key *key*, None if it is unknown."""
     return REQUESTS.get(key)
 
 
 def response_class(key: int) -> type[ApiMessage] | None:
-    """The response with API key *key*, None where there is none here."""
+    """Return the response with API key *key*, None if it is unknown."""
     return RESPONSES.get(key)

@@ -20,7 +20,7 @@ __all__ = ["DescribeConfigsRequest", "DescribeConfigsResponse"]
 
 @message(key=32, versions=(0, 4), flexible=4)
 class DescribeConfigsRequest(ApiMessage):
-    """Asks for configuration of topics (resource type 2) or brokers (4); keys None is all."""
+    """Ask for the configuration of topics (resource type 2) or brokers (4). ``None`` asks for all keys."""
 
     @struct
     class DescribeConfigsResource(Struct):
@@ -35,7 +35,7 @@ class DescribeConfigsRequest(ApiMessage):
 
 @message(key=32, versions=(0, 4), flexible=4)
 class DescribeConfigsResponse(ApiMessage):
-    """Entries with their value and where it comes from."""
+    """Configuration entries, with their value and its source."""
 
     @struct
     class DescribeConfigsResult(Struct):

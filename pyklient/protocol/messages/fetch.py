@@ -23,9 +23,10 @@ __all__ = ["FetchRequest", "FetchResponse"]
 
 @message(key=1, versions=(0, 18), flexible=12)
 class FetchRequest(ApiMessage):
-    """Asks a leader for records from given offsets on; waits for ``min_bytes`` up to ``max_wait_ms``.
+    """Ask a leader for records from given offsets on. It waits up to ``max_wait_ms`` for ``min_bytes``.
 
-    A session (KIP-227, version 7) spares naming unchanged partitions again; topic ids replace names from 13.
+    With a session (KIP-227, version 7), unchanged partitions are not named again. Topic ids replace names
+    from 13.
     """
 
     @struct
@@ -74,7 +75,7 @@ class FetchRequest(ApiMessage):
 
 @message(key=1, versions=(0, 18), flexible=12)
 class FetchResponse(ApiMessage):
-    """Record bytes as stored: the first batch may begin before the offset, the last may be cut off."""
+    """Record bytes as stored. The first batch may begin before the offset, the last one may be cut off."""
 
     @struct
     class FetchableTopicResponse(Struct):

@@ -1,4 +1,4 @@
-"""Groups seen from outside: list, describe, delete."""
+"""Administering groups: list, describe, delete."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -26,7 +26,7 @@ __all__ = [
 
 @message(key=15, versions=(0, 6), flexible=5)
 class DescribeGroupsRequest(ApiMessage):
-    """Asks for the state of groups at their coordinator."""
+    """Ask a coordinator for the state of its groups."""
 
     groups: list[String] = EMPTY
     include_authorized_operations: Boolean = since(3)
@@ -34,7 +34,7 @@ class DescribeGroupsRequest(ApiMessage):
 
 @message(key=15, versions=(0, 6), flexible=5)
 class DescribeGroupsResponse(ApiMessage):
-    """State, protocol and members of each group."""
+    """The state, protocol and members of each group."""
 
     @struct
     class DescribedGroup(Struct):
@@ -64,7 +64,7 @@ class DescribeGroupsResponse(ApiMessage):
 
 @message(key=16, versions=(0, 5), flexible=3)
 class ListGroupsRequest(ApiMessage):
-    """Asks one broker for the groups that it coordinates, all or those of some states and types."""
+    """Ask a broker for the groups that it coordinates, all or those of some states and types."""
 
     states_filter: list[String] = since(4)
     types_filter: list[String] = since(5)
@@ -88,14 +88,14 @@ class ListGroupsResponse(ApiMessage):
 
 @message(key=42, versions=(0, 2), flexible=2)
 class DeleteGroupsRequest(ApiMessage):
-    """Deletes groups that have no members."""
+    """Delete groups that have no members."""
 
     groups_names: list[String] = EMPTY
 
 
 @message(key=42, versions=(0, 2), flexible=2)
 class DeleteGroupsResponse(ApiMessage):
-    """How each deletion went."""
+    """The result of each deletion."""
 
     @struct
     class DeletableGroupResult(Struct):

@@ -1,4 +1,4 @@
-"""Being a member of a group: join, take an assignment, stay alive, leave."""
+"""Membership of a group: join, get an assignment, send heartbeats, leave."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -33,7 +33,7 @@ __all__ = [
 
 @message(key=11, versions=(0, 9), flexible=6)
 class JoinGroupRequest(ApiMessage):
-    """Asks to become, or stay, a member. Its protocols carry a subscription blob each."""
+    """Ask to become or stay a member. Each of its protocols carries a subscription."""
 
     @struct
     class JoinGroupRequestProtocol(Struct):
@@ -52,7 +52,7 @@ class JoinGroupRequest(ApiMessage):
 
 @message(key=11, versions=(0, 9), flexible=6)
 class JoinGroupResponse(ApiMessage):
-    """A new generation begins. Only the leader is told of the members, whose partitions it deals out."""
+    """A new generation of the group. Only the leader gets the members, to whom it assigns partitions."""
 
     @struct
     class JoinGroupResponseMember(Struct):
@@ -73,7 +73,7 @@ class JoinGroupResponse(ApiMessage):
 
 @message(key=14, versions=(0, 5), flexible=4)
 class SyncGroupRequest(ApiMessage):
-    """Fetches the member's assignment; the leader's carries everybody's."""
+    """Ask for the member's assignment. The leader's request carries the assignments of all members."""
 
     @struct
     class SyncGroupRequestAssignment(Struct):
@@ -91,7 +91,7 @@ class SyncGroupRequest(ApiMessage):
 
 @message(key=14, versions=(0, 5), flexible=4)
 class SyncGroupResponse(ApiMessage):
-    """The member's own assignment blob."""
+    """The member's own assignment."""
 
     throttle_time_ms: Int32 = since(1, ignorable=True)
     error_code: Int16 = 0
@@ -103,7 +103,7 @@ class SyncGroupResponse(ApiMessage):
 
 @message(key=12, versions=(0, 4), flexible=4)
 class HeartbeatRequest(ApiMessage):
-    """The member is alive."""
+    """Tell the coordinator that the member is alive."""
 
     group_id: String = ""
     generation_id: Int32 = 0
@@ -113,7 +113,7 @@ class HeartbeatRequest(ApiMessage):
 
 @message(key=12, versions=(0, 4), flexible=4)
 class HeartbeatResponse(ApiMessage):
-    """Still a member, or error 27: the group rebalances."""
+    """The member is still in the group, or error 27: the group rebalances."""
 
     throttle_time_ms: Int32 = since(1, ignorable=True)
     error_code: Int16 = 0
@@ -121,7 +121,7 @@ class HeartbeatResponse(ApiMessage):
 
 @message(key=13, versions=(0, 5), flexible=4)
 class LeaveGroupRequest(ApiMessage):
-    """A member leaves without waiting for its time-out; from version 3 several may."""
+    """Leave the group at once, before the session times out. From version 3 on, several members may."""
 
     @struct
     class MemberIdentity(Struct):
@@ -136,7 +136,7 @@ class LeaveGroupRequest(ApiMessage):
 
 @message(key=13, versions=(0, 5), flexible=4)
 class LeaveGroupResponse(ApiMessage):
-    """Who has left."""
+    """The result for each member."""
 
     @struct
     class MemberResponse(Struct):
@@ -151,7 +151,7 @@ class LeaveGroupResponse(ApiMessage):
 
 @message(versions=(0, 3))
 class ConsumerProtocolSubscription(Blob):
-    """What a consumer wants: its topics, and from version 1 the partitions that it holds (KIP-429)."""
+    """The subscription of a consumer: its topics, and from version 1 on the partitions it owns (KIP-429)."""
 
     @struct
     class TopicPartition(Struct):
@@ -167,7 +167,7 @@ class ConsumerProtocolSubscription(Blob):
 
 @message(versions=(0, 3))
 class ConsumerProtocolAssignment(Blob):
-    """What a consumer gets: partitions by topic."""
+    """The assignment of a consumer: partitions by topic."""
 
     @struct
     class TopicPartition(Struct):

@@ -1,4 +1,4 @@
-"""Who is in the cluster: brokers, topics, leaders, coordinators."""
+"""Metadata of the cluster: brokers, topics, leaders, coordinators."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -29,7 +29,7 @@ __all__ = [
 
 @message(key=3, versions=(0, 13), flexible=9)
 class MetadataRequest(ApiMessage):
-    """Asks for brokers and topics. ``topics`` None is all of them; in version 0 the empty list is."""
+    """Ask for brokers and topics. ``topics`` None asks for all of them; in version 0 the empty list does."""
 
     @struct
     class MetadataRequestTopic(Struct):
@@ -44,7 +44,8 @@ class MetadataRequest(ApiMessage):
 
 @message(key=3, versions=(0, 13), flexible=9)
 class MetadataResponse(ApiMessage):
-    """Brokers, the controller, and each topic's partitions with leader, replicas and in-sync replicas."""
+    """The brokers, the controller, and the partitions of topics with leader, replicas and in-sync
+    replicas."""
 
     @struct
     class MetadataResponseBroker(Struct):
@@ -85,7 +86,7 @@ class MetadataResponse(ApiMessage):
 
 @message(key=60, versions=(0, 2), flexible=0)
 class DescribeClusterRequest(ApiMessage):
-    """Asks for the brokers (1) or the controllers (2) of the cluster (KIP-700, KIP-919)."""
+    """Ask for the brokers (1) or the controllers (2) of the cluster (KIP-700, KIP-919)."""
 
     include_cluster_authorized_operations: Boolean = False
     endpoint_type: Int8 = since(1, default=1)
@@ -116,7 +117,8 @@ class DescribeClusterResponse(ApiMessage):
 
 @message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorRequest(ApiMessage):
-    """Who coordinates a group (type 0) or a transactional id (1)? From version 4 several keys at once."""
+    """Ask for the coordinator of a group (type 0) or a transactional id (1); from version 4 on, of
+    several."""
 
     key: String = until(3)
     key_type: Int8 = since(1)
@@ -125,7 +127,7 @@ class FindCoordinatorRequest(ApiMessage):
 
 @message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorResponse(ApiMessage):
-    """The coordinator's address; from version 4 one for each key."""
+    """The address of the coordinator; from version 4 on, one for each key."""
 
     @struct
     class Coordinator(Struct):

@@ -1,4 +1,4 @@
-"""Storing records, and the identity of a producer that must not store them twice."""
+"""Storing records, and producer ids, by which a broker recognises duplicates."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -23,7 +23,7 @@ __all__ = ["ProduceRequest", "ProduceResponse", "InitProducerIdRequest", "InitPr
 
 @message(key=0, versions=(0, 13), flexible=9)
 class ProduceRequest(ApiMessage):
-    """Stores record batches. With ``acks`` 0 there is no response at all."""
+    """Store record batches. With ``acks`` 0 there is no response."""
 
     @struct
     class TopicProduceData(Struct):
@@ -46,7 +46,7 @@ class ProduceRequest(ApiMessage):
 
 @message(key=0, versions=(0, 13), flexible=9)
 class ProduceResponse(ApiMessage):
-    """For each partition the offset of the first record, or why there is none."""
+    """The offset of the first record for each partition, or an error."""
 
     @struct
     class TopicProduceResponse(Struct):
@@ -93,7 +93,7 @@ class ProduceResponse(ApiMessage):
 
 @message(key=22, versions=(0, 6), flexible=2)
 class InitProducerIdRequest(ApiMessage):
-    """Asks for a producer id: a new one, or with a transactional id the same one again and a new epoch."""
+    """Ask for a new producer id; with a transactional id, for the same one with a new epoch."""
 
     transactional_id: String | None = ""
     transaction_timeout_ms: Int32 = 0
@@ -105,7 +105,7 @@ class InitProducerIdRequest(ApiMessage):
 
 @message(key=22, versions=(0, 6), flexible=2)
 class InitProducerIdResponse(ApiMessage):
-    """The producer id and epoch that go into the producer's batches."""
+    """The producer id and epoch for the producer's batches."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

@@ -30,7 +30,7 @@ __all__ = [
 
 @message(key=19, versions=(0, 7), flexible=5)
 class CreateTopicsRequest(ApiMessage):
-    """Creates topics with so many partitions, or with replicas given one by one."""
+    """Create topics with a number of partitions, or with given replicas of each partition."""
 
     @struct
     class CreatableTopic(Struct):
@@ -60,7 +60,7 @@ class CreateTopicsRequest(ApiMessage):
 
 @message(key=19, versions=(0, 7), flexible=5)
 class CreateTopicsResponse(ApiMessage):
-    """How each topic's creation went and, from version 5, what it was created with."""
+    """The result for each topic; from version 5 on, with its partitions and configuration."""
 
     @struct
     class CreatableTopicResult(Struct):
@@ -89,7 +89,7 @@ class CreateTopicsResponse(ApiMessage):
 
 @message(key=20, versions=(0, 6), flexible=4)
 class DeleteTopicsRequest(ApiMessage):
-    """Deletes topics, from version 6 also by id."""
+    """Delete topics; from version 6 on, also by id."""
 
     @struct
     class DeleteTopicState(Struct):
@@ -103,7 +103,7 @@ class DeleteTopicsRequest(ApiMessage):
 
 @message(key=20, versions=(0, 6), flexible=4)
 class DeleteTopicsResponse(ApiMessage):
-    """How each deletion went."""
+    """The result of each deletion."""
 
     @struct
     class DeletableTopicResult(Struct):
@@ -118,7 +118,7 @@ class DeleteTopicsResponse(ApiMessage):
 
 @message(key=37, versions=(0, 3), flexible=2)
 class CreatePartitionsRequest(ApiMessage):
-    """Raises the number of partitions of topics to ``count``."""
+    """Raise the number of partitions of topics to ``count``."""
 
     @struct
     class CreatePartitionsTopic(Struct):
@@ -139,7 +139,7 @@ class CreatePartitionsRequest(ApiMessage):
 
 @message(key=37, versions=(0, 3), flexible=2)
 class CreatePartitionsResponse(ApiMessage):
-    """How it went for each topic."""
+    """The result for each topic."""
 
     @struct
     class CreatePartitionsTopicResult(Struct):

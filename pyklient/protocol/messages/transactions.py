@@ -29,7 +29,7 @@ __all__ = [
 
 @message(key=24, versions=(0, 5), flexible=3)
 class AddPartitionsToTxnRequest(ApiMessage):
-    """Adds partitions to a transaction, before records go there. Versions from 4 are for brokers."""
+    """Add partitions to a transaction before records are sent to them. Versions from 4 on are for brokers."""
 
     @struct
     class AddPartitionsToTxnTransaction(Struct):
@@ -55,7 +55,7 @@ class AddPartitionsToTxnRequest(ApiMessage):
 
 @message(key=24, versions=(0, 5), flexible=3)
 class AddPartitionsToTxnResponse(ApiMessage):
-    """How it went for each partition."""
+    """The result for each partition."""
 
     @struct
     class AddPartitionsToTxnResult(Struct):
@@ -85,7 +85,7 @@ class AddPartitionsToTxnResponse(ApiMessage):
 
 @message(key=25, versions=(0, 4), flexible=3)
 class AddOffsetsToTxnRequest(ApiMessage):
-    """Adds a group's offsets to a transaction."""
+    """Add the offsets of a group to a transaction."""
 
     transactional_id: String = ""
     producer_id: Int64 = 0
@@ -95,7 +95,7 @@ class AddOffsetsToTxnRequest(ApiMessage):
 
 @message(key=25, versions=(0, 4), flexible=3)
 class AddOffsetsToTxnResponse(ApiMessage):
-    """Whether the group's offsets are part of the transaction now."""
+    """The result of adding the offsets of a group."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -103,7 +103,7 @@ class AddOffsetsToTxnResponse(ApiMessage):
 
 @message(key=26, versions=(0, 5), flexible=3)
 class EndTxnRequest(ApiMessage):
-    """Commits or aborts a transaction."""
+    """Commit or abort a transaction."""
 
     transactional_id: String = ""
     producer_id: Int64 = 0
@@ -113,7 +113,7 @@ class EndTxnRequest(ApiMessage):
 
 @message(key=26, versions=(0, 5), flexible=3)
 class EndTxnResponse(ApiMessage):
-    """How it went; from version 5 with the epoch for the next transaction (KIP-890)."""
+    """The result; from version 5 on, with the epoch for the next transaction (KIP-890)."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -123,7 +123,7 @@ class EndTxnResponse(ApiMessage):
 
 @message(key=28, versions=(0, 5), flexible=3)
 class TxnOffsetCommitRequest(ApiMessage):
-    """Commits offsets that count once the transaction does."""
+    """Commit offsets as part of a transaction."""
 
     @struct
     class TxnOffsetCommitRequestTopic(Struct):
@@ -151,7 +151,7 @@ class TxnOffsetCommitRequest(ApiMessage):
 
 @message(key=28, versions=(0, 5), flexible=3)
 class TxnOffsetCommitResponse(ApiMessage):
-    """How the commit of each partition went."""
+    """The result of the commit for each partition."""
 
     @struct
     class TxnOffsetCommitResponseTopic(Struct):

@@ -1,11 +1,11 @@
 """The compression codecs of record batches, and the framings that Kafka puts around them.
 
-One registry: :func:`compress` and :func:`decompress` look the codec up by its number in the batch's
-attributes. Every codec works on whole buffers and releases the GIL while it does.
+:func:`compress` and :func:`decompress` look the codec up by its number in the batch's attributes. Every codec
+works on whole buffers and releases the GIL.
 
-Nothing is decompressed without a bound. A declared size is held against the bound before any memory is
-taken, and codecs that declare none are read in pieces, so that a few hundred hostile bytes cannot become
-gigabytes: they become a :class:`~pyklient.errors.MessageTooLargeError`.
+Decompression is always bounded. A declared size is compared with the bound before memory is allocated, and
+codecs that declare no size are read in pieces. So a few hundred hostile bytes cannot become gigabytes: they
+raise a :class:`~pyklient.errors.MessageTooLargeError`.
 """
 
 import zlib
@@ -24,13 +24,13 @@ from pyklient.protocol.records.lz4_header import with_classic_checksum, with_sta
 __all__ = ["Compression", "DEFAULT_MAX_DECOMPRESSED", "compress", "compression_of", "decompress"]
 
 DEFAULT_MAX_DECOMPRESSED: Final = 128 << 20
-"""Bytes that one batch may take decompressed, where the caller says nothing else."""
+"""The default limit for the decompressed bytes of one batch."""
 
 _PIECE: Final = 1 << 20
-"""Bytes asked of a streaming codec at a time."""
+"""The bytes requested from a streaming codec at a time."""
 
 _FIRST_STEP: Final = 1 << 10
-"""Bytes given to a gzip member that follows another, at first."""
+"""The bytes given at first to a gzip member that follows another."""
 
 
 class Compression(IntEnum):
@@ -44,7 +44,7 @@ class Compression(IntEnum):
 
     @classmethod
     def of(cls, name: str | None) -> "Compression":
-        """The codec with Kafka's *name* for it (``gzip``, …); None and ``none`` mean no compression.
+        """Return the codec with Kafka's *name* (``gzip``, …). None and ``none`` mean no compression.
 
         Raises UnsupportedCodecError for a name that Kafka does not know.
         """
@@ -62,7 +62,7 @@ _CODECS: Final = tuple(Compression)
 
 
 def compression_of(attributes: int, magic: int) -> Compression:
-    """The codec that a batch's *attributes* name. Raises UnsupportedCodecError if Kafka has none such."""
+    """Return the codec in a batch's *attributes*. Raises UnsupportedCodecError if Kafka has no such codec."""
     number = attributes & 0x07
     if number >= len(_CODECS):
         raise UnsupportedCodecError(f"compression codec {number} is unknown to this client")
@@ -73,13 +73,13 @@ def compression_of(attributes: int, magic: int) -> Compression:
 
 
 def check_pair(magic: int, codec: Compression) -> None:
-    """Raises UnsupportedCodecError where Kafka does not allow *codec* in record format *magic*."""
+    """Raise UnsupportedCodecError if Kafka does not allow *codec* in record format *magic*."""
     if codec is Compression.ZSTD and magic < 2:
         raise UnsupportedCodecError(f"zstd needs record format 2; format {magic} cannot carry it")
 
 
 def compress(codec: Compression, data: Buffer, magic: int = 2) -> bytes:
-    """*data* as one compressed payload of a batch in format *magic*."""
+    """Return *data* as the compressed payload of a batch in format *magic*."""
     check_pair(magic, codec)
     return _REGISTRY[codec].compress(data, magic)
 
@@ -87,10 +87,10 @@ def compress(codec: Compression, data: Buffer, magic: int = 2) -> bytes:
 def decompress(
     codec: Compression, data: Buffer, magic: int = 2, limit: int = DEFAULT_MAX_DECOMPRESSED
 ) -> bytes:
-    """What :func:`compress` was given.
+    """Return the decompressed *data*, the inverse of :func:`compress`.
 
-    Raises MessageTooLargeError when the result would be longer than *limit* bytes, and
-    CorruptRecordError when *data* is not what the codec writes.
+    Raises MessageTooLargeError if the result would be longer than *limit* bytes, and CorruptRecordError if
+    *data* is not valid for the codec.
     """
     check_pair(magic, codec)
     return _REGISTRY[codec].decompress(data, magic, limit)
@@ -126,7 +126,7 @@ def _gzip(data: Buffer, magic: int) -> bytes:
 
 
 def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
-    """All members, one behind the other, as Java's reader takes them; there is at least one."""
+    """Decompress all gzip members, one after the other, like Java's reader. There is at least one."""
     view = memoryview(data)
     members: list[bytes] = []
     position, step = 0, len(view)
@@ -140,10 +140,10 @@ def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
 
 
 def _gunzip_member(data: memoryview, step: int, limit: int) -> tuple[bytes, int]:
-    """What the first member of *data* holds, and its own size.
+    """Return the content of the first gzip member of *data*, and the size of the member.
 
-    It is fed *step* bytes, twice as many next, and so on: zlib copies what it is given behind a member's end,
-    and of many members that must not be all the rest each time.
+    The decompressor gets *step* bytes, then twice as many, and so on: zlib copies all input behind the end of
+    a member, and with many members that must not be the whole rest each time.
     """
     stream = zlib.decompressobj(wbits=31)
     fed = min(step, len(data))
@@ -163,7 +163,7 @@ def _gunzip_member(data: memoryview, step: int, limit: int) -> tuple[bytes, int]
 
 
 def _in_pieces(codec: str, more: Callable[[Buffer], tuple[bytes, Buffer]], rest: Buffer, limit: int) -> bytes:
-    """What *more* makes of the input: asked for a piece, and the input that is left, until nothing comes."""
+    """Join the pieces that *more* returns, each with the input that is left, until there are none."""
     pieces: list[bytes] = []
     try:
         while True:
@@ -185,7 +185,7 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK: Final = 32 << 10
 _SNAPPY_MAX_RATIO: Final = 64
-"""No element of a snappy stream makes more than 64 bytes, and each takes at least one."""
+"""The most bytes that one byte of a snappy stream can become: an element makes 64 bytes at most."""
 
 
 def _snappy(data: Buffer, magic: int) -> bytes:
@@ -266,7 +266,8 @@ def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
 # --- zstd
 
 _ZSTD_MAX_WINDOW: Final = 128 << 20
-"""What the zstd library takes by default, and its command line writes at most unless forced."""
+"""The largest window that the zstd library accepts by default, and that its command line writes unless
+forced."""
 
 
 def _zstd(data: Buffer, magic: int) -> bytes:

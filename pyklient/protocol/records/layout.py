@@ -1,4 +1,4 @@
-"""Where each field of a record batch stands, in all three formats, and the two shapes of a record.
+"""The layout of record batches in all three formats, and records before encoding and after decoding.
 
 Format 2 (a *batch*)::
 
@@ -11,7 +11,7 @@ Formats 0 and 1 (an *entry*; a compressed set is one entry, the *wrapper*, with 
     0 offset 8 | 8 length 4 | 12 CRC-32 4 | 16 magic 1 | 17 attributes 1 | format 1: 18 timestamp 8
     key length 4 | key | value length 4 | value
 
-The magic stands at 16 in every format, and *length* counts what follows its own field.
+The magic is at byte 16 in every format, and *length* counts the bytes behind its own field.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 
 NO_TIMESTAMP_TYPE: Final = -1
-"""Format 0 has no timestamps at all."""
+"""The timestamp type of format 0, which has no timestamps."""
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
@@ -49,15 +49,15 @@ LEAD: Final = Struct(">qiIb")
 """The first 17 bytes of every format: offset, length, CRC (formats 0, 1) or leader epoch (2), magic."""
 LEAD_SIZE: Final = 17
 OVERHEAD: Final = 12
-"""Bytes of an entry or batch that its length field does not count."""
+"""The bytes of an entry or batch that its length field does not count."""
 
 BATCH: Final = Struct(">qiibIhiqqqhii")
 BATCH_SIZE: Final = 61
 BATCH_LEAD: Final = Struct(">qiibI")
-"""What comes before the bytes that the checksum covers; BATCH_AFTER_CRC is the rest of the header."""
+"""The header before the bytes that the checksum covers; BATCH_AFTER_CRC is the rest of the header."""
 BATCH_AFTER_CRC: Final = Struct(">hiqqqhii")
 MAGIC_AT: Final = 16
-"""The same in every format."""
+"""The position of the magic, which is the same in every format."""
 ATTRIBUTES_AT: Final = 21
 COUNT_AT: Final = 57
 CRC_AT: Final = 17
@@ -66,7 +66,7 @@ MAX_TIMESTAMP_AT: Final = 35
 
 ENTRY_CRC_FROM: Final = 16
 LEAST: Final = (26, 34, 61)
-"""The size of the smallest entry or batch of each format: neither key nor value, or no records."""
+"""The size of the smallest entry or batch of each format: without key and value, or without records."""
 
 CODEC_BITS: Final = 0x07
 TIMESTAMP_TYPE_BIT: Final = 0x08
@@ -74,7 +74,7 @@ TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
 
 ABORT: Final = 0
-"""The type of a transaction's marker, a control batch of one record, that takes it back."""
+"""The control type of the marker that aborts a transaction."""
 
 RECORD_LEAST: Final = 7
 """The smallest record of format 2: seven fields of one byte each."""
@@ -85,7 +85,7 @@ INT64_MIN: Final = -(1 << 63)
 
 
 class NewRecord(NamedTuple):
-    """A record to encode. *timestamp_ms* counts from 1970; -1 is none."""
+    """A record to encode. *timestamp_ms* is milliseconds since 1970, -1 for none."""
 
     timestamp_ms: int
     key: bytes | None
@@ -94,7 +94,7 @@ class NewRecord(NamedTuple):
 
 
 class DecodedRecord(NamedTuple):
-    """A record as a batch holds it. *timestamp_type* is 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
+    """A decoded record of a batch. *timestamp_type* is 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
 
     offset: int
     timestamp_ms: int
@@ -105,7 +105,7 @@ class DecodedRecord(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The records of a batch, field by field. *headers* holds, by index, those that are not empty."""
+    """The records of a batch, field by field. *headers* has the headers that are not empty, by index."""
 
     offsets: list[int]
     timestamps: list[int]
@@ -114,7 +114,7 @@ class Columns(NamedTuple):
     headers: dict[int, HeaderTuple]
 
     def since(self, first: int) -> "Columns":
-        """Without the *first* so many records."""
+        """Return the columns without the first *first* records."""
         if not first:
             return self
         offsets, timestamps, keys, values, headers = self
@@ -123,9 +123,9 @@ class Columns(NamedTuple):
 
 
 def batch_end(view: memoryview, position: int) -> int:
-    """Where the batch or entry at *position* ends; 0 if the buffer ends before it does.
+    """Return the end of the batch or entry at *position*; 0 if the buffer ends before it.
 
-    Raises CorruptRecordError where the bytes are neither.
+    Raises CorruptRecordError if the bytes are neither a batch nor an entry.
     """
     if len(view) - position < LEAD_SIZE:
         return 0
@@ -134,5 +134,5 @@ def batch_end(view: memoryview, position: int) -> int:
     if end > len(view):
         return 0
     if not 0 <= magic <= 2 or length < LEAST[magic] - OVERHEAD:
-        raise CorruptRecordError(f"{length} bytes of record format {magic} are no batch")
+        raise CorruptRecordError(f"{length} bytes of record format {magic} are not a batch")
     return end

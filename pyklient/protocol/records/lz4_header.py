@@ -1,8 +1,8 @@
-"""The header checksum of LZ4 frames, right and as the first Java producers computed it.
+"""The header checksum of LZ4 frames: the standard one, and the wrong one of the first Java producers.
 
 A frame starts with a magic number of four bytes and a descriptor; then one byte of checksum over the
-descriptor. The producers of record format 0 took the magic number into that checksum by mistake, and
-their brokers and consumers expect it so. Format 1 and later follow the LZ4 specification.
+descriptor. Producers of record format 0 included the magic number in that checksum by mistake, and brokers
+and consumers of that format expect it. Format 1 and later follow the LZ4 specification.
 """
 
 from typing import Final
@@ -23,12 +23,13 @@ _PRIME_5: Final = 374761393
 
 
 def with_classic_checksum(frame: Buffer) -> bytes:
-    """The frame as a reader of record format 0 expects it. What is no frame comes back as it is."""
+    """Return the frame with the checksum that readers of record format 0 expect. Other data is returned
+    unchanged."""
     return _with_checksum(frame, since=0)
 
 
 def with_standard_checksum(frame: Buffer) -> bytes:
-    """The frame as the LZ4 specification has it, whatever checksum its header carries."""
+    """Return the frame with the checksum of the LZ4 specification, whatever checksum it has."""
     return _with_checksum(frame, since=len(_FRAME_MAGIC))
 
 
@@ -46,7 +47,7 @@ def _descriptor_end(data: bytearray) -> int:
 
 
 def xxh32(data: bytes) -> int:
-    """XXH32 with seed 0, for fewer than 16 bytes: a frame header is never longer where Kafka reads it."""
+    """Return XXH32 with seed 0 of fewer than 16 bytes. The frame headers that Kafka reads are not longer."""
     value = _PRIME_5 + len(data)
     whole = len(data) & ~3
     for at in range(0, whole, 4):

@@ -1,7 +1,7 @@
 """Record formats 0 and 1: entries, and compressed sets nested one level deep in a wrapper entry.
 
-A wrapper's offset is that of its last inner record. Inner offsets are absolute in format 0; in format 1
-they count from the set's first record, so that a broker need not rewrite what it stores.
+A wrapper's offset is the offset of its last inner record. Inner offsets are absolute in format 0. In format 1
+they are relative to the set's first record, so that a broker does not have to rewrite them.
 """
 
 import zlib
@@ -53,7 +53,7 @@ def encode_entry(
     value: bytes | None,
     attributes: int = 0,
 ) -> bytes:
-    """One entry of format *magic* (0 or 1). Format 0 has no room for *timestamp*, and drops it."""
+    """Return one entry of format *magic* (0 or 1). Format 0 has no timestamps: *timestamp* is dropped."""
     form = _AFTER_CRC[magic]
     parts = (
         form.pack(magic, attributes, timestamp) if magic else form.pack(magic, attributes),
@@ -73,7 +73,7 @@ def encode_set(
     compression: Compression = Compression.NONE,
     timestamp_type: int = CREATE_TIME,
 ) -> bytes:
-    """``(timestamp_ms, key, value)`` records as a set of format *magic*; one wrapper where compressed.
+    """Encode ``(timestamp_ms, key, value)`` records as a set of format *magic*, in one wrapper if compressed.
 
     Raises UnsupportedCodecError for zstd.
     """
@@ -93,14 +93,14 @@ def encode_set(
 
 
 def verify_entry(entry: Buffer) -> None:
-    """Raises CorruptRecordError unless the checksum of this one entry holds."""
+    """Raise CorruptRecordError unless the checksum of this one entry is right."""
     offset, _, crc, _ = LEAD.unpack_from(entry)
     if zlib.crc32(memoryview(entry)[ENTRY_CRC_FROM:]) != crc:
         raise CorruptRecordError(f"the checksum of the message at offset {offset} does not match its bytes")
 
 
 def entry_facts(entry: Buffer) -> tuple[int, int, int]:
-    """Offset, attributes and timestamp (-1 in format 0) of an entry, without reading further."""
+    """Return offset, attributes and timestamp (-1 in format 0) of an entry, without reading further."""
     offset, _, _, magic = LEAD.unpack_from(entry)
     timestamp = _TIMESTAMP.unpack_from(entry, LEAD_SIZE + 1)[0] if magic else NO_TIMESTAMP
     return offset, entry[LEAD_SIZE], timestamp
@@ -109,10 +109,10 @@ def entry_facts(entry: Buffer) -> tuple[int, int, int]:
 def parse_entry(
     entry: Buffer, *, check_crcs: bool = True, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 ) -> tuple[Columns, int]:
-    """The records of one whole entry, and their timestamp type: one record, or those of a wrapper.
+    """Return the records of one whole entry, one or those of a wrapper, and their timestamp type.
 
     Raises CorruptRecordError for a bad checksum or layout, UnsupportedCodecError for an unknown codec,
-    MessageTooLargeError where a wrapper holds more than *max_decompressed* bytes.
+    MessageTooLargeError if a wrapper holds more than *max_decompressed* bytes.
     """
     if check_crcs:
         verify_entry(entry)
@@ -129,7 +129,7 @@ def parse_entry(
     if not columns.offsets:
         raise CorruptRecordError(f"the compressed message at offset {offset} holds no messages")
     if magic:
-        # A set that some old producers sent has offset 0 on its wrapper instead of its last offset.
+        # Some old producers sent wrappers with offset 0 instead of the last offset.
         base = offset - columns.offsets[-1] if offset else 0
         columns.offsets[:] = [base + relative for relative in columns.offsets]
         if not INT64_MIN <= min(columns.offsets) <= max(columns.offsets) <= INT64_MAX:
@@ -165,7 +165,7 @@ def _parse_inner(data: bytes, magic: int, check_crcs: bool) -> Columns:
 
 
 def _fields(data: bytes, start: int, end: int, magic: int) -> tuple[int, int, bytes | None, bytes | None]:
-    """Attributes, timestamp, key and value of the entry in ``data[start:end]``, which fills it exactly."""
+    """Return attributes, timestamp, key and value of the entry that fills ``data[start:end]`` exactly."""
     attributes = data[start + LEAD_SIZE]
     position = start + LEAD_SIZE + 1
     timestamp = NO_TIMESTAMP

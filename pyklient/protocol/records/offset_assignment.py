@@ -21,18 +21,18 @@ def assign_offsets(
     leader_epoch: int = 0,
     log_append_time_ms: int | None = None,
 ) -> tuple[int, int]:
-    """Number the batches of format 2 in *buffer* from *base_offset* on, in place.
+    """Assign offsets from *base_offset* on to the batches of format 2 in *buffer*, in place.
 
-    Offset and leader epoch stand outside the checksum; only *log_append_time_ms*, which replaces the
-    producer's timestamps, makes it be computed anew. Returns the offset after the last record, and the
-    latest timestamp. Raises ValueError for older formats, which may have offsets inside a compressed set.
+    Return the offset after the last record, and the latest timestamp. The checksum does not cover offset and
+    leader epoch. It is computed again only if *log_append_time_ms* is given, which replaces the producer's
+    timestamps. Raises ValueError for older formats, which may have offsets inside a compressed set.
     """
     view = memoryview(buffer)
     next_offset = base_offset
     latest = NO_TIMESTAMP
     for batch in iter_batches(view):
         if batch.magic != 2:
-            raise ValueError(f"a batch of format {batch.magic} cannot be numbered in place")
+            raise ValueError(f"a batch of format {batch.magic} cannot be given offsets in place")
         data = batch.buffer
         data[:8] = next_offset.to_bytes(8, "big", signed=True)
         data[LEADER_EPOCH_AT : LEADER_EPOCH_AT + 4] = leader_epoch.to_bytes(4, "big", signed=True)

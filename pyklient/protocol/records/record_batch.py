@@ -1,6 +1,6 @@
-"""One batch of any record format, by its header; and writing the header of format 2.
+"""The header of a batch of any record format, and writing the header of format 2.
 
-The header is all that routing, storing and forwarding need. ``verify`` reads the bytes.
+Routing, storing and forwarding a batch need its header only. ``verify`` reads all bytes.
 """
 
 from collections.abc import Iterator
@@ -37,10 +37,10 @@ __all__ = ["RecordBatch", "batch_end", "batch_header", "iter_batches"]
 
 
 class RecordBatch:
-    """One batch, or one entry of formats 0 and 1: the facts of its header, and access to its records.
+    """A batch, or an entry of formats 0 and 1, described by its header.
 
-    In formats 0 and 1 a header knows only the last offset: ``base_offset`` and ``count`` of a compressed
-    entry decompress it. Offsets that a producer wrote mean nothing before a broker has assigned them.
+    The header of formats 0 and 1 has only the last offset: ``base_offset`` and ``count`` decompress a
+    compressed entry. Offsets have no meaning before a broker has assigned them.
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class RecordBatch:
     )
 
     def __init__(self, buffer: memoryview) -> None:
-        """*buffer* is exactly one batch, as :func:`iter_batches` cuts them."""
+        """Describe *buffer*, which must be exactly one batch, as :func:`iter_batches` yields them."""
         self.buffer = buffer
         self.size = len(buffer)
         self.magic = buffer[MAGIC_AT]
@@ -107,7 +107,7 @@ class RecordBatch:
 
     @property
     def count(self) -> int:
-        """How many records the batch holds; may be 0 after compaction."""
+        """The number of records; may be 0 after compaction."""
         if self._count is None:
             self._count = len(parse_entry(self.buffer, check_crcs=False)[0].offsets)
         return self._count
@@ -119,28 +119,28 @@ class RecordBatch:
 
     @property
     def compression(self) -> Compression:
-        """Raises UnsupportedCodecError for one that Kafka does not have, or not in this format."""
+        """The codec. Raises UnsupportedCodecError if Kafka does not have it, or not in this format."""
         return compression_of(self.attributes, self.magic)
 
     @property
     def timestamp_type(self) -> int:
-        """0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
+        """The timestamp type: 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
         if not self.magic:
             return NO_TIMESTAMP_TYPE
         return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_BIT else CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
-        """Part of a transaction, or the marker that ends one."""
+        """True if the batch is part of a transaction, or the marker that ends one."""
         return self.magic == 2 and bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def is_control(self) -> bool:
-        """Written by a broker for itself and for readers; its record is no message."""
+        """True if the batch is a control batch of a broker; its record is not a message."""
         return self.magic == 2 and bool(self.attributes & CONTROL_BIT)
 
     def verify(self) -> None:
-        """Raises CorruptRecordError unless the batch's checksum holds."""
+        """Raise CorruptRecordError unless the batch's checksum is right."""
         if self.magic < 2:
             verify_entry(self.buffer)
             return
@@ -152,10 +152,10 @@ class RecordBatch:
 
 
 def iter_batches(buffer: Buffer) -> Iterator[RecordBatch]:
-    """The batches in *buffer*, by their headers, in order; nothing is copied.
+    """Yield the batches in *buffer* in order, without copying them.
 
-    An incomplete batch at the end is normal (brokers cut responses anywhere) and ends the iteration.
-    Raises CorruptRecordError where the bytes are no batch.
+    An incomplete batch at the end is normal, because brokers may cut responses anywhere; it ends the
+    iteration. Raises CorruptRecordError if the bytes are not a batch.
     """
     view = memoryview(buffer)
     position = 0
@@ -181,7 +181,7 @@ def batch_header(
     control: bool = False,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """The 61 bytes that go in front of *payload*, a records section compressed already, to make it a batch.
+    """Return the 61 bytes that make a batch of *payload*, a records section that is compressed already.
 
     *last_offset_delta* is ``count - 1`` unless given.
     """

@@ -1,7 +1,7 @@
-"""Zigzag varints as records of format 2 use them: written from a table, read with checked limits.
+"""Zigzag varints of records of format 2: written from a table, read with checked limits.
 
 A signed number is *folded* (0, -1, 1, -2 → 0, 1, 2, 3), then cut into groups of seven bits, lowest first.
-The loops that read millions of records have the short forms inline, and come here for the long ones.
+Loops over many records have the short forms inline, and call these functions for the long ones.
 """
 
 from typing import Final
@@ -28,9 +28,10 @@ SHORT: Final = tuple(_encode(value << 1) for value in range(SHORT_END))
 
 
 def encode_signed(value: int) -> bytes:
-    """*value* (64 bits, signed) as a zigzag varint.
+    """Return *value*, a signed 64-bit number, as a zigzag varint.
 
-    One that needs more bits wraps round, as in Java: the sum with what it was taken from is right again.
+    A larger difference of two numbers wraps around, as in Java: adding it to the base again gives the right
+    number.
     """
     if 0 <= value < SHORT_END:
         return SHORT[value]
@@ -39,12 +40,12 @@ def encode_signed(value: int) -> bytes:
 
 
 def unfold(folded: int) -> int:
-    """The signed number behind a folded one."""
+    """Return the signed number of a folded one."""
     return folded >> 1 ^ -(folded & 1)
 
 
 def read_folded(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """The folded number at *position*, and where it ends.
+    """Return the folded number at *position*, and its end.
 
     Raises CorruptRecordError if it is cut off or needs more than *bits*.
     """

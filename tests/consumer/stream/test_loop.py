@@ -70,7 +70,7 @@ def test_a_thread_that_waits_for_a_message_is_not_joined_by_another() -> None:
 def test_one_iterator_in_two_threads_is_refused_too() -> None:
     bench = loaded("a")
     loop = bench.stream.chunks()
-    assert next(loop).take(1)
+    assert next(loop).hand_out(1)
     assert isinstance(elsewhere(lambda: next(loop)), StreamInUseError)
     assert bench.committable(in_hand=False) == {0: 0}
 
@@ -139,9 +139,9 @@ def fail_inside(stream: Iterable[Any]) -> int:
 def test_one_thread_may_begin_a_loop_while_another_of_its_own_stands_open() -> None:
     bench = loaded("a", "b", "c")
     first, second = bench.stream.chunks(), bench.stream.batches(max_records=1)
-    assert values(next(first).take(1)) == ["a"]
+    assert values(next(first).hand_out(1)) == ["a"]
     assert values(next(second)) == ["b"]
-    assert values(next(first).take(1)) == ["c"]
+    assert values(next(first).hand_out(1)) == ["c"]
     assert isinstance(elsewhere(lambda: next(second)), StreamInUseError)
 
 

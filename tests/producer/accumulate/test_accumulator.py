@@ -102,8 +102,8 @@ class Bench:
 
     def finish(self, batch: Batch, error: Any = None) -> None:
         """Do as the sender does with a batch that has been stored."""
-        self.accumulator.appender.take(batch)
-        listeners = batch.settle(0, batch.count, 0, -1, error)
+        self.accumulator.appender.seal_batch(batch)
+        listeners = batch.report(0, batch.count, 0, -1, error)
         self.thread.is_sender = True
         self.accumulator.finished(batch, listeners or [])
         self.thread.is_sender = False
@@ -119,11 +119,11 @@ def test_the_sender_starts_with_the_first_record() -> None:
 
 def test_records_gather_in_a_batch_and_the_sender_hears_when_it_is_due() -> None:
     bench = Bench()
-    batches = {bench.send("clicks", b"x").place[0] for _ in range(10)}
+    batches = {bench.send("clicks", b"x").batch_and_index[0] for _ in range(10)}
     assert list(bench.accumulator.new_batches) == list(batches)
     assert bench.thread.wakes == [100.005]
     (batch,) = batches
-    assert (batch.count, batch.created, batch.closed) == (10, 100.0, False)
+    assert (batch.count, batch.created, batch.sealed) == (10, 100.0, False)
 
 
 def test_a_full_batch_is_closed_and_the_sender_woken_at_once() -> None:
@@ -131,8 +131,8 @@ def test_a_full_batch_is_closed_and_the_sender_woken_at_once() -> None:
     while len(bench.accumulator.new_batches) < 2:
         bench.send("clicks", bytes(90))
     first, second = bench.accumulator.new_batches
-    assert first.closed
-    assert not second.closed
+    assert first.sealed
+    assert not second.sealed
     assert first.size <= 1_000 - 61
     assert bench.thread.wakes == [100.005, 100.0]
 
@@ -141,7 +141,7 @@ def test_a_batch_that_one_record_fills_waits_for_no_other() -> None:
     bench = Bench()
     bench.send("clicks", bytes(2_000))
     (batch,) = bench.accumulator.new_batches
-    assert batch.closed
+    assert batch.sealed
     assert bench.thread.wakes == [100.0]
 
 
@@ -151,9 +151,9 @@ def test_records_without_a_key_move_on_with_each_batch_and_the_full_one_is_due()
     runs = [left for left, right in itertools.pairwise(sent) if left.partition != right.partition]
     assert len(runs) >= 4
     for batch in bench.accumulator.new_batches:
-        assert batch.closed == (batch is not sent[-1].place[0])
+        assert batch.sealed == (batch is not sent[-1].batch_and_index[0])
     newest = {batch.partition: batch for batch in bench.accumulator.new_batches}
-    due = {batch for batch in newest.values() if batch.closed}
+    due = {batch for batch in newest.values() if batch.sealed}
     assert due
     assert due <= set(bench.accumulator.due_batches)
 
@@ -190,10 +190,10 @@ def test_each_mistake_has_an_error_of_its_own(
 ) -> None:
     bench = Bench()
     bench.send("clicks", b"x")
-    used = bench.accumulator.appender.used
+    used = bench.accumulator.appender.used_memory
     with pytest.raises(error, match=words):
         bench.send(*arguments, **named)
-    assert bench.accumulator.appender.used == used
+    assert bench.accumulator.appender.used_memory == used
 
 
 def test_a_record_that_memory_can_never_hold_says_so() -> None:
@@ -244,7 +244,7 @@ def test_memory_that_is_used_up_blocks_and_then_fails() -> None:
     with pytest.raises(BufferFullError, match="max_block_ms=50"):
         bench.send("clicks", bytes(90))
     assert 0.05 <= time.monotonic() - started < 1
-    assert bench.accumulator.appender.used <= 80_000
+    assert bench.accumulator.appender.used_memory <= 80_000
 
 
 def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
@@ -264,14 +264,14 @@ def test_memory_that_is_freed_goes_to_those_who_wait_in_turn() -> None:
         threads.append(thread)
         wait_until(lambda: len(bench.accumulator._waiting) == len(threads))
     for batch in list(bench.accumulator.unfinished()):
-        bench.accumulator.appender.take(batch)
-        batch.settle(0, batch.count, 0, -1, None)
+        bench.accumulator.appender.seal_batch(batch)
+        batch.report(0, batch.count, 0, -1, None)
         bench.accumulator.finished(batch, [])
     for thread in threads:
         thread.join(10)
     assert sorted(order) == [0, 1, 2]
     assert not bench.accumulator._waiting
-    assert bench.accumulator.appender.limit == 80_000
+    assert bench.accumulator.appender.memory_limit == 80_000
 
 
 def test_a_small_record_does_not_overtake_a_large_one_that_waits_for_memory() -> None:
@@ -300,7 +300,7 @@ def test_nothing_lingers_while_somebody_waits_for_memory() -> None:
     bench.accumulator._clocks = Clocks(lambda: 1_000, time.monotonic)
     with pytest.raises(BufferFullError):
         bench.send("clicks", bytes(1_000))
-    assert all(batch.closed for batch in bench.accumulator.unfinished())
+    assert all(batch.sealed for batch in bench.accumulator.unfinished())
     assert set(bench.accumulator.due_batches) == set(bench.accumulator.new_batches)
 
 
@@ -310,7 +310,7 @@ def test_all_memory_comes_back() -> None:
         bench.send("clicks", bytes(90), on_delivery=lambda delivery: None)
     for batch in bench.accumulator.unfinished():
         bench.finish(batch)
-    assert bench.accumulator.appender.used == 0
+    assert bench.accumulator.appender.used_memory == 0
     assert bench.accumulator.unfinished() == []
     assert not bench.accumulator._unfinished
 
@@ -323,19 +323,19 @@ def test_a_callback_may_send_its_record_again_where_memory_is_full() -> None:
     fill(bench)
     bench.finish(batch)
     assert len(again) == 1
-    assert bench.accumulator.appender.used <= 80_000
+    assert bench.accumulator.appender.used_memory <= 80_000
 
 
 def test_compression_gives_memory_back() -> None:
     bench = Bench()
     bench.send("clicks", bytes(500))
     (batch,) = bench.accumulator.new_batches
-    bench.accumulator.appender.take(batch)
+    bench.accumulator.appender.seal_batch(batch)
     bench.accumulator.shrunk(batch, 450)
-    used = bench.accumulator.appender.used
+    used = bench.accumulator.appender.used_memory
     bench.finish(batch)
     assert used > 0
-    assert bench.accumulator.appender.used == 0
+    assert bench.accumulator.appender.used_memory == 0
 
 
 def test_memory_in_use_is_what_the_batches_that_are_not_done_take() -> None:
@@ -343,12 +343,12 @@ def test_memory_in_use_is_what_the_batches_that_are_not_done_take() -> None:
     bench.send("clicks", bytes(500), partition=0)
     bench.send("clicks", bytes(500), partition=1)
     compressed, other = bench.accumulator.new_batches
-    assert bench.accumulator.appender.used == compressed.charged + other.charged
-    bench.accumulator.appender.take(compressed)
+    assert bench.accumulator.appender.used_memory == compressed.charged + other.charged
+    bench.accumulator.appender.seal_batch(compressed)
     bench.accumulator.shrunk(compressed, 450)
-    assert bench.accumulator.appender.used == compressed.charged + other.charged
+    assert bench.accumulator.appender.used_memory == compressed.charged + other.charged
     bench.finish(compressed)
-    assert bench.accumulator.appender.used == other.charged
+    assert bench.accumulator.appender.used_memory == other.charged
 
 
 def test_marking_closes_what_is_under_construction() -> None:
@@ -357,7 +357,7 @@ def test_marking_closes_what_is_under_construction() -> None:
         bench.send("clicks", b"x", partition=partition)
     batches = bench.accumulator.close_open_batches()
     assert len(batches) == 3
-    assert all(batch.closed for batch in batches)
+    assert all(batch.sealed for batch in batches)
     bench.send("clicks", b"x", partition=0)
     assert bench.accumulator.new_batches[-1] not in batches
 

@@ -81,7 +81,7 @@ def test_an_answer_that_comes_after_the_record_has_failed_changes_nothing(broker
         seen_to_fail.set()
         assert producer.send(TOPIC, b"y").result(10).offset == 1
         assert isinstance(late.exception(0), KafkaTimeoutError)
-        wait_until(lambda: producer._accumulator.appender.used == 0)
+        wait_until(lambda: producer._accumulator.appender.used_memory == 0)
     assert broker.stored[0] == [b"x", b"y"]
     assert [(one.epoch, one.sequence) for one in broker.seen] == [(0, 0), (0, 0), (0, 1)]
 
@@ -223,4 +223,4 @@ def test_what_is_stored_behind_one_that_goes_again_counts_as_stored_when_the_pro
             producer._close(0)
             failures = [type(delivery.exception(5)) for delivery in sent]
             assert failures == [type(None), ClosedError, type(None)]
-            assert producer._accumulator.appender.used == 0
+            assert producer._accumulator.appender.used_memory == 0

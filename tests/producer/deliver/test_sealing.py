@@ -78,8 +78,8 @@ def test_compressed_batches_in_flight_leave_their_memory_to_new_records(codec: A
             sent.append(producer.send(TOPIC, value))
         wait_until(lambda: broker.unanswered == in_flight)
         # What is in flight takes what it was compressed to; beside it there is one batch under construction.
-        assert appender.used < 2 * batch_size
+        assert appender.used_memory < 2 * batch_size
         broker.let_go()
         producer.flush(10)
         assert [delivery.result(10).offset for delivery in sent] == list(range(1, len(sent) + 1))
-        assert appender.used == 0
+        assert appender.used_memory == 0

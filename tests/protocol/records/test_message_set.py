@@ -126,7 +126,7 @@ class TestHostileSets:
         spoilt = wrapper(magic, bytes(inner), offset=0)
         with pytest.raises(CorruptRecordError, match="inner message 0"):
             kernel.decode(spoilt, "t", 0, 0)
-        assert len(kernel.decode(spoilt, "t", 0, 0, check_crcs=False).take(2)) == 1
+        assert len(kernel.decode(spoilt, "t", 0, 0, check_crcs=False).hand_out(2)) == 1
 
     @pytest.mark.parametrize("length", [-2, 1 << 20, (1 << 31) - 1, -(1 << 31)])
     @pytest.mark.parametrize("field", ["key", "value"])

@@ -73,7 +73,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: compressed records stay in memory twice",
         "pyklient/producer/deliver/sealing.py",
-        "        batch.let_go()\n",
+        "        batch.release_records()\n",
         "",
         (
             "tests/kernel/test_batch_memory.py::test_a_batch_that_is_compressed_does_not_keep_its_records_beside_that",
@@ -220,7 +220,7 @@ MUTANTS: Final = (
     Mutant(
         "producer: memory is never full",
         "pyklient/producer/accumulate/accumulator.py",
-        "return self.appender.used + record.size + Appender.OVERHEAD <= limit",
+        "return self.appender.used_memory + record.size + Appender.OVERHEAD <= limit",
         "return True",
         ("tests/producer/accumulate/test_accumulator.py::test_memory_that_is_used_up_blocks_and_then_fails",),
     ),

@@ -23,7 +23,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "kernel: check_crcs means the opposite",
-        "pyklient/kernel/message_decoding.py",
+        "pyklient/kernel/batch_reader.py",
         "if self._check_crcs and crc32c",
         "if not self._check_crcs and crc32c",
         (
@@ -32,21 +32,21 @@ MUTANTS: Final = (
     ),
     Mutant(
         "kernel: the last record of a batch that is read in part is lost",
-        "pyklient/kernel/message_decoding.py",
+        "pyklient/kernel/batch_reader.py",
         "if last < self.next_offset:",
         "if last <= self.next_offset:",
         ("tests/kernel/test_message_decoding.py::test_messages_hold_what_was_written",),
     ),
     Mutant(
         "kernel: control records are messages",
-        "pyklient/kernel/message_decoding.py",
+        "pyklient/kernel/batch_reader.py",
         "        if attributes & CONTROL_BIT:\n",
         "        if attributes & CONTROL_BIT and not count:\n",
         ("tests/kernel/test_message_decoding.py::TestTransactions::test_control_batches_are_passed_over",),
     ),
     Mutant(
         "kernel: aborted transactions are read",
-        "pyklient/kernel/message_decoding.py",
+        "pyklient/kernel/batch_reader.py",
         "elif count and not (attributes & TRANSACTIONAL_BIT and self._is_aborted(producer_id, last)):",
         "elif count:",
         (
@@ -90,12 +90,9 @@ MUTANTS: Final = (
     Mutant(
         "kernel: records have the offsets of their neighbours",
         "pyklient/kernel/delivery_reports.py",
+        ("            offset if offset < 0 else offset + index - report.first,\n            timestamp_ms if"),
         (
-            "            offset if offset < 0 else offset + index - outcome.first,\n"
-            "            timestamp_ms if"
-        ),
-        (
-            "            offset if offset < 0 else offset + index - outcome.first + 1,\n"
+            "            offset if offset < 0 else offset + index - report.first + 1,\n"
             "            timestamp_ms if"
         ),
         (
@@ -105,8 +102,8 @@ MUTANTS: Final = (
     Mutant(
         "kernel: a record of a split batch has the outcome of the other half",
         "pyklient/kernel/delivery_reports.py",
-        "return outcomes[bisect_right(outcomes, index, key=_first_of) - 1]",
-        "return outcomes[0]",
+        "return reports[bisect_right(reports, index, key=_first_of) - 1]",
+        "return reports[0]",
         (
             "tests/producer/deliver/test_sealed_batch.py::test_a_single_record_too_large_for_the_broker_fails_alone",
         ),
@@ -114,7 +111,7 @@ MUTANTS: Final = (
     Mutant(
         "kernel: a batch is done with its first part",
         "pyklient/kernel/delivery_reports.py",
-        "            if self._unsettled:\n                return None\n",
+        "            if self._unreported:\n                return None\n",
         "",
         (
             "tests/producer/deliver/test_sealed_batch.py::test_a_batch_too_large_for_the_broker_is_split_until_it_fits",

@@ -1,8 +1,8 @@
-"""From an object to bytes: the source of encoders.
+"""Generating encoders, which make bytes of an object.
 
-An encoder of a version is one function, ``encode(writer, value)``. Neighbouring numbers share one call of
-``struct``, strings and arrays write their lengths in place. It raises what Python raises for a value of the
-wrong type or range, UnsupportedVersionError for what the version cannot carry.
+The encoder of a version is one function, ``encode(writer, value)``. Neighbouring numbers share one call of
+``struct``; strings and arrays write their lengths in place. It raises Python's own errors for a value of the
+wrong type or range, and UnsupportedVersionError for a value that the version cannot carry.
 """
 
 import struct
@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeAlias
 
 from pyklient.errors import UnsupportedVersionError
-from pyklient.protocol.declared import Declared, Struct, WireType
+from pyklient.protocol.code_generation import FunctionSource
+from pyklient.protocol.message_fields import Field, Struct, WireType
 from pyklient.protocol.primitives import Writer, encode_unsigned_varint, total_size
-from pyklient.protocol.source import Source
 
 __all__ = ["Encode", "encoder", "field_encoder"]
 
@@ -23,8 +23,9 @@ _LONGEST_CLASSIC_STRING: Final = 0x7FFF
 
 
 def encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
-    """The encoder of *cls* in *version*; *flexible* versions have compact lengths and tagged fields."""
-    source = _Encoder(version, flexible, _NAMES)
+    """Return the encoder of *cls* in *version*. *flexible* versions have compact lengths and tagged
+    fields."""
+    source = _EncoderSource("encode", version, flexible, _NAMES)
     encode: Encode = source.build(
         source.function_of(cls), f"encoder of {cls.__qualname__}", source.write_function
     )
@@ -32,12 +33,12 @@ def encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
 
 
 def field_encoder(cls: type[Struct], name: str, version: int, flexible: bool) -> Encode:
-    """The encoder of the value of one field of *cls*, made once."""
+    """Return the encoder of one field of *cls*, generated once."""
     key = (cls, name, version, flexible)
     encode = _field_encoders.get(key)
     if encode is None:
         (field,) = (each for each in cls.declared if each.name == name)
-        source = _Encoder(version, flexible, _NAMES)
+        source = _EncoderSource("encode", version, flexible, _NAMES)
         source.write_field_function(field)
         title = f"encoder of {cls.__qualname__}.{name}"
         encode = _field_encoders[key] = source.build("encode_field", title, source.write_function)
@@ -47,19 +48,17 @@ def field_encoder(cls: type[Struct], name: str, version: int, flexible: bool) ->
 _field_encoders: Final[dict[tuple[type[Struct], str, int, bool], Encode]] = {}
 
 
-class _Encoder(Source):
-    """Writes ``buf``, which is ``writer.buf`` at all times."""
-
-    verb = "encode"
+class _EncoderSource(FunctionSource):
+    """FunctionSource that writes to ``buf``, which is ``writer.buf`` at all times."""
 
     def write_function(self, cls: type[Struct], name: str) -> None:
-        """A function for the structure *cls*."""
+        """Write the function for the structure *cls*."""
         with self.block(f"def {name}(writer, v0):"):
             self.add("buf = writer.buf")
             self.write_fields(cls)
 
-    def write_field_function(self, field: Declared) -> None:
-        """The function ``encode_field`` for the value of *field*."""
+    def write_field_function(self, field: Field) -> None:
+        """Write the function ``encode_field`` for the value of *field*."""
         with self.block("def encode_field(writer, x):"):
             self.add("buf = writer.buf")
             if field.is_number:
@@ -68,7 +67,8 @@ class _Encoder(Source):
                 self.write_value(field)
 
     def write_fields(self, cls: type[Struct]) -> None:
-        """All fields in wire order, then the tagged ones, then a look at what this version leaves out."""
+        """Write all fields in wire order, then tagged fields; refuse values that this version cannot
+        carry."""
         with self.written_out(cls) as v:
             groups, tagged = self.layout(cls)
             for group in groups:
@@ -82,21 +82,21 @@ class _Encoder(Source):
                 self.write_tagged(cls, tagged, v)
             self.write_refusals(cls, v)
 
-    def write_run(self, run: Sequence[Declared], v: str) -> None:
-        """Numbers next to each other."""
+    def write_run(self, run: Sequence[Field], v: str) -> None:
+        """Write neighbouring numbers."""
         form = "".join(field.format for field in run)
         self.write_numbers(form, ", ".join(f"{v}.{field.name}" for field in run))
 
     def write_numbers(self, form: str, values: str) -> None:
-        """As many numbers as *form* says."""
+        """Write numbers of the ``struct`` format *form*."""
         self.add(f"buf += {self.packer(form)}({values})")
 
     def packer(self, form: str) -> str:
-        """The name of ``pack`` for numbers of *form*."""
+        """Return the name of ``pack`` for numbers of *form*."""
         return self.bind(form, lambda: struct.Struct(">" + form).pack, "pack")
 
-    def write_value(self, field: Declared) -> None:
-        """The value ``x`` of *field*."""
+    def write_value(self, field: Field) -> None:
+        """Write ``x``, the value of *field*."""
         nullable = field.nullable_in(self.version)
         compact = self.flexible and field.compact
         if not nullable and field.nullable_since is not None:
@@ -106,8 +106,8 @@ class _Encoder(Source):
         else:
             self.write_item(field.kind, compact, nullable)
 
-    def write_array(self, field: Declared, compact: bool, nullable: bool) -> None:
-        """The array ``x``; numbers are written at once."""
+    def write_array(self, field: Field, compact: bool, nullable: bool) -> None:
+        """Write the array ``x``. Numbers are written with one call."""
         with self.unless_null(compact, True, nullable):
             self.add("n = len(x)")
             self.write_length(compact, wide=True)
@@ -121,7 +121,7 @@ class _Encoder(Source):
                     self.write_item(field.kind, compact, nullable=False)
 
     def write_item(self, kind: WireType | type[Struct], compact: bool, nullable: bool) -> None:
-        """The single value ``x``."""
+        """Write the single value ``x``."""
         if isinstance(kind, type):
             self.write_structure(kind)
         elif kind.format:
@@ -143,7 +143,7 @@ class _Encoder(Source):
                 self.write_records(compact)
 
     def write_structure(self, cls: type[Struct]) -> None:
-        """The structure ``x``."""
+        """Write the structure ``x``."""
         if self.must_call(cls):
             self.add(f"{self.function_of(cls)}(writer, x)", "buf = writer.buf")
         else:
@@ -152,7 +152,8 @@ class _Encoder(Source):
 
     @contextmanager
     def unless_null(self, compact: bool, wide: bool, nullable: bool) -> Iterator[None]:
-        """Lines for an ``x`` that is not None. None is written, or refused where it is not *nullable*."""
+        """Add lines inside for an ``x`` that is not None. None is written as null, or refused unless
+        *nullable*."""
         if not nullable:
             self.add("if x is None: refuse_null()")
             yield
@@ -165,7 +166,7 @@ class _Encoder(Source):
             yield
 
     def write_length(self, compact: bool, wide: bool) -> None:
-        """The length ``n``: compact, or of two bytes, or of four where *wide*."""
+        """Write the length ``n``: compact, or of two bytes, or of four if *wide*."""
         if compact:
             self.add("if n < 127: buf.append(n + 1)", "else: buf += unsigned_varint(n + 1)")
             return
@@ -174,13 +175,14 @@ class _Encoder(Source):
         self.write_numbers("i" if wide else "h", "n")
 
     def write_records(self, compact: bool) -> None:
-        """Record bytes ``x``, one buffer or several in a row: parts of their own behind their length."""
+        """Write the record bytes ``x``, one buffer or several: their length, then the buffers as separate
+        parts."""
         self.add("if isinstance(x, buffers): x = (x,)", "n = total_size(x)")
         self.write_length(compact, wide=True)
         self.add("writer.parts.append(buf)", "writer.parts.extend(x)", "buf = writer.buf = bytearray()")
 
-    def write_tagged(self, cls: type[Struct], tagged: Sequence[Declared], v: str) -> None:
-        """The tagged fields at the end of a structure: none, for as long as all have their defaults."""
+    def write_tagged(self, cls: type[Struct], tagged: Sequence[Field], v: str) -> None:
+        """Write the tagged fields at the end of a structure. Those that have their defaults are left out."""
         if not tagged:
             self.add("buf.append(0)")
             return
@@ -190,8 +192,11 @@ class _Encoder(Source):
             "else: buf.append(0)",
         )
 
-    def is_changed(self, field: Declared, v: str) -> str:
-        """A condition: *field* is not its default. A structure of plain fields is compared in place."""
+    def is_changed(self, field: Field, v: str) -> str:
+        """Return an expression that is true if *field* does not have its default.
+
+        A structure of plain fields is compared in place.
+        """
         value, kind = f"{v}.{field.name}", field.kind
         if field.is_array or not isinstance(kind, type) or not all(map(_is_plain, kind.declared)):
             return f"{value} != {self.default(field)}"
@@ -200,7 +205,7 @@ class _Encoder(Source):
         return " or ".join(parts)
 
     def write_refusals(self, cls: type[Struct], v: str) -> None:
-        """Fields that this version lacks are refused unless default or ignorable."""
+        """Refuse fields that this version lacks, unless they have their default or are ignorable."""
         for field in cls.declared:
             if not field.in_version(self.version) and not field.ignorable:
                 self.add(
@@ -209,12 +214,12 @@ class _Encoder(Source):
                 )
 
 
-def _is_plain(field: Declared) -> bool:
+def _is_plain(field: Field) -> bool:
     return isinstance(field.kind, WireType) and not field.is_array
 
 
 def _put_tagged(writer: Writer, value: Any, cls: type[Struct], version: int) -> None:
-    """The tagged fields of *value* that do not have their defaults, in the order of their tags."""
+    """Write the tagged fields of *value* that do not have their defaults, in the order of their tags."""
     known = {
         field.tag: field for field in cls.declared if field.tag is not None and field.in_version(version)
     }
@@ -231,7 +236,7 @@ def _put_tagged(writer: Writer, value: Any, cls: type[Struct], version: int) -> 
 
 
 def _refuse_null() -> NoReturn:
-    raise TypeError("None, where there is no null")
+    raise TypeError("None is not allowed, because the field cannot be null")
 
 
 def _refuse_early_null(name: str, version: int) -> NoReturn:
@@ -244,7 +249,7 @@ def _refuse_absent(cls: type[Struct], name: str, value: Any, version: int) -> No
 
 
 def _refuse_string(length: int) -> NoReturn:
-    raise ValueError(f"a string of {length} bytes is too long, {_LONGEST_CLASSIC_STRING} is the most")
+    raise ValueError(f"a string of {length} bytes is too long: at most {_LONGEST_CLASSIC_STRING} bytes fit")
 
 
 def _refuse_uuid(value: bytes) -> NoReturn:

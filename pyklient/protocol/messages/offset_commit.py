@@ -21,7 +21,7 @@ __all__ = ["OffsetCommitRequest", "OffsetCommitResponse", "OffsetFetchRequest", 
 
 @message(key=8, versions=(0, 10), flexible=8)
 class OffsetCommitRequest(ApiMessage):
-    """Stores positions of a group. Version 0 stored them in ZooKeeper, 1 in Kafka."""
+    """Commit offsets of a group. Version 0 stored them in ZooKeeper, later versions in Kafka."""
 
     @struct
     class OffsetCommitRequestTopic(Struct):
@@ -49,7 +49,7 @@ class OffsetCommitRequest(ApiMessage):
 
 @message(key=8, versions=(0, 10), flexible=8)
 class OffsetCommitResponse(ApiMessage):
-    """How the commit of each partition went."""
+    """The result of the commit for each partition."""
 
     @struct
     class OffsetCommitResponseTopic(Struct):
@@ -70,7 +70,7 @@ class OffsetCommitResponse(ApiMessage):
 
 @message(key=9, versions=(0, 10), flexible=6)
 class OffsetFetchRequest(ApiMessage):
-    """Asks for committed positions; None for all of a group's. From version 8 of several groups."""
+    """Ask for the committed offsets of a group (None: all of them); from version 8 on, of several groups."""
 
     @struct
     class OffsetFetchRequestTopic(Struct):
@@ -100,7 +100,7 @@ class OffsetFetchRequest(ApiMessage):
 
 @message(key=9, versions=(0, 10), flexible=6)
 class OffsetFetchResponse(ApiMessage):
-    """The committed positions, -1 where there is none."""
+    """The committed offsets, -1 if there is none."""
 
     @struct
     class OffsetFetchResponseTopic(Struct):

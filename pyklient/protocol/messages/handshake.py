@@ -1,4 +1,4 @@
-"""The first words on a connection: headers, versions, and who is speaking."""
+"""Headers, and the first messages on a connection: API versions and SASL authentication."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -31,7 +31,7 @@ __all__ = [
 
 @message(versions=(0, 2), flexible=2)
 class RequestHeader(ApiMessage):
-    """In front of every request: version 2 with flexible ones, 1 with all others (0 has no client id)."""
+    """The header of every request: version 2 for flexible requests, 1 for all others (0 has no client id)."""
 
     request_api_key: Int16 = 0
     request_api_version: Int16 = 0
@@ -41,14 +41,15 @@ class RequestHeader(ApiMessage):
 
 @message(versions=(0, 1), flexible=1)
 class ResponseHeader(ApiMessage):
-    """In front of every response. Version 1 goes with flexible responses, except that of ApiVersions."""
+    """The header of every response: version 1 for flexible responses except ApiVersions, 0 for all others."""
 
     correlation_id: Int32 = 0
 
 
 @message(key=18, versions=(0, 4), flexible=3)
 class ApiVersionsRequest(ApiMessage):
-    """Which requests does the broker know? From version 3 it is told what software asks (KIP-511)."""
+    """Ask for the requests that a broker knows. From version 3 on it names the client's software
+    (KIP-511)."""
 
     client_software_name: String = since(3, ignorable=True)
     client_software_version: String = since(3, ignorable=True)
@@ -56,7 +57,7 @@ class ApiVersionsRequest(ApiMessage):
 
 @message(key=18, versions=(0, 4), flexible=3)
 class ApiVersionsResponse(ApiMessage):
-    """The versions a broker takes, by API key, and its cluster's features."""
+    """The versions that a broker supports, by API key, and the features of its cluster."""
 
     @struct
     class ApiVersion(Struct):
@@ -87,14 +88,14 @@ class ApiVersionsResponse(ApiMessage):
 
 @message(key=17, versions=(0, 1))
 class SaslHandshakeRequest(ApiMessage):
-    """Proposes a SASL mechanism. In version 0 raw tokens follow, in version 1 SaslAuthenticate requests."""
+    """Propose a SASL mechanism. In version 0 raw tokens follow, in version 1 SaslAuthenticate requests."""
 
     mechanism: String = ""
 
 
 @message(key=17, versions=(0, 1))
 class SaslHandshakeResponse(ApiMessage):
-    """Takes the mechanism, or names those that may be had."""
+    """Accept the mechanism, or name the supported ones."""
 
     error_code: Int16 = 0
     mechanisms: list[String] = EMPTY
@@ -109,7 +110,7 @@ class SaslAuthenticateRequest(ApiMessage):
 
 @message(key=36, versions=(0, 2), flexible=2)
 class SaslAuthenticateResponse(ApiMessage):
-    """One token of the broker's side; the session's lifetime is 0 where it has no end."""
+    """One token of the broker's side. The lifetime of the session is 0 if it has no end."""
 
     error_code: Int16 = 0
     error_message: String | None = ""

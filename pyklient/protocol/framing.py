@@ -1,9 +1,9 @@
-"""Frames, correlation ids and headers: the bytes of one connection, without the connection.
+"""Frames, headers and correlation ids of the requests and responses of one connection.
 
-A frame is a length of four bytes and as many bytes. A broker answers one connection's requests in the order
-in which they came, so the answer at hand always belongs to the oldest request that expects one.
+A frame is a length of four bytes, followed by that many bytes. A broker answers the requests of a connection
+in order, so a response always belongs to the oldest request that expects one.
 
-Neither role is safe to use from several threads at once.
+Neither class is safe to use from several threads at once.
 """
 
 import struct
@@ -26,12 +26,12 @@ from pyklient.protocol.messages import (
 from pyklient.protocol.primitives import Buffer, Reader, Writer, total_size
 from pyklient.protocol.schema import ApiMessage
 
-__all__ = ["ClientWire", "MissingAnswerError", "ReceivedRequest", "ServerWire", "frame_length"]
+__all__ = ["ClientFraming", "MissingAnswerError", "ReceivedRequest", "ServerFraming", "frame_length"]
 
 _LENGTH_SIZE: Final = 4
 _CORRELATION_ID: Final = struct.Struct(">i")
 _REQUEST_START: Final = struct.Struct(">ihhi")
-"""The frame's length and the fields that every version of the request header begins with."""
+"""The frame's length, and the fields at the start of every version of the request header."""
 _RESPONSE_START: Final = struct.Struct(">ii")
 """The frame's length and the correlation id."""
 _API_VERSIONS: Final = ApiVersionsResponse.api_key
@@ -39,10 +39,10 @@ _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 
 
 def frame_length(head: Buffer, max_frame: int) -> int:
-    """The length in the first four bytes of a frame.
+    """Return the length in the first four bytes of a frame.
 
-    Raises ProtocolError where it is negative or above *max_frame*, saying so if the bytes look like another
-    protocol's.
+    Raises ProtocolError if it is negative or above *max_frame*. The error tells if the bytes look like
+    another protocol.
     """
     length = int.from_bytes(head[:_LENGTH_SIZE], "big", signed=True)
     if 0 <= length <= max_frame:
@@ -60,11 +60,11 @@ def frame_length(head: Buffer, max_frame: int) -> int:
 
 
 class MissingAnswerError(BrokerConnectionError):
-    """The answer to a later request came first: bytes of the connection are lost."""
+    """The response to a later request came first, so bytes of the connection are lost."""
 
 
-class ClientWire:
-    """The side that asks. Remembers which responses are due."""
+class ClientFraming:
+    """The client's side: it makes requests, and remembers which responses are due."""
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
@@ -74,13 +74,14 @@ class ClientWire:
 
     @property
     def in_flight(self) -> int:
-        """Requests whose response is due."""
+        """The number of requests whose response is due."""
         return len(self._due)
 
     def send(self, request: ApiMessage, version: int, *, expects_reply: bool = True) -> list[Buffer]:
-        """The frame of *request*, in parts. ``expects_reply=False`` is for ``acks=0``: no response comes.
+        """Return the frame of *request*, in parts. With ``expects_reply=False`` no response is due
+        (``acks=0``).
 
-        Raises UnsupportedVersionError where *version* cannot carry what the request asks for.
+        Raises UnsupportedVersionError if *version* cannot carry a field of the request.
         """
         key, flexible = request.api_key, request.flexible
         header_version = 1 if flexible is None or version < flexible else 2
@@ -96,15 +97,16 @@ class ClientWire:
         return parts
 
     def _start(self, header_version: int) -> bytes:
-        """What requests begin with: all of the header but what :data:`_REQUEST_START` puts there."""
+        """Return the first bytes of requests: the header, without the values of :data:`_REQUEST_START`."""
         start = _start_of_frame(RequestHeader(client_id=self._client_id), header_version)
         self._starts[header_version] = start
         return start
 
     def receive(self, frame: Buffer) -> tuple[int, ApiMessage]:
-        """The correlation id and the response in *frame* (without its length); it must be the next one due.
+        """Return the correlation id and the response in *frame* (without its length). It must be the next one
+        due.
 
-        Raises MissingAnswerError where it is one that is due later, and ProtocolError.
+        Raises MissingAnswerError if it is due later, and ProtocolError if it does not parse.
         """
         reader = Reader(frame)
         if reader.end < _CORRELATION_ID.size:
@@ -131,11 +133,11 @@ class ClientWire:
 
 
 def _api_versions(reader: Reader, version: int) -> ApiMessage:
-    """The one response that every client must be able to read: its header never has tagged fields, and a
-    broker that does not know the version asked for answers with error 35 and a body in version 0 (KIP-511).
+    """Read an ApiVersions response, which every client must be able to read.
 
-    librdkafka's mock cluster answers with error 35 and a body of another layout. The error says enough:
-    such a body is passed over, and the response names no versions.
+    Its header never has tagged fields. A broker that does not know the requested version answers with error
+    35 and a body in version 0 (KIP-511). librdkafka's mock cluster answers with error 35 and a body of
+    another layout: such a body is ignored, and the response names no versions.
     """
     if int.from_bytes(reader.data[reader.pos : reader.pos + 2], "big") != ErrorCode.UNSUPPORTED_VERSION:
         return _whole(reader, version)
@@ -153,10 +155,10 @@ def _whole(reader: Reader, version: int) -> ApiVersionsResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request as a server took it from the wire, with what is needed to answer it.
+    """A request that a server received, with the facts needed to answer it.
 
-    ``message`` is None where ``unsupported`` is true: an ApiVersions request of a version unknown here, to be
-    answered with error 35 and the versions that are known (KIP-511).
+    ``message`` is None for an ApiVersions request of an unknown version (``unsupported``), which is answered
+    with error 35 and the known versions (KIP-511).
     """
 
     api_key: int
@@ -167,7 +169,7 @@ class ReceivedRequest:
 
     @property
     def unsupported(self) -> bool:
-        """Whether this is an ApiVersions request of an unknown version."""
+        """True for an ApiVersions request of an unknown version."""
         return self.message is None
 
     @property
@@ -176,14 +178,14 @@ class ReceivedRequest:
         return not (isinstance(self.message, ProduceRequest) and self.message.acks == 0)
 
 
-class ServerWire:
-    """The side that answers."""
+class ServerFraming:
+    """The broker's side: it reads requests and makes responses."""
 
     def receive(self, frame: Buffer) -> ReceivedRequest:
-        """The request in *frame* (without its length).
+        """Return the request in *frame* (without its length).
 
-        Raises ProtocolError for an unknown API key or what does not parse, UnsupportedVersionError for a
-        version that is unknown here.
+        Raises ProtocolError for an unknown API key and for bytes that do not parse, UnsupportedVersionError
+        for an unknown version.
         """
         reader = Reader(frame)
         key, version = reader.int16(), reader.int16()
@@ -206,7 +208,7 @@ class ServerWire:
         return ReceivedRequest(key, version, header.correlation_id, header.client_id, message)
 
     def send(self, received: ReceivedRequest, response: ApiMessage) -> list[Buffer]:
-        """The frame that answers *received*, in parts."""
+        """Return the frame that answers *received*, in parts."""
         version = 0 if received.unsupported else received.version
         flexible = response.is_flexible(version) and response.api_key != _API_VERSIONS
         parts, length = _frame(_response_start(flexible), response, version)
@@ -216,24 +218,24 @@ class ServerWire:
 
 @cache
 def _response_start(flexible: bool) -> bytes:
-    """What responses begin with: all of the header but the correlation id."""
+    """Return the first bytes of responses: the header without the correlation id."""
     return _start_of_frame(ResponseHeader(), 1 if flexible else 0)
 
 
 def _has_librdkafkas_excess(message: ApiMessage, remaining: int) -> bool:
-    """librdkafka writes a null list of topics into four bytes where one belongs, so that three are left over.
-    Brokers have always put up with it (confluentinc/librdkafka#5049).
+    """Return True for the three excess bytes of librdkafka, which writes a null list of topics with four
+    bytes instead of one. Brokers accept that (confluentinc/librdkafka#5049).
     """
     return isinstance(message, MetadataRequest) and message.topics is None and remaining == 3
 
 
 def _start_of_frame(header: ApiMessage, version: int) -> bytes:
-    """*header* behind the place of the frame's length."""
+    """Return *header* with four bytes in front for the frame's length."""
     return b"".join([bytes(_LENGTH_SIZE), *header.encode(version)])
 
 
 def _frame(start: bytes, body: ApiMessage, version: int) -> tuple[list[Buffer], int]:
-    """*start* and *body* in parts, the first of which can be written to; and the length to put there."""
+    """Return *start* and *body* in parts, the first of which is writable, and the frame's length."""
     writer = Writer(start)
     body.write(writer, version)
     parts = writer.finish()

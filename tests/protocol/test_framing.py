@@ -7,6 +7,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pyklient.errors import KafkaError, ProtocolError, UnsupportedVersionError
+from pyklient.protocol.framing import (
+    ClientFraming,
+    MissingAnswerError,
+    ReceivedRequest,
+    ServerFraming,
+    frame_length,
+)
 from pyklient.protocol.messages import (
     REQUESTS,
     RESPONSES,
@@ -21,13 +28,6 @@ from pyklient.protocol.messages import (
     ProduceResponse,
 )
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.wire import (
-    ClientWire,
-    MissingAnswerError,
-    ReceivedRequest,
-    ServerWire,
-    frame_length,
-)
 
 _ALL_VERSIONS: list[tuple[int, int]] = [
     (key, version) for key, cls in REQUESTS.items() for version in range(cls.versions[0], cls.versions[1] + 1)
@@ -42,7 +42,7 @@ def _frame(parts: list[Buffer]) -> bytes:
 
 @pytest.mark.parametrize(("key", "version"), _ALL_VERSIONS)
 def test_each_request_reaches_the_server_and_each_response_the_client(key: int, version: int) -> None:
-    client, server = ClientWire("me"), ServerWire()
+    client, server = ClientFraming("me"), ServerFraming()
     received = server.receive(_frame(client.send(REQUESTS[key](), version)))
     assert received == ReceivedRequest(key, version, 0, "me", REQUESTS[key]())
     assert not received.unsupported
@@ -52,7 +52,7 @@ def test_each_request_reaches_the_server_and_each_response_the_client(key: int, 
 
 
 def test_known_bytes_of_a_classic_and_of_a_flexible_frame() -> None:
-    client = ClientWire("me")
+    client = ClientFraming("me")
     classic = b"".join(client.send(MetadataRequest(topics=[]), 1))
     assert classic.hex() == "00000010000300010000000000026d6500000000"
     flexible = b"".join(client.send(HeartbeatRequest(group_id="g"), 4))
@@ -60,12 +60,12 @@ def test_known_bytes_of_a_classic_and_of_a_flexible_frame() -> None:
 
 
 def test_a_client_may_have_no_name() -> None:
-    received = ServerWire().receive(_frame(ClientWire(None).send(HeartbeatRequest(), 4)))
+    received = ServerFraming().receive(_frame(ClientFraming(None).send(HeartbeatRequest(), 4)))
     assert received.client_id is None
 
 
 def test_responses_come_in_the_order_of_their_requests() -> None:
-    client, server = ClientWire("me"), ServerWire()
+    client, server = ClientFraming("me"), ServerFraming()
     first = server.receive(_frame(client.send(HeartbeatRequest(), 0)))
     second = server.receive(_frame(client.send(MetadataRequest(), 4)))
     assert (client.last_correlation_id, client.in_flight) == (1, 2)
@@ -77,7 +77,7 @@ def test_responses_come_in_the_order_of_their_requests() -> None:
 
 
 def test_a_response_that_comes_twice_is_refused() -> None:
-    client, server = ClientWire("me"), ServerWire()
+    client, server = ClientFraming("me"), ServerFraming()
     first = server.receive(_frame(client.send(HeartbeatRequest(), 0)))
     client.send(HeartbeatRequest(), 0)
     client.receive(_frame(server.send(first, HeartbeatResponse())))
@@ -86,16 +86,16 @@ def test_a_response_that_comes_twice_is_refused() -> None:
 
 
 def test_a_response_that_nobody_asked_for_is_refused() -> None:
-    client = ClientWire("me")
+    client = ClientFraming("me")
     client.send(HeartbeatRequest(), 0)
     with pytest.raises(ProtocolError, match="correlation id 7, where 0 is the next one due"):
         client.receive((7).to_bytes(4, "big") + bytes(2))
     with pytest.raises(ProtocolError, match="no request is waiting"):
-        ClientWire("me").receive(bytes(6))
+        ClientFraming("me").receive(bytes(6))
 
 
 def test_a_produce_request_without_acknowledgement_expects_no_reply() -> None:
-    client, server = ClientWire("me"), ServerWire()
+    client, server = ClientFraming("me"), ServerFraming()
     unanswered = server.receive(_frame(client.send(ProduceRequest(acks=0), 9, expects_reply=False)))
     answered = server.receive(_frame(client.send(ProduceRequest(acks=1), 9)))
     assert (unanswered.expects_reply, answered.expects_reply) == (False, True)
@@ -104,7 +104,7 @@ def test_a_produce_request_without_acknowledgement_expects_no_reply() -> None:
 
 
 def test_correlation_ids_begin_again_after_the_largest() -> None:
-    client, server = ClientWire("me"), ServerWire()
+    client, server = ClientFraming("me"), ServerFraming()
     client.last_correlation_id = 0x7FFFFFFE
     largest = server.receive(_frame(client.send(HeartbeatRequest(), 4)))
     again = server.receive(_frame(client.send(HeartbeatRequest(), 4)))
@@ -114,21 +114,21 @@ def test_correlation_ids_begin_again_after_the_largest() -> None:
 
 
 def test_a_request_that_cannot_be_encoded_leaves_no_trace() -> None:
-    client = ClientWire("me")
+    client = ClientFraming("me")
     with pytest.raises(UnsupportedVersionError):
         client.send(HeartbeatRequest(group_instance_id="i"), 0)
     assert (client.last_correlation_id, client.in_flight) == (-1, 0)
 
 
 def test_the_header_of_an_api_versions_response_never_has_tagged_fields() -> None:
-    client, server = ClientWire("me"), ServerWire()
+    client, server = ClientFraming("me"), ServerFraming()
     received = server.receive(_frame(client.send(ApiVersionsRequest(), 3)))
     frame = _frame(server.send(received, ApiVersionsResponse(error_code=0)))
     assert frame.hex() == "000000000000010000000000"
 
 
 def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
-    client, server = ClientWire("me"), ServerWire()
+    client, server = ClientFraming("me"), ServerFraming()
     asked = bytearray(_frame(client.send(ApiVersionsRequest(client_software_name="pyklient"), 4)))
     asked[2:4] = (99).to_bytes(2, "big")
     received = server.receive(asked)
@@ -143,20 +143,20 @@ def test_api_versions_of_an_unknown_version_is_answered_in_version_0() -> None:
 
 
 def test_an_unknown_version_of_another_request_is_refused() -> None:
-    frame = bytearray(_frame(ClientWire("me").send(HeartbeatRequest(), 4)))
+    frame = bytearray(_frame(ClientFraming("me").send(HeartbeatRequest(), 4)))
     frame[2:4] = (99).to_bytes(2, "big")
     with pytest.raises(UnsupportedVersionError, match="HeartbeatRequest has versions 0 to 4, not 99"):
-        ServerWire().receive(frame)
+        ServerFraming().receive(frame)
 
 
 def test_an_unknown_request_is_refused() -> None:
     with pytest.raises(ProtocolError, match="unknown API key 999"):
-        ServerWire().receive(struct.pack(">hhihxx", 999, 0, 1, -1))
+        ServerFraming().receive(struct.pack(">hhihxx", 999, 0, 1, -1))
 
 
 @pytest.mark.parametrize("extra", [b"\x00", b"more"])
 def test_bytes_behind_a_request_or_a_response_are_refused(extra: bytes) -> None:
-    client, server = ClientWire("me"), ServerWire()
+    client, server = ClientFraming("me"), ServerFraming()
     frame = _frame(client.send(HeartbeatRequest(), 4))
     with pytest.raises(ProtocolError, match="too many at the end"):
         server.receive(frame + extra)
@@ -166,7 +166,7 @@ def test_bytes_behind_a_request_or_a_response_are_refused(extra: bytes) -> None:
 
 
 def test_three_bytes_behind_a_request_for_all_topics_pass_since_librdkafka_sends_them() -> None:
-    client, server = ClientWire("me"), ServerWire()
+    client, server = ClientFraming("me"), ServerFraming()
     everything = _frame(client.send(MetadataRequest(topics=None), 12))
     assert server.receive(everything + bytes(3)).message == MetadataRequest(topics=None)
     with pytest.raises(ProtocolError, match="4 bytes too many"):
@@ -206,7 +206,7 @@ def test_a_length_that_is_none_says_what_the_peer_may_be(head: bytes, reason: st
 @given(st.binary(max_size=300))
 def test_garbage_is_refused_by_the_server_with_an_error_of_our_own(data: bytes) -> None:
     try:
-        ServerWire().receive(data)
+        ServerFraming().receive(data)
     except KafkaError:
         return
 
@@ -217,7 +217,7 @@ def test_garbage_behind_a_good_header_is_refused_with_an_error_of_our_own(
     which: tuple[int, int], data: bytes
 ) -> None:
     try:
-        ServerWire().receive(struct.pack(">hhih", *which, 7, -1) + data)
+        ServerFraming().receive(struct.pack(">hhih", *which, 7, -1) + data)
     except ProtocolError:
         return
 
@@ -226,7 +226,7 @@ def test_garbage_behind_a_good_header_is_refused_with_an_error_of_our_own(
 @given(st.sampled_from(sorted(REQUESTS)), st.binary(max_size=200))
 def test_garbage_is_refused_by_the_client_with_an_error_of_our_own(key: int, data: bytes) -> None:
     for version in range(REQUESTS[key].versions[0], REQUESTS[key].versions[1] + 1):
-        client = ClientWire("me")
+        client = ClientFraming("me")
         client.send(REQUESTS[key](), version)
         try:
             client.receive(bytes(4) + data)
@@ -235,7 +235,7 @@ def test_garbage_is_refused_by_the_client_with_an_error_of_our_own(key: int, dat
 
 
 def test_every_request_cut_short_is_refused() -> None:
-    frame = _frame(ClientWire("me").send(FetchRequest(rack_id="r"), 12))
+    frame = _frame(ClientFraming("me").send(FetchRequest(rack_id="r"), 12))
     for length in range(len(frame)):
         with pytest.raises(ProtocolError):
-            ServerWire().receive(frame[:length])
+            ServerFraming().receive(frame[:length])

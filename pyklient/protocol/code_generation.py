@@ -1,37 +1,37 @@
-"""Functions from source text that is built line by line.
+"""Generating Python functions as source text, line by line.
 
-A message costs what is called for it: an object, a string and a tuple of numbers are nothing against the
-Python functions that would have to pass them on. So each class gets one function per version and direction,
-in which the structures inside it are written out as loops. See :mod:`pyklient.protocol.encoding` and
-:mod:`pyklient.protocol.decoding` for what is in there.
+The cost of a message is the number of Python functions that are called for it. So each class gets one
+generated function per version and direction, in which the structures inside it are written out as loops. See
+:mod:`pyklient.protocol.encoder_generation` and :mod:`pyklient.protocol.decoder_generation`.
 """
 
 import linecache
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from pyklient.protocol.declared import Declared, Struct
+from pyklient.protocol.message_fields import Field, Struct
 
-__all__ = ["Source"]
+__all__ = ["FunctionSource"]
 
 _DEEPEST: Final = 6
-"""Structures written out inside each other. What is deeper is called: Python nests no more than 20 loops."""
+"""How many structures are written out inside each other. Deeper ones are called as functions, because Python
+allows no more than 20 nested loops."""
 
 _LITERALS: Final = (type(None), bool, int, str, bytes)
 
 
-class Source:
-    """The source of one class in one version: lines, and the objects that they have names for.
+class FunctionSource:
+    """The source of the functions for one class in one version: its lines, and the objects they refer to.
 
-    Names: ``v0``, ``v1``, ... are the structures on the way to the one at hand, ``a1``, ... the arrays that
-    hold them, other single letters what has just been read. What is bound ends in an underscore and a number,
-    so nothing that a message declares can clash; fields appear as attributes only.
+    Names in the source: ``v0``, ``v1``, ... are the structures around the current line, ``a1``, ... the
+    arrays that hold them, other single letters the values just read. Names of bound objects end in an
+    underscore and a number. Fields appear as attributes only, so nothing that a message declares can clash.
+    *verb* begins the names of the functions.
     """
 
-    verb: ClassVar[str]
-
-    def __init__(self, version: int, flexible: bool, names: dict[str, Any]) -> None:
+    def __init__(self, verb: str, version: int, flexible: bool, names: dict[str, Any]) -> None:
+        self._verb = verb
         self.version = version
         self.flexible = flexible
         self._names = dict(names)
@@ -42,19 +42,22 @@ class Source:
         self._functions: dict[type[Struct], str] = {}
 
     def add(self, *lines: str) -> None:
-        """Lines at the current depth."""
+        """Add *lines* at the current depth."""
         self._lines += [self._indent + line for line in lines]
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Lines below *head*, which ends in a colon."""
+        """Indent the lines that are added inside, below the line *head*, which ends in a colon."""
         self.add(head)
         self._indent += " "
         yield
         self._indent = self._indent[:-1]
 
     def bind(self, key: object, make: Callable[[], Any], name: str) -> str:
-        """The name of what *make* returns, made once for each *key*. *name* is what it begins with."""
+        """Return the name of the object that *make* returns, which is called once per *key*.
+
+        The name begins with *name*.
+        """
         bound = self._bound.get(key)
         if bound is None:
             bound = self._bound[key] = f"{name}_{len(self._bound)}"
@@ -62,28 +65,30 @@ class Source:
         return bound
 
     def structure(self, cls: type[Struct]) -> str:
-        """The name of the class *cls*."""
+        """Return the name of the class *cls*."""
         return self.bind(cls, lambda: cls, cls.__name__)
 
-    def default(self, field: Declared) -> str:
-        """An expression for the default of *field*, to compare with."""
+    def default(self, field: Field) -> str:
+        """Return an expression for the default of *field*."""
         if type(field.default) not in _LITERALS:
             return self.bind((id(field), "default"), field.make_default, "default")
         return repr(field.default)
 
     @contextmanager
     def written_out(self, cls: type[Struct]) -> Iterator[str]:
-        """Where the fields of *cls* are written out: the name of the variable that holds the structure."""
+        """Write out the fields of *cls* inside. Yield the name of the variable that holds the structure."""
         name = f"v{len(self._inside)}"
         self._inside.append(cls)
         yield name
         self._inside.pop()
 
-    def layout(self, cls: type[Struct]) -> tuple[list[list[Declared]], list[Declared]]:
-        """The fields of *cls* that this version has, in wire order: numbers next to each other together, any
-        other by itself; and those that are tagged."""
-        groups: list[list[Declared]] = []
-        tagged: list[Declared] = []
+    def layout(self, cls: type[Struct]) -> tuple[list[list[Field]], list[Field]]:
+        """Return the fields of *cls* that this version has, in wire order, and its tagged fields.
+
+        Neighbouring numbers form one group; every other field is a group by itself.
+        """
+        groups: list[list[Field]] = []
+        tagged: list[Field] = []
         for field in cls.declared:
             if not field.in_version(self.version):
                 continue
@@ -97,22 +102,22 @@ class Source:
 
     @property
     def depth(self) -> int:
-        """How many structures the current line is in."""
+        """The number of structures around the current line."""
         return len(self._inside)
 
     def must_call(self, cls: type[Struct]) -> bool:
-        """Whether *cls* cannot be written out here: it would be inside itself, or too deep."""
+        """Return True if *cls* cannot be written out here, because it contains itself or is too deep."""
         return cls in self._inside or len(self._inside) >= _DEEPEST
 
     def function_of(self, cls: type[Struct]) -> str:
-        """The name of the function for *cls*, which will be there when :meth:`build` is done."""
+        """Return the name of the function for *cls*, which :meth:`build` writes."""
         number = len(self._functions)
-        return self._functions.setdefault(cls, f"{self.verb}_{number}" if number else self.verb)
+        return self._functions.setdefault(cls, f"{self._verb}_{number}" if number else self._verb)
 
     def build(self, name: str, title: str, write_function: Callable[[type[Struct], str], None]) -> Any:
-        """The function *name*, once *write_function* has written all those that are called.
+        """Write all functions that are called with *write_function*, and return the function *name*.
 
-        *title* stands for the file in tracebacks, which show the lines as they would a file's.
+        *title* takes the place of a file name in tracebacks, which show the generated lines.
         """
         written = 0
         while written < len(self._functions):

@@ -1,8 +1,8 @@
-"""From bytes to an object: the source of decoders.
+"""Generating decoders, which make an object of bytes.
 
-A decoder of a version is one function, ``decode(reader)``. It has the reader's position in a variable, and
-gives it back before it calls anything, so that errors name the byte. It raises ProtocolError, or
-``struct.error`` where neighbouring numbers are cut off.
+The decoder of a version is one function, ``decode(reader)``. It keeps the reader's position in a variable,
+and stores it before it calls anything, so that errors name the byte. It raises ProtocolError, or
+``struct.error`` if neighbouring numbers are cut off.
 """
 
 import struct
@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from typing import Any, Final, NoReturn, TypeAlias
 
 from pyklient.errors import ProtocolError
-from pyklient.protocol.declared import Declared, Struct, WireType
+from pyklient.protocol.code_generation import FunctionSource
+from pyklient.protocol.message_fields import Field, Struct, WireType
 from pyklient.protocol.primitives import Reader
-from pyklient.protocol.source import Source
 
 __all__ = ["Decode", "decoder"]
 
@@ -21,8 +21,9 @@ Decode: TypeAlias = Callable[[Reader], Any]
 
 
 def decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
-    """The decoder of *cls* in *version*; *flexible* versions have compact lengths and tagged fields."""
-    source = _Decoder(version, flexible, _NAMES)
+    """Return the decoder of *cls* in *version*. *flexible* versions have compact lengths and tagged
+    fields."""
+    source = _DecoderSource("decode", version, flexible, _NAMES)
     decode: Decode = source.build(
         source.function_of(cls), f"decoder of {cls.__qualname__}", source.write_function
     )
@@ -30,12 +31,12 @@ def decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
 
 
 def _field_decoder(cls: type[Struct], name: str, version: int) -> Decode:
-    """The decoder of the value of one tagged field of *cls*, made once."""
+    """Return the decoder of one tagged field of *cls*, generated once."""
     key = (cls, name, version)
     decode = _field_decoders.get(key)
     if decode is None:
         (field,) = (each for each in cls.declared if each.name == name)
-        source = _Decoder(version, True, _NAMES)
+        source = _DecoderSource("decode", version, True, _NAMES)
         source.write_field_function(field)
         title = f"decoder of {cls.__qualname__}.{name}"
         decode = _field_decoders[key] = source.build("decode_field", title, source.write_function)
@@ -45,27 +46,25 @@ def _field_decoder(cls: type[Struct], name: str, version: int) -> Decode:
 _field_decoders: Final[dict[tuple[type[Struct], str, int], Decode]] = {}
 
 
-class _Decoder(Source):
-    """Reads from ``data`` at ``pos``; ``end`` is where it ends."""
-
-    verb = "decode"
+class _DecoderSource(FunctionSource):
+    """FunctionSource that reads ``data`` from ``pos`` on; ``end`` is the end of the data."""
 
     def write_function(self, cls: type[Struct], name: str) -> None:
-        """A function for the structure *cls*."""
+        """Write the function for the structure *cls*."""
         with self.function(name, "v0"):
             self.add(f"v0 = new({self.structure(cls)})")
             self.read_fields(cls)
 
-    def write_field_function(self, field: Declared) -> None:
-        """The function ``decode_field`` for the value of *field*."""
+    def write_field_function(self, field: Field) -> None:
+        """Write the function ``decode_field`` for the value of *field*."""
         with self.function("decode_field", "result"):
             self.read_value(field, "result")
 
     @contextmanager
     def function(self, name: str, result: str) -> Iterator[None]:
-        """A function *name* that returns the variable *result*.
+        """Write the function *name*, which returns the variable *result*; its body is added inside.
 
-        The reader reads a string again that is not UTF-8, because it knows what to say of it.
+        The reader reads a string that is not UTF-8 a second time, because it knows the right error.
         """
         with self.block(f"def {name}(reader):"):
             self.add("data = reader.data", "pos = reader.pos", "end = reader.end")
@@ -76,7 +75,7 @@ class _Decoder(Source):
             self.add("reader.pos = pos", f"return {result}")
 
     def read_fields(self, cls: type[Struct]) -> None:
-        """All fields in wire order, then the tagged ones, then defaults for what this version lacks."""
+        """Read all fields in wire order, then tagged fields; set defaults for fields this version lacks."""
         with self.written_out(cls) as v:
             groups, tagged = self.layout(cls)
             for group in groups:
@@ -89,18 +88,18 @@ class _Decoder(Source):
             if self.flexible:
                 self.read_tagged(cls, tagged, v)
 
-    def read_run(self, run: list[Declared], v: str) -> None:
-        """Numbers next to each other."""
+    def read_run(self, run: list[Field], v: str) -> None:
+        """Read neighbouring numbers."""
         form = struct.Struct(">" + "".join(field.format for field in run))
         targets = "".join(f"{v}.{field.name}, " for field in run)
         self.add(f"{targets}= {self.unpacker(form.format)}(data, pos)", f"pos += {form.size}")
 
     def unpacker(self, form: str) -> str:
-        """The name of ``unpack_from`` for numbers of *form*."""
+        """Return the name of ``unpack_from`` for numbers of *form*."""
         return self.bind(form, lambda: struct.Struct(form).unpack_from, "unpack")
 
-    def read_value(self, field: Declared, target: str) -> None:
-        """The value of *field*, assigned to *target*."""
+    def read_value(self, field: Field, target: str) -> None:
+        """Assign the value of *field* to *target*."""
         nullable = field.nullable_in(self.version)
         compact = self.flexible and field.compact
         if field.is_array:
@@ -109,8 +108,8 @@ class _Decoder(Source):
             null = f"{target} = b''" if field.null_is_empty else self.null(target, nullable)
             self.read_item(field.kind, target, compact, null)
 
-    def read_array(self, field: Declared, target: str, compact: bool, nullable: bool) -> None:
-        """An array: no element is made before it is sure that as many can follow, and may."""
+    def read_array(self, field: Field, target: str, compact: bool, nullable: bool) -> None:
+        """Read an array. Its length is checked against the bytes that are left before an element is made."""
         self.read_length(compact, wide=True)
         if field.format:
             self.add(f"{target} = []")
@@ -132,7 +131,7 @@ class _Decoder(Source):
         self.add(f"elif n < 0: {self.null(target, nullable)}")
 
     def read_item(self, kind: WireType | type[Struct], target: str, compact: bool, null: str) -> None:
-        """A single value. The line *null* says what to do about null."""
+        """Read a single value. The line *null* handles null."""
         if isinstance(kind, type):
             self.read_structure(kind, target)
         elif kind.format:
@@ -142,18 +141,18 @@ class _Decoder(Source):
             self.read_bytes("16", f"{target} = bytes(data[pos:stop])")
         else:
             self.read_length(compact, wide=kind.name != "string")
-            taken = {"string": "str(data[pos:stop], 'utf-8')", "bytes": "bytes(data[pos:stop])"}
+            values = {"string": "str(data[pos:stop], 'utf-8')", "bytes": "bytes(data[pos:stop])"}
             with self.block("if n >= 0:"):
-                self.read_bytes("n", f"{target} = {taken.get(kind.name, 'data[pos:stop]')}")
+                self.read_bytes("n", f"{target} = {values.get(kind.name, 'data[pos:stop]')}")
             self.add(f"else: {null}")
 
-    def read_bytes(self, size: str, take: str) -> None:
-        """*size* bytes, of which the line *take* makes a value."""
+    def read_bytes(self, size: str, convert: str) -> None:
+        """Read *size* bytes, of which the line *convert* makes a value."""
         self.add(f"stop = pos + {size}", f"if stop > end: refuse_size(reader, pos, {size})")
-        self.add(take, "pos = stop")
+        self.add(convert, "pos = stop")
 
     def read_length(self, compact: bool, wide: bool) -> None:
-        """The length ``n``: compact, or of two bytes, or of four where *wide*; -1 stands for null."""
+        """Read the length ``n``: compact, or of two bytes, or of four if *wide*. -1 stands for null."""
         if compact:
             self.add("if pos < end and (n := data[pos] - 1) < 127: pos += 1")
             self.add("else: n, pos = length_at(reader, pos, reader.compact_length)")
@@ -164,15 +163,15 @@ class _Decoder(Source):
         self.add(f"else: n, pos = length_at(reader, pos, reader.{method})")
 
     def null(self, target: str, nullable: bool) -> str:
-        """The line that says what to do about null."""
+        """Return the line that handles null."""
         return f"{target} = None" if nullable else "refuse_null(pos)"
 
     def call(self, target: str, call: str) -> None:
-        """*target* from something that reads on with the reader."""
+        """Assign to *target* the result of a call that moves the reader."""
         self.add("reader.pos = pos", f"{target} = {call}", "pos = reader.pos")
 
     def read_structure(self, cls: type[Struct], target: str) -> None:
-        """A structure."""
+        """Read a structure."""
         if self.must_call(cls):
             self.call(target, f"{self.function_of(cls)}(reader)")
         else:
@@ -181,20 +180,20 @@ class _Decoder(Source):
             self.read_fields(cls)
             self.add(f"{target} = {v}")
 
-    def read_tagged(self, cls: type[Struct], tagged: list[Declared], v: str) -> None:
-        """The tagged fields at the end of a structure: defaults, for as long as none comes."""
+    def read_tagged(self, cls: type[Struct], tagged: list[Field], v: str) -> None:
+        """Read the tagged fields at the end of a structure. Those that are missing have their defaults."""
         self.set_defaults(tagged, v)
         self.add("if pos < end and not data[pos]: pos += 1")
         with self.block("else:"):
             self.add("reader.pos = pos")
             if tagged:
-                self.add(f"take_tagged(reader, {v}, {self.structure(cls)}, {self.version})")
+                self.add(f"read_tagged_fields(reader, {v}, {self.structure(cls)}, {self.version})")
             else:
                 self.add("reader.skip_tagged_fields()")
             self.add("pos = reader.pos")
 
-    def set_defaults(self, fields: Iterable[Declared], v: str) -> None:
-        """Defaults: those that can be changed are made anew for each object."""
+    def set_defaults(self, fields: Iterable[Field], v: str) -> None:
+        """Set defaults. Each object gets its own copy of a default that can be changed."""
         for field in fields:
             kind, target = field.kind, f"{v}.{field.name}"
             if not field.makes_defaults:
@@ -208,7 +207,7 @@ class _Decoder(Source):
 
 
 def _least(kind: WireType | type[Struct], version: int, compact: bool) -> int:
-    """The size in bytes of the smallest value of *kind*."""
+    """Return the size in bytes of the smallest value of *kind*."""
     if isinstance(kind, WireType):
         if kind.format:
             return struct.calcsize(">" + kind.format)
@@ -218,14 +217,14 @@ def _least(kind: WireType | type[Struct], version: int, compact: bool) -> int:
     return compact + sum(_least_of_field(field, version, compact and field.compact) for field in fields)
 
 
-def _least_of_field(field: Declared, version: int, compact: bool) -> int:
+def _least_of_field(field: Field, version: int, compact: bool) -> int:
     if field.is_array:
         return 1 if compact else 4
     return _least(field.kind, version, compact)
 
 
-def _take_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) -> None:
-    """Sets the tagged fields of *value* that are there. Those that nobody knows are stepped over."""
+def _read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) -> None:
+    """Set the tagged fields of *value* that are present. Unknown ones are skipped."""
     known = {field.tag: field.name for field in cls.declared if field.in_version(version)}
     for tag, size in reader.tagged_fields():
         name = known.get(tag)
@@ -239,7 +238,7 @@ def _take_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) ->
 
 
 def _length_at(reader: Reader, pos: int, length: Callable[[], int]) -> tuple[int, int]:
-    """A length that is not of one byte, or none at all; and the position behind it."""
+    """Return a length that does not have one byte, or is invalid, and the position behind it."""
     reader.pos = pos
     return length(), reader.pos
 
@@ -265,5 +264,5 @@ _NAMES: Final[dict[str, Any]] = {
     "refuse_count": _refuse_count,
     "refuse_null": _refuse_null,
     "refuse_size": _refuse_size,
-    "take_tagged": _take_tagged,
+    "read_tagged_fields": _read_tagged,
 }

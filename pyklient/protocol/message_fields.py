@@ -1,14 +1,14 @@
-"""A field as declared: its type, the versions that carry it, and what stands in for it in the others."""
+"""The fields of messages: their types, the versions that carry them, and their defaults in other versions."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-__all__ = ["Declared", "Struct", "WireType"]
+__all__ = ["Field", "Struct", "WireType"]
 
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """A type of the wire: Kafka's name for it, its zero, and its ``struct`` format where it has one."""
+    """A type of the protocol: Kafka's name for it, its zero, and its ``struct`` format if it has one."""
 
     name: str
     zero: Any
@@ -16,11 +16,11 @@ class WireType:
 
 
 class Struct:
-    """Base of structures: fields that are sent one after the other. ``declared`` holds them in wire order."""
+    """A structure: fields that are sent one after the other. ``declared`` holds them in that order."""
 
     __slots__ = ()
 
-    declared: ClassVar[tuple["Declared", ...]] = ()
+    declared: ClassVar[tuple["Field", ...]] = ()
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -33,13 +33,13 @@ class Struct:
 
 
 @dataclass(frozen=True, slots=True)
-class Declared:
-    """One field as declared.
+class Field:
+    """A field of a structure.
 
-    ``since`` and ``until`` bound the versions that carry it (None: to the newest), ``nullable_since`` those
-    in which it may be null (None: never), ``tag`` is its number where it is a tagged field. A field that is
-    ``ignorable`` is left out silently by the other versions. ``compact`` false keeps the classic form of a
-    string in flexible versions too. ``secret`` values are shown nowhere. ``null_is_empty`` reads null as
+    ``since`` and ``until`` bound the versions that carry the field (``until`` None: to the newest version).
+    It may be null from version ``nullable_since`` on (None: never). ``tag`` is the number of a tagged field.
+    An ``ignorable`` field is left out silently in other versions. ``compact`` False keeps the classic form of
+    a string in flexible versions too. A ``secret`` value is never shown. ``null_is_empty`` reads null as
     empty bytes.
     """
 
@@ -57,30 +57,30 @@ class Declared:
     null_is_empty: bool
 
     def in_version(self, version: int) -> bool:
-        """Whether *version* carries this field."""
+        """Return True if *version* carries this field."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     def nullable_in(self, version: int) -> bool:
-        """Whether null may be sent in *version*."""
+        """Return True if null may be sent in *version*."""
         return self.nullable_since is not None and version >= self.nullable_since
 
     @property
     def format(self) -> str:
-        """The ``struct`` format of one value; empty where there is none."""
+        """The ``struct`` format of one value; empty if there is none."""
         return self.kind.format if isinstance(self.kind, WireType) else ""
 
     @property
     def is_number(self) -> bool:
-        """Whether the field is one number, of a size that does not depend on it."""
+        """True if the field is one number of a fixed size."""
         return not self.is_array and bool(self.format)
 
     @property
     def makes_defaults(self) -> bool:
-        """Whether every object needs a default of its own, because it can be changed."""
+        """True if every object needs its own copy of the default, because it can be changed."""
         return self.default is not None and (self.is_array or isinstance(self.kind, type))
 
     def make_default(self) -> Any:
-        """A default for a new object."""
+        """Return the default for a new object."""
         if self.makes_defaults:
             return [] if self.is_array or not isinstance(self.kind, type) else self.kind()
         return self.default

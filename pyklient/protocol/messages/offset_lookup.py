@@ -25,7 +25,7 @@ __all__ = [
 
 @message(key=2, versions=(0, 11), flexible=6)
 class ListOffsetsRequest(ApiMessage):
-    """The offset at a timestamp: -1 is the end, -2 the beginning, others the first record not older."""
+    """Ask for the first offset at or after a timestamp. -1 is the end of the log, -2 its beginning."""
 
     @struct
     class ListOffsetsTopic(Struct):
@@ -49,7 +49,7 @@ class ListOffsetsRequest(ApiMessage):
 
 @message(key=2, versions=(0, 11), flexible=6)
 class ListOffsetsResponse(ApiMessage):
-    """The offsets found. In version 0 a list of segment starts, newest first."""
+    """The offsets found. Version 0 has a list of the first offsets of segments, newest first."""
 
     @struct
     class ListOffsetsTopicResponse(Struct):
@@ -73,7 +73,7 @@ class ListOffsetsResponse(ApiMessage):
 
 @message(key=23, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochRequest(ApiMessage):
-    """Where did a leader epoch end? Tells a reader whether the log was truncated under it (KIP-320)."""
+    """Ask for the end of a leader epoch, to find out if the log was truncated (KIP-320)."""
 
     @struct
     class OffsetForLeaderTopic(Struct):
@@ -94,7 +94,7 @@ class OffsetForLeaderEpochRequest(ApiMessage):
 
 @message(key=23, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochResponse(ApiMessage):
-    """The end offset of each epoch asked for."""
+    """The end offset of each epoch."""
 
     @struct
     class OffsetForLeaderTopicResult(Struct):

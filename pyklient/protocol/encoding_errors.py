@@ -1,0 +1,35 @@
+"""Finding the field of a message that cannot be encoded."""
+
+import reprlib
+import struct
+from typing import Final
+
+from pyklient.protocol.encoder_generation import field_encoder
+from pyklient.protocol.message_fields import Struct
+from pyklient.protocol.primitives import Writer
+
+__all__ = ["ENCODING_ERRORS", "find_unencodable"]
+
+ENCODING_ERRORS: Final = (struct.error, TypeError, ValueError, AttributeError, OverflowError)
+"""The errors of an encoder for a value of the wrong type or range."""
+
+
+def find_unencodable(cls: type[Struct], version: int, flexible: bool, value: object) -> str:
+    """Return the path of the field of *value* that cannot be encoded, and its error. Called after encoding
+    failed."""
+    for field in cls.declared:
+        if not field.in_version(version):
+            continue
+        item = getattr(value, field.name, None)
+        try:
+            field_encoder(cls, field.name, version, flexible)(Writer(), item)
+        except ENCODING_ERRORS as error:
+            if isinstance(field.kind, type) and isinstance(item, list):
+                inner = (find_unencodable(field.kind, version, flexible, entry) for entry in item)
+                return next(
+                    (f"{field.name}[{index}].{found}" for index, found in enumerate(inner) if found),
+                    f"{field.name}: {error}",
+                )
+            shown = "" if field.secret else f"={reprlib.repr(item)}"
+            return f"{field.name}{shown}: {error}"
+    return ""
