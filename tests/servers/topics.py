@@ -8,6 +8,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin._listoffsets import OffsetSpec, TimestampSpec
 from confluent_kafka.cimpl import NewTopic
 
 from tests.servers.process import wait_until
@@ -62,7 +63,11 @@ def create_topic(
     *,
     replicas: int = -1,
 ) -> str:
-    """Create a topic, ``config`` with underscores for dots; wait until each partition has a leader."""
+    """Create a topic, ``config`` with underscores for dots; wait until each partition's leader serves it.
+
+    Metadata names a leader a moment before that broker has made the partition's log. Until then the broker
+    answers requests for the partition with NOT_LEADER_OR_FOLLOWER or UNKNOWN_TOPIC_OR_PARTITION.
+    """
     settings = {"retention_ms": -1, **(config or {})}
     dotted = {key.replace("_", "."): str(value) for key, value in settings.items()}
     client = admin(bootstrap_servers)
@@ -73,14 +78,19 @@ def create_topic(
         # librdkafka asks again if the answer gets lost; no other test uses this name
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
-    wait_until(
-        lambda: (
-            len([leader for leader in leaders(bootstrap_servers, name).values() if leader >= 0]) == partitions
-        ),
-        30,
-        f"leaders of {name}",
-    )
+    wait_until(lambda: _is_served(bootstrap_servers, name, partitions), 30, f"leaders of {name}")
     return name
+
+
+def _is_served(bootstrap_servers: str, topic: str, partitions: int) -> bool:
+    """Return True if each of *partitions* has a leader that answers for it."""
+    found = leaders(bootstrap_servers, topic)
+    if len(found) < partitions or min(found.values()) < 0:
+        return False
+    since_1970: OffsetSpec = TimestampSpec(0)
+    wanted = {TopicPartition(topic, number): since_1970 for number in found}
+    answers = admin(bootstrap_servers).list_offsets(wanted, request_timeout=10).values()
+    return all(answer.exception(timeout=30) is None for answer in answers)
 
 
 def leaders(bootstrap_servers: str, topic: str) -> dict[int, int]:
