@@ -1,4 +1,4 @@
-"""The reference broker: Kafka's protocol over real segment files, for tests and first runs."""
+"""The reference broker for tests and first runs: it speaks Kafka's protocol and writes Kafka's segments."""
 
 from pyklient.broker.broker import Broker
 

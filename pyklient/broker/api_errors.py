@@ -1,18 +1,21 @@
-"""Why the broker says no: what is raised to answer with an error code, or to end the connection."""
+"""The two ways in which the broker fails a request: an error response, or the end of the connection."""
 
 from pyklient.error_codes import ErrorCode
 
-__all__ = ["Hangup", "Refusal"]
+__all__ = ["ApiError", "CloseConnection"]
 
 
-class Refusal(Exception):
-    """A request, or a part of it, is answered with *code*; the text goes along where there is room."""
+class ApiError(Exception):
+    """An error code that a request, or one item of it, is answered with.
 
-    def __init__(self, code: ErrorCode, sentence: str) -> None:
-        super().__init__(sentence)
+    The *message* is sent along if the response has a field for it.
+    """
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(message)
         self.code = code
-        self.sentence = sentence
+        self.message = message
 
 
-class Hangup(Exception):
-    """The connection is closed without an answer; the text says why, for the log."""
+class CloseConnection(Exception):
+    """The connection is closed without a response. The text tells the log why."""

@@ -1,8 +1,7 @@
-"""A broker in this process: one event loop in one daemon thread that owns everything."""
+"""A broker in this process: one daemon thread, whose event loop owns all state of the broker."""
 
 import asyncio
 import atexit
-import logging
 import os
 import socket
 import threading
@@ -15,12 +14,15 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar, Unpack
 from weakref import WeakSet
 
-from pyklient.broker.api_errors import Refusal
-from pyklient.broker.config import BrokerSettings
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.cluster.metadata import ClusterMetadata, Endpoint
+from pyklient.broker.config import BrokerConfig
+from pyklient.broker.controller import Controller
 from pyklient.broker.data_directory import DataDirectory
-from pyklient.broker.node import Node
-from pyklient.broker.options import BrokerOptions
-from pyklient.broker.socket_server import Server
+from pyklient.broker.keyword_types import BrokerOptions
+from pyklient.broker.log.log_manager import LogManager
+from pyklient.broker.node_state import NodeState
+from pyklient.broker.socket_server import SocketServer
 from pyklient.errors import (
     BrokerConnectionError,
     ClosedError,
@@ -32,12 +34,10 @@ from pyklient.errors import (
 
 __all__ = ["Broker"]
 
-_logger = logging.getLogger("pyklient.broker")
-
 _T = TypeVar("_T")
 
-_ANSWER_SECONDS: Final = 30.0
-_START_SECONDS: Final = 600.0  # a large log is read from end to end after a crash
+_CALL_SECONDS: Final = 30.0
+_START_SECONDS: Final = 600.0  # after a crash the logs are read from end to end
 _STOP_SECONDS: Final = 60.0
 _BACKLOG: Final = 128
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
@@ -48,16 +48,17 @@ _started: "WeakSet[Broker]" = WeakSet()
 class Broker:
     """A Kafka broker for tests and first runs.
 
-    ``port`` 0 takes a free one; started again, the broker takes the same. ``host`` is where it listens,
-    ``advertised_host`` (default: the same) what clients are told. ``data_dir`` None stands for a temporary
-    directory that ``close`` removes. Further options are the fields of ``BrokerSettings``. Raises
-    ConfigurationError, naming the option that is wrong.
+    ``port`` 0 chooses a free port, and the broker keeps it if it is started again. The broker listens on
+    ``host``; clients connect to ``advertised_host``, which is ``host`` by default. If ``data_dir`` is None,
+    the broker uses a temporary directory that ``close`` removes. Further options are the fields of
+    ``BrokerConfig``. Raises ConfigurationError with the name of an invalid option.
 
     >>> with Broker() as broker:
     ...     producer = Producer(broker.bootstrap_servers)
 
-    One process holds one replica of everything: acknowledged records survive the death of the process,
-    not that of the machine. Safe to use from several threads, but for ``start`` and ``close``.
+    There is one replica of each partition, in this process: acknowledged records survive a crash of the
+    process, but not of the machine. All methods except ``start`` and ``close`` may be called from several
+    threads.
     """
 
     def __init__(
@@ -71,9 +72,10 @@ class Broker:
     ) -> None:
         if advertised_host is None and host in _WILDCARDS:
             raise ConfigurationError(
-                f"host {host!r} is every address of this machine; say in advertised_host which clients use"
+                f"host {host!r} stands for all addresses of this machine; "
+                "set advertised_host to the one that clients connect to"
             )
-        self._settings = BrokerSettings.from_options(options)
+        self._config = BrokerConfig.from_options(options)
         self._host = host
         self._advertised_host = advertised_host or host
         self._port = port
@@ -81,32 +83,32 @@ class Broker:
         self._data: DataDirectory | None = None
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._server: Server | None = None
+        self._server: SocketServer | None = None
         self._stop: asyncio.Event | None = None
         self._stopped = threading.Event()
         self._forked = False
 
     @property
     def port(self) -> int:
-        """Where it listens; ClosedError unless it runs."""
-        return self._node().port
+        """The port that the broker listens on. Raises ClosedError if the broker is not running."""
+        return self._node().endpoint.port
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` for clients; ClosedError unless it runs."""
-        return self._node().address
+        """``host:port`` for clients. Raises ClosedError if the broker is not running."""
+        return self._node().endpoint.address
 
     @property
     def data_dir(self) -> Path:
-        """Where the logs are; ClosedError unless it runs."""
-        return self._node().data_dir
+        """The directory of the logs. Raises ClosedError if the broker is not running."""
+        return self._node().directory
 
     def start(self) -> Self:
-        """Take up the data directory, listen, and return when clients can connect.
+        """Open the data directory, listen, and return when clients can connect.
 
-        Connections are refused until all logs and groups have been read, so a port that can be connected to
-        belongs to a broker that answers. Raises BrokerConnectionError when the port cannot be had,
-        ConfigurationError when the directory is in use or is not a broker's.
+        Connections are refused until all logs and groups have been read, so that a client that can connect
+        also gets responses. Raises BrokerConnectionError if the port is not available, and ConfigurationError
+        if the directory is in use or is not a broker's.
         """
         if self._thread is not None:
             return self
@@ -135,7 +137,10 @@ class Broker:
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, str | int | bool] | None = None
     ) -> None:
-        """Create a topic, its settings under Kafka's names; BrokerError when it exists or cannot be made."""
+        """Create a topic.
+
+        *config* has settings under Kafka's names. Raises BrokerError if the topic cannot be created.
+        """
         texts = {
             key: str(value).lower() if isinstance(value, bool) else str(value)
             for key, value in (config or {}).items()
@@ -143,24 +148,24 @@ class Broker:
         self._call(self._create_topic(name, partitions, texts))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Block until the broker has been closed, by whomever; False when *timeout* seconds ran out first."""
+        """Wait until the broker is closed. Returns False if *timeout* seconds pass first."""
         return self._stopped.wait(timeout)
 
     def close(self) -> None:
-        """Close all connections and files. A temporary data directory is removed.
+        """Close all connections and files, and remove the data directory if it is temporary.
 
-        Raises KafkaTimeoutError when the broker's thread does not end within a minute.
+        Raises KafkaTimeoutError if the broker's thread does not end within a minute.
         """
         thread, loop, stop = self._thread, self._loop, self._stop
         if thread is None or self._forked:
             return
         atexit.unregister(self._close_at_exit)
         if loop is not None and stop is not None:
-            with suppress(RuntimeError):  # the loop is closed already: it never came to serve
+            with suppress(RuntimeError):  # the loop is closed already, because the broker could not start
                 loop.call_soon_threadsafe(stop.set)
         thread.join(_STOP_SECONDS)
         if thread.is_alive():
-            raise KafkaTimeoutError(f"the broker did not stop within {_STOP_SECONDS:g} s")
+            raise KafkaTimeoutError(f"the broker's thread did not end within {_STOP_SECONDS:g} s")
         self._thread = None
         _started.discard(self)
 
@@ -174,14 +179,14 @@ class Broker:
 
     def __repr__(self) -> str:
         server = self._server
-        return f"<Broker {server.node.address}>" if server is not None else "<Broker, not running>"
+        return f"<Broker {server.node.endpoint.address}>" if server is not None else "<Broker, not running>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        raise TypeError("a Broker cannot be pickled: hand its bootstrap_servers to the other process")
+        raise TypeError("a Broker cannot be pickled; pass its bootstrap_servers to the other process")
 
-    def _node(self) -> Node:
+    def _node(self) -> NodeState:
         if self._forked:
-            raise ForkError("this broker runs in the process that forked this one; use its bootstrap_servers")
+            raise ForkError("this broker runs in the parent process; read bootstrap_servers before the fork")
         if self._server is None:
             raise ClosedError("the broker is not running; use it in a with block, or call start()")
         return self._server.node
@@ -189,13 +194,13 @@ class Broker:
     async def _create_topic(self, name: str, partitions: int, config: Mapping[str, str]) -> None:
         try:
             node = self._node()
-            node.topics.create(name, partitions, config)
-            node.save()
-        except Refusal as refusal:
-            raise broker_error(refusal.code, refusal.sentence) from None
+            node.controller.create_topic(name, partitions, config)
+            node.cluster.save()
+        except ApiError as error:
+            raise broker_error(error.code, error.message) from None
 
     def _call(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run *work* on the broker's loop and wait for it."""
+        """Run *work* on the broker's event loop and return its result."""
         try:
             self._node()
             assert self._loop is not None
@@ -203,7 +208,7 @@ class Broker:
         except BaseException:
             work.close()
             raise
-        return future.result(_ANSWER_SECONDS)
+        return future.result(_CALL_SECONDS)
 
     def _run(self, listener: socket.socket, data: DataDirectory, started: "Future[None]") -> None:
         try:
@@ -218,37 +223,47 @@ class Broker:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         try:
-            address = (self._advertised_host, self._port)
-            node = Node(self._settings, data, self._loop, address, self._host)
+            node = self._open_node(data, self._loop)
         except BaseException as error:
             started.set_exception(error)
             return
         try:
             listener.listen(_BACKLOG)
         except OSError as error:
-            node.close()
+            node.close(record_clean_shutdown=not data.temporary)
             started.set_exception(_cannot_listen(self._host, self._port, error))
             return
-        server = self._server = Server(node, listener)
+        server = self._server = SocketServer(node, listener)
         server.start()
         started.set_result(None)
-        housekeeping = self._loop.create_task(_enforce_retention(node))
+        retention = self._loop.create_task(_enforce_retention(node))
         try:
             await self._stop.wait()
         finally:
             self._server = None
-            housekeeping.cancel()
+            retention.cancel()
             await server.close()
-            node.close()
+            node.close(record_clean_shutdown=not data.temporary)
+
+    def _open_node(self, data: DataDirectory, loop: asyncio.AbstractEventLoop) -> NodeState:
+        """Open the only node of this broker's cluster, and all of its logs."""
+        # First of all, because this removes the record of the last clean shutdown.
+        logs = LogManager(data.path, max_producer_ids=self._config.max_producer_ids)
+        endpoint = Endpoint(self._config.node_id, self._advertised_host, self._port)
+        controller = Controller(ClusterMetadata(self._config, data, [endpoint]))
+        return NodeState(self._config, data.path, loop, controller, listen_host=self._host, logs=logs)
 
     def _close_at_exit(self) -> None:
         if not self._forked:
             what = repr(self)
             self.close()
-            warnings.warn(f"{what} was left open", ResourceWarning, stacklevel=1)
+            warnings.warn(f"{what} was not closed", ResourceWarning, stacklevel=1)
 
     def forget_in_child(self) -> None:
-        """In a forked child: close its copies of the sockets, or connections would outlive the broker."""
+        """Close the copies of the sockets in a forked child.
+
+        Otherwise connections would outlive the broker.
+        """
         self._forked = True
         if self._server is not None:
             self._server.close_sockets()
@@ -262,17 +277,14 @@ def _after_fork_in_child() -> None:
 os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
-async def _enforce_retention(node: Node) -> None:
+async def _enforce_retention(node: NodeState) -> None:
     while True:
-        await asyncio.sleep(node.settings.retention_check_interval_ms / 1000)
-        for log in node.topics.logs():
-            deleted = log.enforce_retention(node.now_ms())
-            if deleted:
-                _logger.info("%s: %d old segments deleted", log.directory.name, deleted)
+        await asyncio.sleep(node.config.retention_check_interval_ms / 1000)
+        node.logs.enforce_retention(node.now_ms())
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """A socket that has the port and refuses connections until ``listen`` is called on it."""
+    """Return a socket that is bound to the port, and refuses connections until ``listen`` is called on it."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     try:
@@ -288,5 +300,5 @@ def _bind(host: str, port: int) -> socket.socket:
 
 def _cannot_listen(host: str, port: int, error: OSError) -> BrokerConnectionError:
     return BrokerConnectionError(
-        f"cannot listen on {host}:{port}: {error.strerror or error}; port 0 takes a free one"
+        f"cannot listen on {host}:{port}: {error.strerror or error}; port 0 chooses a free one"
     )

@@ -1,8 +1,8 @@
-"""Sockets: frames in, answers out, one connection beside the other on one loop.
+"""The sockets of a node: accept connections, receive requests, send responses, all on one event loop.
 
-A connection has one request at a time in hand, as with Kafka, so what it can make the broker hold is one
-frame and one answer; records go from the segment file to the socket by ``sendfile`` and are not held at
-all. Bytes that are no request end the connection, and only that one.
+As in Kafka, a connection has one request in progress at a time. So one client can make the broker hold at
+most one request and one response. The records of a fetch are sent from the segment files with ``sendfile``,
+and not held at all. A connection that sends invalid bytes is closed; the others are not affected.
 """
 
 import asyncio
@@ -14,29 +14,30 @@ from contextlib import contextmanager, suppress
 from inspect import isawaitable
 from typing import Final
 
-from pyklient.broker.api_errors import Hangup
-from pyklient.broker.handlers.apis import HANDLERS, Call, Reply, api_versions
+from pyklient.broker.api_errors import CloseConnection
+from pyklient.broker.handlers.apis import HANDLERS, api_versions
+from pyklient.broker.handlers.request_context import RequestContext, ResponseWithFiles
 from pyklient.broker.log.segment import FileSlice
-from pyklient.broker.node import Node
+from pyklient.broker.node_state import NodeState
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, ProtocolError
 from pyklient.protocol.framing import ReceivedRequest, ServerFraming, frame_length
 from pyklient.protocol.messages import ProduceRequest
 from pyklient.protocol.primitives import Buffer
 
-__all__ = ["Server"]
+__all__ = ["SocketServer"]
 
 _logger = logging.getLogger("pyklient.broker")
 
 _FIRST_READ: Final = 64 << 10
 _ACCEPT_PAUSE: Final = 0.1
-_MOST_PARTS: Final = 512  # buffers in one sendmsg; the system's limit is 1024
+_MAX_BUFFERS: Final = 512  # in one sendmsg; the system's limit is 1024
 
 
-class Server:
-    """Accepts connections on a listening socket and answers them, until ``close``."""
+class SocketServer:
+    """Accepts connections on a listening socket and serves them until ``close``."""
 
-    def __init__(self, node: Node, listener: socket.socket) -> None:
+    def __init__(self, node: NodeState, listener: socket.socket) -> None:
         self.node = node
         self.request_memory = 0
         self._listener = listener
@@ -47,7 +48,7 @@ class Server:
         self._listen()
 
     async def close(self) -> None:
-        """Close the listener and all connections, and wait until they are gone."""
+        """Close the listener and all connections, and wait for their tasks to end."""
         self.node.loop.remove_reader(self._listener)
         self._listener.close()
         tasks = list(self._connections)
@@ -56,7 +57,7 @@ class Server:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def close_sockets(self) -> None:
-        """Let go of the sockets without a word to anybody (in a forked child, where they are copies)."""
+        """Close a forked child's copies of the sockets; the connections of the parent stay open."""
         self._listener.close()
         for accepted in self._connections.values():
             accepted.close()
@@ -71,13 +72,18 @@ class Server:
             accepted, address = self._listener.accept()
         except BlockingIOError:
             return
-        except OSError as error:  # no descriptors left, most likely: let some connections end first
+        except OSError as error:
+            # Most likely there are too many open files. Wait until some connections have ended.
             _logger.error("cannot accept a connection: %s", error)
             loop.remove_reader(self._listener)
             loop.call_later(_ACCEPT_PAUSE, self._listen)
             return
-        if len(self._connections) >= self.node.settings.max_connections:
-            _logger.warning("connection from %s refused: %d are open", address[0], len(self._connections))
+        if len(self._connections) >= self.node.config.max_connections:
+            _logger.warning(
+                "connection from %s was closed: %d connections are open already",
+                address[0],
+                len(self._connections),
+            )
             accepted.close()
             return
         task = loop.create_task(_Connection(self, self.node, accepted, address).serve())
@@ -85,51 +91,55 @@ class Server:
         task.add_done_callback(self._forget)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
-        # Here and not at the end of the task, which may be cancelled before it has begun.
+        # This cannot be the last step of the task, because a task may be cancelled before it begins.
         self._connections.pop(task).close()
 
     @contextmanager
-    def memory(self) -> Iterator["_Claim"]:
-        """What one request holds of the memory for large requests."""
-        claim = _Claim(self, self.node.settings.request_memory_bytes)
+    def reserve_memory(self) -> Iterator["_RequestMemory"]:
+        """Let one request reserve memory for large requests, and release it at the end."""
+        memory = _RequestMemory(self, self.node.config.request_memory_bytes)
         try:
-            yield claim
+            yield memory
         finally:
-            self.request_memory -= claim.nbytes
+            self.request_memory -= memory.nbytes
 
 
-class _Claim:
-    """A request's part of the memory for large requests."""
+class _RequestMemory:
+    """The memory that one request has reserved. It is part of the memory for all large requests."""
 
     __slots__ = ("_limit", "_server", "nbytes")
 
-    def __init__(self, server: Server, limit: int) -> None:
+    def __init__(self, server: SocketServer, limit: int) -> None:
         self._server = server
         self._limit = limit
         self.nbytes = 0
 
     def grow(self, nbytes: int) -> None:
-        """Take *nbytes* more; Hangup when all connections together hold too much."""
+        """Reserve *nbytes* more. Raises CloseConnection if all connections together would hold too much."""
         if self._server.request_memory + nbytes > self._limit:
-            raise Hangup(f"all requests together would hold more than {self._limit} bytes")
+            raise CloseConnection(
+                f"all requests together would need more than request_memory_bytes={self._limit}"
+            )
         self._server.request_memory += nbytes
         self.nbytes += nbytes
 
 
 class _Connection:
-    """One client: read a frame, answer it, and again."""
+    """A connection of one client: reads a request, sends the response, and begins again."""
 
-    def __init__(self, server: Server, node: Node, sock: socket.socket, address: tuple[str, int]) -> None:
+    def __init__(
+        self, server: SocketServer, node: NodeState, sock: socket.socket, address: tuple[str, int]
+    ) -> None:
         self._server = server
         self._node = node
         self._socket = sock
         self._peer = f"{address[0]}:{address[1]}"
         self._host = address[0]
         self._wire = ServerFraming()
-        self._idle_seconds = node.settings.connections_max_idle_ms / 1000
+        self._idle_seconds = node.config.connections_max_idle_ms / 1000
 
     async def serve(self) -> None:
-        """Until the client goes, misbehaves, or is silent for too long."""
+        """Serve requests until the client disconnects, sends something invalid, or is idle for too long."""
         try:
             self._socket.setblocking(False)
             with suppress(OSError):
@@ -138,7 +148,7 @@ class _Connection:
                 pass
         except TimeoutError:
             _logger.info("connection from %s closed: idle for %g s", self._peer, self._idle_seconds)
-        except (KafkaError, Hangup) as error:
+        except (KafkaError, CloseConnection) as error:
             _logger.warning("connection from %s closed: %s", self._peer, error)
         except OSError as error:
             _logger.debug("connection from %s broke: %s", self._peer, error)
@@ -146,46 +156,46 @@ class _Connection:
             _logger.exception("connection from %s closed: a request could not be answered", self._peer)
 
     async def _serve_one(self) -> bool:
-        with self._server.memory() as claim:
+        with self._server.reserve_memory() as memory:
             async with asyncio.timeout(self._idle_seconds):
-                frame = await self._read_frame(claim)
+                frame = await self._read_frame(memory)
             if frame is None:
                 return False
             received = self._wire.receive(frame)
-            reply = await self._answer(received)
+            response = await self._handle(received)
             if not received.expects_reply:
                 return True
-            parts = self._wire.send(received, reply.message)
+            parts = self._wire.send(received, response.message)
         async with asyncio.timeout(self._idle_seconds):
-            await self._send(parts, reply.files)
+            await self._send(parts, response.files)
         return True
 
-    async def _answer(self, received: ReceivedRequest) -> Reply:
+    async def _handle(self, received: ReceivedRequest) -> ResponseWithFiles:
         message = received.message
         if message is None:
-            return Reply(api_versions(ErrorCode.UNSUPPORTED_VERSION), {})
+            return ResponseWithFiles(api_versions(ErrorCode.UNSUPPORTED_VERSION), {})
         handler = HANDLERS.get(type(message))
         if handler is None:
             raise ProtocolError(f"{type(message).__name__} is not served by this broker")
         try:
-            answer = handler(
-                self._node, message, Call(received.version, received.client_id or "", self._host)
+            response = handler(
+                self._node, message, RequestContext(received.version, received.client_id or "", self._host)
             )
-            if isawaitable(answer):
-                answer = await answer
-            self._node.save()
+            if isawaitable(response):
+                response = await response
+            self._node.cluster.save()
         except OSError as error:
-            raise Hangup(f"{type(message).__name__} cannot be carried out: {error}") from error
-        return answer if isinstance(answer, Reply) else Reply(answer, {})
+            raise CloseConnection(f"{type(message).__name__} failed: {error}") from error
+        return response if isinstance(response, ResponseWithFiles) else ResponseWithFiles(response, {})
 
-    async def _read_frame(self, claim: _Claim) -> bytearray | None:
-        """The next frame without its length, or None when the client has gone."""
+    async def _read_frame(self, memory: _RequestMemory) -> bytearray | None:
+        """Return the next frame without its length, or None if the client has disconnected."""
         head = bytearray(4)
         if not await self._fill(head, 0):
             return None
-        settings = self._node.settings
-        length = frame_length(head, settings.socket_request_max_bytes)
-        # Memory follows the bytes that really come, not the length that was announced.
+        config = self._node.config
+        length = frame_length(head, config.socket_request_max_bytes)
+        # Memory is allocated for the bytes that arrive, not for the length that the frame claims.
         frame = bytearray(min(length, _FIRST_READ))
         filled = 0
         while True:
@@ -194,14 +204,14 @@ class _Connection:
             filled = len(frame)
             if filled == length:
                 return frame
-            if filled == _FIRST_READ and length > settings.control_request_max_bytes:
-                _check_large(frame, length, settings.control_request_max_bytes)
+            if filled == _FIRST_READ and length > config.control_request_max_bytes:
+                _check_large(frame, length, config.control_request_max_bytes)
             more = min(length - filled, max(filled, 1 << 20))
-            claim.grow(more)
+            memory.grow(more)
             frame.extend(bytes(more))
 
     async def _fill(self, buffer: bytearray, start: int) -> bool:
-        """Receive until *buffer* is full; False when the stream ends before."""
+        """Receive until *buffer* is full. Returns False if the stream ends before."""
         loop = self._node.loop
         with memoryview(buffer) as view:
             while start < len(view):
@@ -212,7 +222,7 @@ class _Connection:
         return True
 
     async def _send(self, parts: Sequence[Buffer], files: Mapping[int, FileSlice]) -> None:
-        """Send *parts* in order, files' bytes in place of their stand-ins."""
+        """Send *parts* in order, and the slice of a file for each part that stands for one."""
         descriptors = {key: part.open() for key, part in files.items()}
         try:
             run: list[Buffer] = []
@@ -233,7 +243,7 @@ class _Connection:
         pending = [memoryview(buffer) for buffer in buffers]
         while pending:
             try:
-                sent = self._socket.sendmsg(pending[:_MOST_PARTS])
+                sent = self._socket.sendmsg(pending[:_MAX_BUFFERS])
             except BlockingIOError:
                 await self._writable()
                 continue
@@ -251,11 +261,13 @@ class _Connection:
                 await self._writable()
                 continue
             if not sent:
-                raise Hangup("a segment file ended before the records promised from it")
+                raise CloseConnection(
+                    "a segment file ended before the end of the slice that the response promised"
+                )
             position += sent
 
     async def _writable(self) -> None:
-        """Wait until the client has taken some of what was sent."""
+        """Wait until the socket accepts more bytes."""
         loop = self._node.loop
         ready = loop.create_future()
         descriptor = self._socket.fileno()
@@ -274,4 +286,6 @@ def _wake(future: "asyncio.Future[None]") -> None:
 def _check_large(frame: bytearray, length: int, limit: int) -> None:
     key = int.from_bytes(frame[:2], "big", signed=True)
     if key != ProduceRequest.api_key:
-        raise ProtocolError(f"a frame of {length} bytes for API key {key}, where {limit} are allowed")
+        raise ProtocolError(
+            f"a request of {length} bytes with API key {key}; control_request_max_bytes is {limit}"
+        )

@@ -5,41 +5,17 @@ from pathlib import Path
 import pytest
 
 from pyklient.broker.data_directory import DataDirectory
-from pyklient.broker.log.clean_shutdown import LogState, SegmentState
 from pyklient.errors import ConfigurationError
 
-LEFT = {"clicks-0": LogState([SegmentState(0, 70, 2, 1000, 0, 70)], [])}
 
-
-def test_facts_come_back_and_so_does_what_a_clean_stop_has_left(tmp_path: Path) -> None:
+def test_the_metadata_comes_back(tmp_path: Path) -> None:
     first = DataDirectory(tmp_path / "data")
-    assert first.left == {}
+    assert first.metadata == {}
     first.save({"cluster_id": "c"})
-    first.leave(LEFT)
     first.close()
     second = DataDirectory(tmp_path / "data")
-    assert (second.facts, second.left) == ({"cluster_id": "c"}, LEFT)
+    assert second.metadata == {"cluster_id": "c"}
     second.close()
-
-
-def test_what_a_clean_stop_has_left_is_there_once(tmp_path: Path) -> None:
-    first = DataDirectory(tmp_path)
-    first.save({"cluster_id": "c"})
-    first.leave(LEFT)
-    first.close()
-    DataDirectory(tmp_path).close()
-    third = DataDirectory(tmp_path)
-    assert third.left == {}
-    third.close()
-
-
-def test_a_mark_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    first = DataDirectory(tmp_path)
-    first.save({"cluster_id": "c"})
-    (tmp_path / ".clean.new").mkdir()
-    first.leave(LEFT)
-    first.close()
-    assert "a clean stop could not be marked (Is a directory)" in caplog.text
 
 
 def test_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
@@ -56,7 +32,7 @@ def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "thesis.txt").read_text() == "precious"
 
 
-def test_facts_that_do_not_parse_are_an_error(tmp_path: Path) -> None:
+def test_metadata_that_does_not_parse_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "broker.json").write_text("{")
     with pytest.raises(ConfigurationError, match="is not a broker's file"):
         DataDirectory(tmp_path)

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.broker.api_errors import Refusal
-from pyklient.broker.fetch_sessions import FetchSessions
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.fetch_sessions import FetchSessionCache
 from pyklient.error_codes import ErrorCode
 from pyklient.kernel import encode_batch
 from pyklient.protocol.messages import (
@@ -220,16 +220,16 @@ def test_without_slots_every_request_names_all_its_partitions() -> None:
 
 
 def test_sessions_hold_a_bounded_number_of_partitions_in_all() -> None:
-    sessions = FetchSessions(slots=10, most_partitions=3)
-    first = sessions.admit(request((0, 0), (0, 0)), 12).session_id
-    second = sessions.admit(request((0, 0), (0, 0), (1, 0)), 12).session_id
+    sessions = FetchSessionCache(slots=10, max_partitions=3)
+    first = sessions.context(request((0, 0), (0, 0)), 12).session_id
+    second = sessions.context(request((0, 0), (0, 0), (1, 0)), 12).session_id
     assert len(sessions) == 2
-    sessions.admit(request((second, 1), (2, 0)), 12)
-    with pytest.raises(Refusal) as gone:
-        sessions.admit(request((first, 1)), 12)
+    sessions.context(request((second, 1), (2, 0)), 12)
+    with pytest.raises(ApiError) as gone:
+        sessions.context(request((first, 1)), 12)
     assert gone.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "there was no room for both"
-    with pytest.raises(Refusal) as too_large:
-        sessions.admit(request((second, 2), (3, 0)), 12)
+    with pytest.raises(ApiError) as too_large:
+        sessions.context(request((second, 2), (3, 0)), 12)
     assert too_large.value.code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
-    assert sessions.admit(request((0, 0), *[(index, 0) for index in range(4)]), 12).session_id == 0
-    assert sessions.admit(request((0, 0), (0, 0)), 12).session_id > 0
+    assert sessions.context(request((0, 0), *[(index, 0) for index in range(4)]), 12).session_id == 0
+    assert sessions.context(request((0, 0), (0, 0)), 12).session_id > 0

@@ -197,5 +197,5 @@ def test_a_broker_left_open_is_closed_at_exit_with_a_warning(action: str) -> Non
         check=True,
     )
     assert "ResourceWarning" in done.stderr
-    assert "was left open" in done.stderr
+    assert "was not closed" in done.stderr
     assert not Path(done.stdout.strip()).exists()

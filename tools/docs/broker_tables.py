@@ -7,8 +7,8 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import fields
 
-from pyklient.broker.cluster.topic_configs import topic_config_kinds
-from pyklient.broker.config import BrokerSettings
+from pyklient.broker.cluster.topic_configs import topic_config_defs
+from pyklient.broker.config import BrokerConfig
 from pyklient.broker.handlers.apis import HANDLERS
 from tools.repository import ROOT
 
@@ -37,7 +37,7 @@ def _options() -> str:
             item.metadata["doc"],
             item.metadata["kafka"] or "",
         ]
-        for item in fields(BrokerSettings)
+        for item in fields(BrokerConfig)
     ]
     return _table(["option", "default", "takes", "meaning", "Kafka's default, if different"], rows)
 
@@ -47,7 +47,7 @@ def _limit(value: int) -> str:
 
 
 def _topic_settings() -> str:
-    kinds = topic_config_kinds(BrokerSettings())
+    kinds = topic_config_defs(BrokerConfig())
     acted_upon = [[f"`{kind.name}`", kind.sentence.rstrip(".")] for kind in kinds if kind.sentence]
     names = ", ".join(f"`{kind.name}`" for kind in kinds if not kind.sentence)
     kept = textwrap.fill(

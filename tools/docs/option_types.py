@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import Field, fields
 from typing import TYPE_CHECKING, Any
 
-from pyklient.broker.config import BrokerSettings
+from pyklient.broker.config import BrokerConfig
 from pyklient.config import NOT_READ, AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from tools.repository import ROOT
 
@@ -82,10 +82,10 @@ def _of_clients() -> str:
 
 
 def _of_the_broker() -> str:
-    names = {item.name for item in fields(BrokerSettings)}
+    names = {item.name for item in fields(BrokerConfig)}
     sentence = "Options of Broker. Sizes are bytes, times are milliseconds."
     return "\n\n".join(
-        [_BROKER_HEAD, _typed_dict("BrokerOptions", "TypedDict", sentence, BrokerSettings, names)]
+        [_BROKER_HEAD, _typed_dict("BrokerOptions", "TypedDict", sentence, BrokerConfig, names)]
     )
 
 
@@ -131,7 +131,7 @@ def _annotations(config: type["DataclassInstance"]) -> dict[str, str]:
 
 MODULES = {
     ROOT / "pyklient" / "config" / "keyword_types.py": _of_clients,
-    ROOT / "pyklient" / "broker" / "options.py": _of_the_broker,
+    ROOT / "pyklient" / "broker" / "keyword_types.py": _of_the_broker,
 }
 """File → what writes it."""
 

@@ -1,1 +1,1 @@
-"""What the cluster knows: topics with their ids, partitions and settings."""
+"""The metadata that all nodes of a cluster share: nodes, topics, leaders, settings and producer ids."""

@@ -1,27 +1,46 @@
-"""The settings of a topic: Kafka's names, what values they take, and which of them this broker acts upon."""
+"""The settings of a topic: their names, types, defaults and permitted values, as in Kafka."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple
 
-from pyklient.broker.api_errors import Refusal
-from pyklient.broker.config import BrokerSettings
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.config import BrokerConfig
 from pyklient.error_codes import ErrorCode
 
-__all__ = ["ConfigKind", "TopicConfig", "topic_config_kinds"]
+__all__ = ["ConfigSource", "ConfigType", "TopicConfigDef", "topic_config_defs"]
 
 _INT32 = 2**31 - 1
 _INT64 = 2**63 - 1
 
-# Numbers of the protocol's config types (DescribeConfigs v3+).
-_STRING, _INT, _LONG, _DOUBLE, _LIST, _BOOLEAN = 2, 3, 5, 6, 7, 1
+
+class ConfigType(IntEnum):
+    """Types of settings, as in DescribeConfigs from version 3 on."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
 
 
-class ConfigKind(NamedTuple):
-    """One setting: its wire type, default, permitted range or words, and a sentence."""
+class ConfigSource(IntEnum):
+    """Sources of the value of a setting, as in CreateTopics and DescribeConfigs."""
+
+    TOPIC = 1
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class TopicConfigDef(NamedTuple):
+    """One setting: its type, its default, and the range or the words it may have.
+
+    ``sentence`` is empty for a setting that changes nothing in this broker.
+    """
 
     name: str
-    wire_type: int
+    type: ConfigType
     default: str
     low: int = 0
     high: int = 0
@@ -29,144 +48,121 @@ class ConfigKind(NamedTuple):
     sentence: str = ""
 
     def check(self, value: str | None) -> None:
-        """Raises Refusal (INVALID_CONFIG) unless *value* may be given."""
+        """Raise ApiError (INVALID_CONFIG) if the setting may not have *value*."""
         if value is None:
-            raise Refusal(ErrorCode.INVALID_CONFIG, f"{self.name} needs a value")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"{self.name} needs a value")
         if self.words:
-            given = value.split(",") if self.wire_type == _LIST else [value]
+            given = value.split(",") if self.type == ConfigType.LIST else [value]
             if not all(word.strip() in self.words for word in given):
-                raise Refusal(
+                raise ApiError(
                     ErrorCode.INVALID_CONFIG,
                     f"{self.name} must be one of {', '.join(self.words)}, not {value!r}",
                 )
-        elif self.wire_type in (_INT, _LONG):
+        elif self.type in (ConfigType.INT, ConfigType.LONG):
             self._check_number(value)
 
     def _check_number(self, value: str) -> None:
         try:
             number = int(value)
         except ValueError:
-            raise Refusal(
+            raise ApiError(
                 ErrorCode.INVALID_CONFIG, f"{self.name} must be a whole number, not {value!r}"
             ) from None
         if not self.low <= number <= self.high:
-            raise Refusal(
+            raise ApiError(
                 ErrorCode.INVALID_CONFIG,
                 f"{self.name} must be between {self.low} and {self.high}, not {number}",
             )
 
 
-@dataclass(frozen=True, slots=True)
-class TopicConfig:
-    """What a partition's log acts upon."""
+_WITHOUT_EFFECT = (
+    TopicConfigDef(
+        "compression.type",
+        ConfigType.STRING,
+        "producer",
+        words=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+    ),
+    TopicConfigDef("cleanup.policy", ConfigType.LIST, "delete", words=("compact", "delete")),
+    TopicConfigDef("delete.retention.ms", ConfigType.LONG, "86400000", 0, _INT64),
+    TopicConfigDef("file.delete.delay.ms", ConfigType.LONG, "60000", 0, _INT64),
+    TopicConfigDef("flush.messages", ConfigType.LONG, str(_INT64), 1, _INT64),
+    TopicConfigDef("flush.ms", ConfigType.LONG, str(_INT64), 0, _INT64),
+    TopicConfigDef("max.compaction.lag.ms", ConfigType.LONG, str(_INT64), 1, _INT64),
+    TopicConfigDef("message.downconversion.enable", ConfigType.BOOLEAN, "true", words=("true", "false")),
+    TopicConfigDef("message.timestamp.after.max.ms", ConfigType.LONG, "3600000", 0, _INT64),
+    TopicConfigDef("message.timestamp.before.max.ms", ConfigType.LONG, str(_INT64), 0, _INT64),
+    TopicConfigDef("message.timestamp.difference.max.ms", ConfigType.LONG, str(_INT64), 0, _INT64),
+    TopicConfigDef("min.cleanable.dirty.ratio", ConfigType.DOUBLE, "0.5"),
+    TopicConfigDef("min.compaction.lag.ms", ConfigType.LONG, "0", 0, _INT64),
+    TopicConfigDef("min.insync.replicas", ConfigType.INT, "1", 1, _INT32),
+    TopicConfigDef("preallocate", ConfigType.BOOLEAN, "false", words=("true", "false")),
+    TopicConfigDef("segment.jitter.ms", ConfigType.LONG, "0", 0, _INT64),
+    TopicConfigDef("segment.ms", ConfigType.LONG, "604800000", 1, _INT64),
+    TopicConfigDef("unclean.leader.election.enable", ConfigType.BOOLEAN, "false", words=("true", "false")),
+)
 
-    segment_bytes: int
-    index_interval_bytes: int
-    index_max_bytes: int
-    max_message_bytes: int
-    retention_ms: int
-    retention_bytes: int
-    log_append_time: bool
 
-    @classmethod
-    def of(cls, settings: BrokerSettings, given: Mapping[str, str]) -> "TopicConfig":
-        """The broker's defaults with the topic's own settings on top (checked before)."""
-        values = {kind.name: given.get(kind.name, kind.default) for kind in topic_config_kinds(settings)}
-        return cls(
-            segment_bytes=int(values["segment.bytes"]),
-            index_interval_bytes=int(values["index.interval.bytes"]),
-            index_max_bytes=int(values["segment.index.bytes"]),
-            max_message_bytes=int(values["max.message.bytes"]),
-            retention_ms=int(values["retention.ms"]),
-            retention_bytes=int(values["retention.bytes"]),
-            log_append_time=values["message.timestamp.type"] == "LogAppendTime",
-        )
+def topic_config_defs(config: BrokerConfig) -> list[TopicConfigDef]:
+    """Return all settings that a topic may have, with the defaults that *config* gives them.
 
-
-def topic_config_kinds(settings: BrokerSettings) -> list[ConfigKind]:
-    """All settings a topic may be given, with this broker's defaults.
-
-    The ones below the line are accepted, kept and reported, so that programs which set them run; they
-    change nothing here (nothing is compacted, recompressed or replicated).
+    The broker acts on those with a sentence. It accepts, stores and reports the others, so that programs that
+    set them run, but they change nothing: nothing is compacted, recompressed or replicated.
     """
     return [
-        ConfigKind(
+        TopicConfigDef(
             "segment.bytes",
-            _INT,
-            str(settings.segment_bytes),
+            ConfigType.INT,
+            str(config.segment_bytes),
             14,
             _INT32,
-            sentence="A new segment file is begun before one grows beyond this.",
+            sentence="Start a new segment before the current one exceeds this size.",
         ),
-        ConfigKind(
+        TopicConfigDef(
             "index.interval.bytes",
-            _INT,
-            str(settings.index_interval_bytes),
+            ConfigType.INT,
+            str(config.index_interval_bytes),
             0,
             _INT32,
-            sentence="An index entry is made after this many bytes.",
+            sentence="Add an entry to a segment's index after this many bytes.",
         ),
-        ConfigKind(
+        TopicConfigDef(
             "segment.index.bytes",
-            _INT,
-            str(settings.index_max_bytes),
+            ConfigType.INT,
+            str(config.index_max_bytes),
             8,
             _INT32,
-            sentence="A segment ends when its index has this size.",
+            sentence="Start a new segment when the index of the current one has this size.",
         ),
-        ConfigKind(
+        TopicConfigDef(
             "max.message.bytes",
-            _INT,
-            str(settings.message_max_bytes),
+            ConfigType.INT,
+            str(config.message_max_bytes),
             0,
             _INT32,
-            sentence="The largest batch taken.",
+            sentence="The largest batch that is accepted.",
         ),
-        ConfigKind(
+        TopicConfigDef(
             "retention.ms",
-            _LONG,
-            str(settings.retention_ms),
+            ConfigType.LONG,
+            str(config.retention_ms),
             -1,
             _INT64,
-            sentence="Segments whose newest record is older are deleted; -1 keeps them.",
+            sentence="Delete segments whose newest record is older than this; -1 keeps them.",
         ),
-        ConfigKind(
+        TopicConfigDef(
             "retention.bytes",
-            _LONG,
-            str(settings.retention_bytes),
+            ConfigType.LONG,
+            str(config.retention_bytes),
             -1,
             _INT64,
-            sentence="Old segments are deleted while the partition is larger; -1 keeps them.",
+            sentence="Delete the oldest segments while the partition is larger than this; -1 keeps them.",
         ),
-        ConfigKind(
+        TopicConfigDef(
             "message.timestamp.type",
-            _STRING,
+            ConfigType.STRING,
             "CreateTime",
             words=("CreateTime", "LogAppendTime"),
-            sentence="Whose clock stamps the records: the producer's or the broker's.",
+            sentence="Whether records keep the producer's timestamp or get the time of the append.",
         ),
-        # ----
-        ConfigKind(
-            "compression.type",
-            _STRING,
-            "producer",
-            words=("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
-        ),
-        ConfigKind("cleanup.policy", _LIST, "delete", words=("compact", "delete")),
-        ConfigKind("delete.retention.ms", _LONG, "86400000", 0, _INT64),
-        ConfigKind("file.delete.delay.ms", _LONG, "60000", 0, _INT64),
-        ConfigKind("flush.messages", _LONG, str(_INT64), 1, _INT64),
-        ConfigKind("flush.ms", _LONG, str(_INT64), 0, _INT64),
-        ConfigKind("max.compaction.lag.ms", _LONG, str(_INT64), 1, _INT64),
-        ConfigKind("message.downconversion.enable", _BOOLEAN, "true", words=("true", "false")),
-        ConfigKind("message.timestamp.after.max.ms", _LONG, "3600000", 0, _INT64),
-        ConfigKind("message.timestamp.before.max.ms", _LONG, str(_INT64), 0, _INT64),
-        ConfigKind("message.timestamp.difference.max.ms", _LONG, str(_INT64), 0, _INT64),
-        ConfigKind("min.cleanable.dirty.ratio", _DOUBLE, "0.5"),
-        ConfigKind("min.compaction.lag.ms", _LONG, "0", 0, _INT64),
-        ConfigKind("min.insync.replicas", _INT, "1", 1, _INT32),
-        ConfigKind("preallocate", _BOOLEAN, "false", words=("true", "false")),
-        ConfigKind("segment.jitter.ms", _LONG, "0", 0, _INT64),
-        ConfigKind("segment.ms", _LONG, "604800000", 1, _INT64),
-        ConfigKind("unclean.leader.election.enable", _BOOLEAN, "false", words=("true", "false")),
+        *_WITHOUT_EFFECT,
     ]

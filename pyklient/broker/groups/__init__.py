@@ -1,1 +1,1 @@
-"""The group coordinator: consumer groups, their members and states, and the offsets they commit."""
+"""The group coordinator: consumer groups, their members and rebalances, and the offsets that they commit."""

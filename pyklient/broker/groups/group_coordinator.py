@@ -1,29 +1,30 @@
-"""The group coordinator: all groups of the broker, and the positions they commit."""
+"""The group coordinator: the groups of one node, and the offsets that they commit."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from pyklient.broker.api_errors import Refusal
-from pyklient.broker.config import BrokerSettings
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.config import BrokerConfig
 from pyklient.broker.groups.group import Group
-from pyklient.broker.groups.member import JoinAsked, Joined, Member, Synced, Timers
-from pyklient.broker.groups.offsets_journal import Committed, OffsetStore
+from pyklient.broker.groups.member import JoinRequest, JoinResult, Member, SyncRequest, SyncResult
+from pyklient.broker.groups.offsets_journal import CommittedOffset, OffsetsJournal
 from pyklient.broker.groups.states import GroupState
+from pyklient.broker.groups.timers import Timers
 from pyklient.error_codes import ErrorCode
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Coordinator"]
+__all__ = ["GroupCoordinator"]
 
 _MAX_IDLE_GROUPS = 10_000
 
 
-class Coordinator:
-    """Group id → Group. Groups whose generation was settled when the broker stopped are taken up again."""
+class GroupCoordinator:
+    """All groups by group id. Groups whose generation was complete when the broker stopped are restored."""
 
-    def __init__(self, settings: BrokerSettings, offsets: OffsetStore, timers: Timers) -> None:
+    def __init__(self, config: BrokerConfig, offsets: OffsetsJournal, timers: Timers) -> None:
         self.offsets = offsets
-        self._settings = settings
+        self._config = config
         self._timers = timers
         self._groups: dict[str, Group] = {}
         for group_id in offsets.groups:
@@ -36,73 +37,67 @@ class Coordinator:
     def find(self, group_id: str) -> Group | None:
         return self._groups.get(group_id)
 
-    def join(self, group_id: str, asked: JoinAsked, answer: Callable[[Joined], object]) -> None:
-        """See ``Group.join``; the group is made when a member without an id asks for a new one."""
-        group = self._groups.get(group_id)
-        low, high = self._settings.group_min_session_timeout_ms, self._settings.group_max_session_timeout_ms
-        if not group_id:
-            answer(Joined(ErrorCode.INVALID_GROUP_ID, asked.member_id))
-        elif not low <= asked.session_timeout_ms <= high:
-            answer(Joined(ErrorCode.INVALID_SESSION_TIMEOUT, asked.member_id))
-        elif group is None and asked.member_id:
-            answer(Joined(ErrorCode.UNKNOWN_MEMBER_ID, asked.member_id))
-        else:
-            (group or self._create(group_id)).join(asked, answer)
+    def join(self, group_id: str, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
+        """Pass *request* to ``Group.join``.
 
-    def sync(
-        self,
-        group_id: str,
-        identity: tuple[str, str | None, int],
-        protocol: tuple[str | None, str | None],
-        assignments: dict[str, bytes],
-        answer: Callable[[Synced], object],
-    ) -> None:
-        """See ``Group.sync``."""
+        A request without a member id creates the group if there is none.
+        """
+        group = self._groups.get(group_id)
+        low, high = self._config.group_min_session_timeout_ms, self._config.group_max_session_timeout_ms
+        if not group_id:
+            answer(JoinResult(ErrorCode.INVALID_GROUP_ID, request.member_id))
+        elif not low <= request.session_timeout_ms <= high:
+            answer(JoinResult(ErrorCode.INVALID_SESSION_TIMEOUT, request.member_id))
+        elif group is None and request.member_id:
+            answer(JoinResult(ErrorCode.UNKNOWN_MEMBER_ID, request.member_id))
+        else:
+            (group or self._create(group_id)).join(request, answer)
+
+    def sync(self, group_id: str, request: SyncRequest, answer: Callable[[SyncResult], object]) -> None:
+        """Pass *request* to ``Group.sync``."""
         group = self._groups.get(group_id)
         if group is None:
-            answer(Synced(ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID))
+            answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID))
         else:
-            group.sync(identity, protocol, assignments, answer)
+            group.sync(request, answer)
 
-    def member_group(self, group_id: str) -> Group:
-        """The group a member speaks of; Refusal (UNKNOWN_MEMBER_ID) when there is none."""
-        if not group_id:
-            raise Refusal(ErrorCode.INVALID_GROUP_ID, "a group's name is not empty")
+    def group_of_member(self, group_id: str) -> Group:
+        """Return the group that a member names. Raises ApiError (UNKNOWN_MEMBER_ID) if there is none."""
+        _check_group_id(group_id)
         group = self._groups.get(group_id)
         if group is None:
-            raise Refusal(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id!r}")
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id!r} does not exist")
         return group
 
     def check_commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Whether a commit may be made: by a member of the current generation, or by anyone while the group
-        has no members. Raises Refusal.
+        """Raise ApiError if the sender may not commit.
+
+        Members of the current generation may commit, and anyone may while the group has no members.
         """
-        if not group_id:
-            raise Refusal(ErrorCode.INVALID_GROUP_ID, "a group's name is not empty")
+        _check_group_id(group_id)
         group = self._groups.get(group_id)
         if generation < 0 and (group is None or group.state is GroupState.EMPTY):
             if group is None:
                 self._create(group_id)
             return
         if group is None:
-            raise Refusal(ErrorCode.ILLEGAL_GENERATION, f"there is no group {group_id!r}")
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"group {group_id!r} does not exist")
         member = group.verify(member_id, instance_id, generation)
         if group.state is GroupState.COMPLETING:
-            raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, "the new generation has no assignment yet")
-        group.touch(member)
+            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the new generation has no assignments yet")
+        group.restart_session(member)
 
-    def commit(self, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Keep positions; ``check_commit`` comes first."""
+    def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Store committed offsets. Call ``check_commit`` first."""
         if offsets:
             self.offsets.commit(group_id, offsets)
 
     def delete(self, group_id: str) -> None:
-        """Delete a group and its positions; Refusal when it has members or does not exist."""
+        """Delete a group and its committed offsets. Raises ApiError if it has members or does not exist."""
+        _check_group_id(group_id)
         group = self._groups.get(group_id)
-        if not group_id:
-            raise Refusal(ErrorCode.INVALID_GROUP_ID, "a group's name is not empty")
         if group is None:
-            raise Refusal(ErrorCode.GROUP_ID_NOT_FOUND, f"there is no group {group_id!r}")
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r} does not exist")
         group.delete()
         del self._groups[group_id]
         self.offsets.delete_group(group_id)
@@ -110,6 +105,7 @@ class Coordinator:
     def close(self) -> None:
         for group in self._groups.values():
             group.stop()
+        self.offsets.close()
 
     def _create(self, group_id: str) -> Group:
         if len(self._groups) >= _MAX_IDLE_GROUPS:
@@ -117,43 +113,48 @@ class Coordinator:
         group = self._groups[group_id] = Group(
             group_id,
             self._timers,
-            initial_delay_ms=self._settings.group_initial_rebalance_delay_ms,
-            max_size=self._settings.group_max_size,
-            on_change=self._settled,
+            initial_delay_ms=self._config.group_initial_rebalance_delay_ms,
+            max_size=self._config.group_max_size,
+            on_generation=self._store_generation,
         )
         return group
 
     def _forget_idle(self) -> None:
-        """Groups without members and without positions are names only; made up ones must not pile up."""
+        """Forget groups without members and committed offsets, so that invented group ids do not pile up."""
         for group in self.groups:
             if group.idle and not self.offsets.committed(group.group_id):
                 del self._groups[group.group_id]
                 if self.offsets.generation(group.group_id) is not None:
                     self.offsets.delete_group(group.group_id)
 
-    def _settled(self, group: Group) -> None:
-        self.offsets.settle(
+    def _store_generation(self, group: Group) -> None:
+        self.offsets.store_generation(
             group.group_id,
             {
                 "generation": group.generation,
                 "protocol_type": group.protocol_type,
                 "protocol": group.protocol,
-                "leader": group.leader,
+                "leader": group.members.leader_id,
                 "members": [_saved(member) for member in group.members.values()],
             },
         )
 
     def _restore(self, group_id: str) -> None:
         group = self._create(group_id)
-        facts = self.offsets.generation(group_id)
-        if facts is not None:
+        saved = self.offsets.generation(group_id)
+        if saved is not None:
             group.restore(
-                [_restored(saved) for saved in facts["members"]],
-                generation=facts["generation"],
-                protocol_type=facts["protocol_type"],
-                protocol=facts["protocol"],
-                leader=facts["leader"],
+                [_restored(member) for member in saved["members"]],
+                generation=saved["generation"],
+                protocol_type=saved["protocol_type"],
+                protocol=saved["protocol"],
+                leader_id=saved["leader"],
             )
+
+
+def _check_group_id(group_id: str) -> None:
+    if not group_id:
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
 
 
 def _saved(member: Member) -> dict[str, Any]:

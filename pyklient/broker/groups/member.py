@@ -1,30 +1,17 @@
-"""A group's members: what each of them told the coordinator, and the answers each of them waits for."""
+"""A member of a group: what it asked of the group coordinator, and the responses that it waits for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from pyklient.broker.groups.timers import Timer
 from pyklient.error_codes import ErrorCode
 
-__all__ = ["Cancellable", "JoinAsked", "Joined", "Member", "Synced", "Timers"]
+__all__ = ["JoinRequest", "JoinResult", "Member", "SyncRequest", "SyncResult"]
 
 
-class Cancellable(Protocol):
-    """A timer that has been set."""
-
-    def cancel(self) -> None: ...
-
-
-class Timers(Protocol):
-    """The clock of a group. The broker's event loop is one; tests turn the hands of another."""
-
-    def call_later(self, delay: float, callback: Callable[[], object], /) -> Cancellable:
-        """Run *callback* in *delay* seconds."""
-        ...
-
-
-class Joined(NamedTuple):
-    """The answer to JoinGroup. The leader gets ``members``: (member id, instance id, metadata)."""
+class JoinResult(NamedTuple):
+    """The response to JoinGroup. Only the leader gets ``members``: (member id, instance id, metadata)."""
 
     error: ErrorCode
     member_id: str
@@ -36,8 +23,19 @@ class Joined(NamedTuple):
     skip_assignment: bool = False
 
 
-class Synced(NamedTuple):
-    """The answer to SyncGroup."""
+class SyncRequest(NamedTuple):
+    """A SyncGroup request. Only the leader's has ``assignments``, by member id."""
+
+    member_id: str
+    instance_id: str | None
+    generation: int
+    protocol_type: str | None
+    protocol: str | None
+    assignments: Mapping[str, bytes]
+
+
+class SyncResult(NamedTuple):
+    """The response to SyncGroup."""
 
     error: ErrorCode
     assignment: bytes = b""
@@ -47,7 +45,7 @@ class Synced(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member. ``protocols`` are (name, metadata) in the order of its preference."""
+    """One member. ``protocols`` are (name, metadata), the preferred one first."""
 
     member_id: str
     instance_id: str | None
@@ -57,38 +55,39 @@ class Member:
     rebalance_timeout_ms: int
     protocols: list[tuple[str, bytes]]
     assignment: bytes = b""
-    answer_join: Callable[[Joined], object] | None = field(default=None, repr=False)
-    answer_sync: Callable[[Synced], object] | None = field(default=None, repr=False)
-    session: Cancellable | None = field(default=None, repr=False)
+    answer_join: Callable[[JoinResult], object] | None = field(default=None, repr=False)
+    answer_sync: Callable[[SyncResult], object] | None = field(default=None, repr=False)
+    session: Timer | None = field(default=None, repr=False)
 
     def metadata_for(self, protocol: str) -> bytes:
-        """What the member said under *protocol* (empty when it does not know it)."""
+        """Return the member's metadata for *protocol*, or nothing if it does not support it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:
-        """The one of *candidates* that the member likes best."""
+        """Return the one of *candidates* that the member prefers."""
         return next(name for name, _ in self.protocols if name in candidates)
 
-    def reply_join(self, answer: Joined) -> None:
-        """Answer the member's JoinGroup, if one waits."""
+    def reply_join(self, result: JoinResult) -> None:
+        """Answer the member's JoinGroup request if one is waiting."""
         callback, self.answer_join = self.answer_join, None
         if callback is not None:
-            callback(answer)
+            callback(result)
 
-    def reply_sync(self, answer: Synced) -> None:
-        """Answer the member's SyncGroup, if one waits."""
+    def reply_sync(self, result: SyncResult) -> None:
+        """Answer the member's SyncGroup request if one is waiting."""
         callback, self.answer_sync = self.answer_sync, None
         if callback is not None:
-            callback(answer)
+            callback(result)
 
-    def stop_timer(self) -> None:
+    def stop_session(self) -> None:
+        """Stop the timer of the member's session."""
         if self.session is not None:
             self.session.cancel()
             self.session = None
 
 
-class JoinAsked(NamedTuple):
-    """A JoinGroup request, as the group sees it."""
+class JoinRequest(NamedTuple):
+    """A JoinGroup request, with the client that it came from."""
 
     member_id: str
     instance_id: str | None
@@ -98,11 +97,11 @@ class JoinAsked(NamedTuple):
     rebalance_timeout_ms: int
     protocol_type: str
     protocols: list[tuple[str, bytes]]
-    needs_known_id: bool = False
-    can_skip_assignment: bool = False
+    requires_known_member_id: bool = False
+    supports_skipping_assignment: bool = False
 
-    def member(self, member_id: str) -> Member:
-        """A new member under *member_id*."""
+    def new_member(self, member_id: str) -> Member:
+        """Return a new member with *member_id*."""
         return Member(
             member_id=member_id,
             instance_id=self.instance_id,

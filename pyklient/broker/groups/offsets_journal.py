@@ -1,8 +1,8 @@
-"""Committed offsets and settled groups, kept in a journal so that they outlive the broker.
+"""The journal of the group coordinator: committed offsets and generations, which survive a restart.
 
-The journal is a file of JSON lines, one for each commit, each settled generation and each deletion. It is
-read once, at the start, where a last line cut short by a crash is dropped; and written anew when most of
-it has been superseded.
+The journal is a file of JSON lines, one for each commit, each complete generation and each deletion. It is
+read once, at the start, when an incomplete last line that a crash left is removed. It is written anew when
+most of its lines are outdated.
 """
 
 import json
@@ -12,31 +12,31 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from pyklient.broker.data_directory import replace
+from pyklient.broker.data_directory import replace_file
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Committed", "OffsetStore"]
+__all__ = ["CommittedOffset", "OffsetsJournal"]
 
 _logger = logging.getLogger("pyklient.broker")
 
-_LEAST_LINES: Final = 1_000
-_GARBAGE_FACTOR: Final = 4
+_MIN_LINES: Final = 1_000
+_MAX_LINES_PER_ENTRY: Final = 4
 
 
-class Committed(NamedTuple):
-    """A committed position."""
+class CommittedOffset(NamedTuple):
+    """An offset that a group has committed for a partition."""
 
     offset: int
     leader_epoch: int
     metadata: str
 
 
-class OffsetStore:
-    """Group → partition → Committed, and group → its last settled generation (as plain JSON values)."""
+class OffsetsJournal:
+    """The committed offsets and the last generation of each group. Generations are plain JSON values."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._committed: dict[str, dict[TopicPartition, Committed]] = {}
+        self._committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
         self._generations: dict[str, dict[str, Any]] = {}
         self._lines = 0
         self._load()
@@ -44,30 +44,30 @@ class OffsetStore:
 
     @property
     def groups(self) -> set[str]:
-        """Groups that have left something behind."""
+        """The ids of all groups that the journal knows."""
         return self._committed.keys() | self._generations.keys()
 
-    def committed(self, group_id: str) -> Mapping[TopicPartition, Committed]:
-        """All positions of a group (empty when there are none)."""
+    def committed(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
+        """Return all committed offsets of a group; the result is empty if there are none."""
         return self._committed.get(group_id, {})
 
     def generation(self, group_id: str) -> dict[str, Any] | None:
         return self._generations.get(group_id)
 
-    def commit(self, group_id: str, offsets: Mapping[TopicPartition, Committed]) -> None:
-        """Keep *offsets*; they are in the file when this returns."""
-        rows = [[*partition, *position] for partition, position in offsets.items()]
+    def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Store *offsets*. They are in the file when this returns."""
+        rows = [[*partition, *committed] for partition, committed in offsets.items()]
         self._record({"group": group_id, "commit": rows})
 
-    def settle(self, group_id: str, generation: dict[str, Any]) -> None:
-        """Keep a group's settled generation."""
+    def store_generation(self, group_id: str, generation: dict[str, Any]) -> None:
+        """Store the generation of a group after a rebalance."""
         self._record({"group": group_id, "generation": generation})
 
     def delete_group(self, group_id: str) -> None:
         self._record({"group": group_id, "deleted": True})
 
     def delete_topic(self, topic: str) -> None:
-        """Forget all positions in a deleted topic: one of the same name starts with none."""
+        """Delete the committed offsets of a deleted topic, so that a new topic of the same name has none."""
         if any(partition.topic == topic for group in self._committed.values() for partition in group):
             self._record({"topic": topic, "deleted": True})
 
@@ -81,12 +81,12 @@ class OffsetStore:
             while line:
                 line = line[os.write(self._fd, line) :]
         except OSError:
-            os.ftruncate(self._fd, size)  # half a line would take all that follow along at the next start
+            os.ftruncate(self._fd, size)  # the next start would ignore all lines after an incomplete one
             raise
         self._apply(entry)
         self._lines += 1
         live = sum(map(len, self._committed.values())) + len(self._generations)
-        if self._lines > max(_LEAST_LINES, _GARBAGE_FACTOR * live):
+        if self._lines > max(_MIN_LINES, _MAX_LINES_PER_ENTRY * live):
             self._compact()
 
     def _apply(self, entry: dict[str, Any]) -> None:
@@ -96,9 +96,9 @@ class OffsetStore:
                 for partition in [partition for partition in group if partition.topic == entry["topic"]]:
                     del group[partition]
         elif "commit" in entry:
-            positions = self._committed.setdefault(group_id, {})
-            for topic, partition, *position in entry["commit"]:
-                positions[TopicPartition(topic, partition)] = Committed(*position)
+            offsets = self._committed.setdefault(group_id, {})
+            for topic, partition, *values in entry["commit"]:
+                offsets[TopicPartition(topic, partition)] = CommittedOffset(*values)
         elif "generation" in entry:
             self._generations[group_id] = entry["generation"]
         else:
@@ -110,17 +110,21 @@ class OffsetStore:
             data = self._path.read_bytes()
         except FileNotFoundError:
             return
-        sound = 0
+        valid = 0
         for line in data.splitlines(keepends=True):
             try:
                 if not line.endswith(b"\n"):
                     raise ValueError
                 self._apply(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError):
-                _logger.warning("%s: %d bytes cut off the end", self._path, len(data) - sound)
-                os.truncate(self._path, sound)
+                _logger.warning(
+                    "%s: the last %d bytes were cut off, because they are incomplete",
+                    self._path,
+                    len(data) - valid,
+                )
+                os.truncate(self._path, valid)
                 return
-            sound += len(line)
+            valid += len(line)
             self._lines += 1
 
     def _compact(self) -> None:
@@ -128,14 +132,14 @@ class OffsetStore:
             _line(
                 {
                     "group": group_id,
-                    "commit": [[*partition, *position] for partition, position in group.items()],
+                    "commit": [[*partition, *committed] for partition, committed in group.items()],
                 }
             )
             for group_id, group in self._committed.items()
             if group
         ]
-        lines += [_line({"group": name, "generation": facts}) for name, facts in self._generations.items()]
-        replace(self._path, b"".join(lines))
+        lines += [_line({"group": name, "generation": saved}) for name, saved in self._generations.items()]
+        replace_file(self._path, b"".join(lines))
         os.close(self._fd)
         self._fd = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
         self._lines = len(lines)

@@ -1,4 +1,4 @@
-"""The states of a group, and what leads from one to the next::
+"""The states of a group, and the events that lead from one state to the next::
 
 Empty ──change──▶ PreparingRebalance ──all joined──▶ CompletingRebalance ──assigned──▶ Stable
   ▲                  │        ▲                              │                           │
@@ -11,7 +11,7 @@ __all__ = ["TRANSITIONS", "Event", "GroupState"]
 
 
 class GroupState(StrEnum):
-    """The words that DescribeGroups and ListGroups use."""
+    """The states, under the names that DescribeGroups and ListGroups use."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -21,13 +21,13 @@ class GroupState(StrEnum):
 
 
 class Event(Enum):
-    """What moves a group."""
+    """The events that change a group's state."""
 
-    CHANGE = "a member came, went, or changed its mind"
-    ALL_JOINED = "every member has joined, or the time for it is over"
-    ALL_LEFT = "nobody is left"
-    ASSIGNED = "the leader has sent the assignment"
-    DELETED = "deleted by an administrator"
+    CHANGE = "a member joined, left, or joined again with other protocols"
+    ALL_JOINED = "every member has joined again, or the time for it is over"
+    ALL_LEFT = "no member is left"
+    ASSIGNED = "the leader has sent the assignments"
+    DELETED = "an administrator has deleted the group"
 
 
 TRANSITIONS: dict[tuple[GroupState, Event], GroupState] = {

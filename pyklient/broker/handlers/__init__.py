@@ -1,1 +1,1 @@
-"""What the broker does for each request: a module per family of APIs, and the table of them in ``apis``."""
+"""A handler for each API: a module for each family of APIs, and the table of all of them in ``apis``."""

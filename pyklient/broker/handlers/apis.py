@@ -1,6 +1,6 @@
-"""What the broker does for each request: a table of functions from request to response.
+"""The table of all APIs that the broker serves: the handler of each request.
 
-A name that is not in the table does not exist for clients either, since ApiVersions is answered from it.
+ApiVersions is answered from the table, so clients do not see an API that is not in it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -8,15 +8,19 @@ from typing import Any, TypeAlias
 
 from pyklient.broker.handlers.describe_configs import describe_configs
 from pyklient.broker.handlers.fetch import fetch
+from pyklient.broker.handlers.find_coordinator import find_coordinator
 from pyklient.broker.handlers.group_admin import delete_groups, describe_groups, list_groups
 from pyklient.broker.handlers.group_membership import heartbeat, join_group, leave_group, sync_group
-from pyklient.broker.handlers.list_offsets import list_offsets, offset_for_leader_epoch
-from pyklient.broker.handlers.metadata import describe_cluster, find_coordinator, metadata
-from pyklient.broker.handlers.offset_commit import offset_commit, offset_fetch
-from pyklient.broker.handlers.produce import init_producer_id, produce
-from pyklient.broker.handlers.request_context import Call, Reply
+from pyklient.broker.handlers.init_producer_id import init_producer_id
+from pyklient.broker.handlers.list_offsets import list_offsets
+from pyklient.broker.handlers.metadata import describe_cluster, metadata
+from pyklient.broker.handlers.offset_commit import offset_commit
+from pyklient.broker.handlers.offset_fetch import offset_fetch
+from pyklient.broker.handlers.offset_for_leader_epoch import offset_for_leader_epoch
+from pyklient.broker.handlers.produce import produce
+from pyklient.broker.handlers.request_context import RequestContext, ResponseWithFiles
 from pyklient.broker.handlers.topic_admin import create_partitions, create_topics, delete_topics
-from pyklient.broker.node import Node
+from pyklient.broker.node_state import NodeState
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
@@ -45,13 +49,16 @@ from pyklient.protocol.messages import (
 )
 from pyklient.protocol.schema import ApiMessage
 
-__all__ = ["Call", "HANDLERS", "Handler", "Reply", "api_versions"]
+__all__ = ["HANDLERS", "Handler", "api_versions"]
 
-Handler: TypeAlias = Callable[[Node, Any, Call], ApiMessage | Reply | Awaitable[ApiMessage | Reply]]
+Handler: TypeAlias = Callable[
+    [NodeState, Any, RequestContext],
+    ApiMessage | ResponseWithFiles | Awaitable[ApiMessage | ResponseWithFiles],
+]
 
 
 def api_versions(error_code: int = ErrorCode.NONE) -> ApiVersionsResponse:
-    """Every request that is served here, in every version there is of it."""
+    """Return all requests of the table, with all versions that ``protocol.messages`` knows."""
     return ApiVersionsResponse(
         error_code=error_code,
         api_keys=[
@@ -63,7 +70,9 @@ def api_versions(error_code: int = ErrorCode.NONE) -> ApiVersionsResponse:
     )
 
 
-def _api_versions(_node: Node, _request: ApiVersionsRequest, _call: Call) -> ApiVersionsResponse:
+def _api_versions(
+    _node: NodeState, _request: ApiVersionsRequest, _context: RequestContext
+) -> ApiVersionsResponse:
     return api_versions()
 
 

@@ -1,16 +1,17 @@
-"""Handing records out: slices of the segment files, as they were stored."""
+"""Fetch: returning records as slices of the segment files, and waiting for new ones."""
 
 import asyncio
 import mmap
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from pyklient.broker.api_errors import Refusal
-from pyklient.broker.fetch_sessions import Answer, Partition, Ticket, Wanted
-from pyklient.broker.handlers.request_context import Call, Reply
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.cluster.topics import Partition
+from pyklient.broker.fetch_sessions import FetchContext, FetchPartition, PartitionData, RequestedPartition
+from pyklient.broker.handlers.request_context import RequestContext, ResponseWithFiles
 from pyklient.broker.log.partition_log import PartitionLog
 from pyklient.broker.log.segment import FileSlice
-from pyklient.broker.node import Node
+from pyklient.broker.node_state import NodeState
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, MessageTooLargeError, UnsupportedCodecError
 from pyklient.kernel import convert
@@ -25,60 +26,65 @@ _STORED_FORMAT = 4
 _TOPIC_IDS = 13
 _STAND_IN_BYTES = 64 << 20
 
-# Pages that are never touched cost nothing: a slice of this stands for a file's bytes while a response is
-# encoded, so that lengths are right without the bytes having been read.
+# A slice of this stands for the bytes of a file while a response is encoded, so that the lengths are right
+# although the bytes have not been read. It takes no memory, because its pages are never touched.
 _stand_in = memoryview(
     mmap.mmap(-1, _STAND_IN_BYTES, prot=mmap.PROT_READ, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 )
 
 
 @dataclass(slots=True)
-class _Gathered:
-    """One pass over the partitions asked for."""
+class _Result:
+    """The result of reading all requested partitions once."""
 
-    answers: list[tuple[Wanted, Answer]] = field(default_factory=list)
+    partitions: list[tuple[RequestedPartition, PartitionData]] = field(default_factory=list)
     files: dict[int, FileSlice] = field(default_factory=dict)
     logs: list[PartitionLog] = field(default_factory=list)
     nbytes: int = 0
     failed: bool = False
 
 
-async def fetch(node: Node, request: FetchRequest, call: Call) -> Reply:
-    """Records from the offsets asked for; waits up to ``max_wait_ms`` until ``min_bytes`` of them are there.
+async def fetch(node: NodeState, request: FetchRequest, context: RequestContext) -> ResponseWithFiles:
+    """Return records from the requested offsets on.
 
-    Answers at once when a partition has an error. Before version 3 a batch larger than the limit is cut,
-    from then on the first one comes whole; below version 4 records are converted to the format of the time.
+    Wait up to ``max_wait_ms`` until there are ``min_bytes`` of them.
+
+    The response is sent at once if a partition has an error. Before version 3 a batch that is larger than the
+    limit is cut; from then on the first batch is returned whole. Before version 4 records are converted to
+    the format that clients of the time read.
     """
     deadline = node.loop.time() + request.max_wait_ms / 1000
     try:
-        ticket = node.fetch_sessions.admit(request, call.version)
-    except Refusal as refusal:
-        return Reply(FetchResponse(error_code=refusal.code), {})
-    most = min(request.max_bytes, node.settings.fetch_max_bytes)
+        fetch_context = node.fetch_sessions.context(request, context.version)
+    except ApiError as error:
+        return ResponseWithFiles(FetchResponse(error_code=error.code), {})
+    max_bytes = min(request.max_bytes, node.config.fetch_max_bytes)
     while True:
-        gathered = _gather(node, ticket.wanted, most, request.isolation_level, call)
+        result = _read(node, fetch_context.requested, max_bytes, request.isolation_level, context.version)
         remaining = deadline - node.loop.time()
-        enough = gathered.nbytes >= request.min_bytes or not gathered.logs
-        if enough or gathered.failed or remaining <= 0:
-            return Reply(_response(ticket, gathered), gathered.files)
-        await _wait_for_append(node.loop, gathered.logs, remaining)
+        enough = result.nbytes >= request.min_bytes or not result.logs
+        if enough or result.failed or remaining <= 0:
+            return ResponseWithFiles(_response(fetch_context, result), result.files)
+        await _wait_for_records(node.loop, result.logs, remaining)
 
 
-def _response(ticket: Ticket, gathered: _Gathered) -> FetchResponse:
-    """What was *gathered*, as far as the client has to hear it."""
-    response = FetchResponse(session_id=ticket.session_id)
+def _response(fetch_context: FetchContext, result: _Result) -> FetchResponse:
+    response = FetchResponse(session_id=fetch_context.session_id)
     topic: FetchResponse.FetchableTopicResponse | None = None
-    for asked, answer in gathered.answers:
-        if not ticket.report(asked, answer):
+    for asked, data in result.partitions:
+        if not fetch_context.includes(asked, data):
             continue
         if topic is None or (topic.topic, topic.topic_id) != asked[:2]:
             topic = FetchResponse.FetchableTopicResponse(topic=asked.topic, topic_id=asked.topic_id)
             response.responses.append(topic)
-        topic.partitions.append(answer)
+        topic.partitions.append(data)
     return response
 
 
-async def _wait_for_append(loop: asyncio.AbstractEventLoop, logs: list[PartitionLog], seconds: float) -> None:
+async def _wait_for_records(
+    loop: asyncio.AbstractEventLoop, logs: list[PartitionLog], seconds: float
+) -> None:
+    """Wait until the high watermark of one of *logs* moves, at most *seconds*."""
     woken = loop.create_future()
 
     def wake() -> None:
@@ -87,62 +93,64 @@ async def _wait_for_append(loop: asyncio.AbstractEventLoop, logs: list[Partition
 
     timer = loop.call_later(seconds, wake)
     for log in logs:
-        log.on_append(wake)
+        log.watermarks.on_advance(wake)
     try:
         await woken
     finally:
         timer.cancel()
         for log in logs:
-            log.off_append(wake)
+            log.watermarks.off_advance(wake)
 
 
-def _gather(node: Node, wanted: Sequence[Wanted], most: int, isolation_level: int, call: Call) -> _Gathered:
-    gathered = _Gathered()
-    left = most
-    for asked in wanted:
-        partition = asked.partition
-        data = Answer(partition_index=partition.partition, records=b"")
+def _read(
+    node: NodeState,
+    requested: Sequence[RequestedPartition],
+    max_bytes: int,
+    isolation_level: int,
+    version: int,
+) -> _Result:
+    result = _Result()
+    bytes_left = max_bytes
+    for asked in requested:
+        wanted = asked.partition
+        data = PartitionData(partition_index=wanted.partition, records=b"")
         try:
-            log = _find(node, asked, call.version)
-            data.aborted_transactions = (
-                None  # as Kafka; the answer for an unknown partition has an empty list
-            )
-            gathered.logs.append(log)
-            _check_epoch(partition.current_leader_epoch)
-            taken = _take(log, partition, call.version, left, first=not gathered.nbytes)
-        except Refusal as refusal:
-            data.error_code, data.high_watermark = refusal.code, -1
-            gathered.failed = True
+            partition = _find(node, asked, version)
+            # As in Kafka: the list is null, but empty if the partition is unknown.
+            data.aborted_transactions = None
+            log = node.leader_log(partition, wanted.current_leader_epoch)
+            result.logs.append(log)
+            limit = log.watermarks.limit(isolation_level)
+            records = _slice(log, wanted, version, bytes_left, limit, first=not result.nbytes)
+        except ApiError as error:
+            data.error_code, data.high_watermark = error.code, -1
+            result.failed = True
         else:
             data.aborted_transactions = [] if isolation_level else None
-            _fill(data, log, taken, gathered)
-            left -= 0 if taken is None else _length(taken)
-        gathered.answers.append((asked, data))
-    return gathered
+            _fill(data, log, records, result)
+            bytes_left -= 0 if records is None else _length(records)
+        result.partitions.append((asked, data))
+    return result
 
 
-def _find(node: Node, asked: Wanted, version: int) -> PartitionLog:
+def _find(node: NodeState, asked: RequestedPartition, version: int) -> Partition:
     index = asked.partition.partition
+    topics = node.cluster.topics
     if version < _TOPIC_IDS:
-        return node.topics.partition(asked.topic, index)
-    topic = node.topics.find_id(asked.topic_id)
-    if topic is None:
-        raise Refusal(ErrorCode.UNKNOWN_TOPIC_ID, "there is no topic with this id")
-    return node.topics.partition(topic.name, index)
+        return topics.partition(asked.topic, index)
+    return topics.partition_by_id(asked.topic_id, index)
 
 
-def _check_epoch(epoch: int) -> None:
-    """Leaders never change here, so the only epoch is 0."""
-    if epoch > 0:
-        raise Refusal(ErrorCode.UNKNOWN_LEADER_EPOCH, f"leader epoch {epoch} is newer than this broker's")
-
-
-def _take(
-    log: PartitionLog, wanted: Partition, version: int, left: int, *, first: bool
+def _slice(
+    log: PartitionLog, wanted: FetchPartition, version: int, bytes_left: int, limit: int, *, first: bool
 ) -> FileSlice | Buffer | None:
     old = version < _WHOLE_FIRST_BATCH
     found = log.slice(
-        wanted.fetch_offset, min(left, wanted.partition_max_bytes), whole_first=first and not old, partial=old
+        wanted.fetch_offset,
+        min(bytes_left, wanted.partition_max_bytes),
+        limit=limit,
+        whole_first=first and not old,
+        partial=old,
     )
     if found is None or version >= _STORED_FORMAT:
         return found
@@ -150,38 +158,39 @@ def _take(
 
 
 def _converted(found: FileSlice, *, magic: int, offset: int) -> Buffer:
-    """For clients from before format 2. They see of a batch that was cut that it is too large: its length
-    stands where they look for it, in every format."""
+    """Convert records for clients that do not know format 2.
+
+    A batch that was cut is returned as it is. Its length is at the same position in every format, so the
+    client can tell that the batch is too large for it.
+    """
     data = found.read()
     try:
         if not batch_end(memoryview(data), 0):
             return data
         return convert(data, magic, from_offset=offset)
     except UnsupportedCodecError as error:
-        raise Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
     except MessageTooLargeError as error:
-        raise Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
     except KafkaError as error:
-        raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
 
 
 def _fill(
-    data: Answer,
-    log: PartitionLog,
-    taken: FileSlice | Buffer | None,
-    gathered: _Gathered,
+    data: PartitionData, log: PartitionLog, records: FileSlice | Buffer | None, result: _Result
 ) -> None:
-    data.high_watermark = data.last_stable_offset = log.end_offset
+    data.high_watermark = log.watermarks.high_watermark
+    data.last_stable_offset = log.watermarks.last_stable_offset
     data.log_start_offset = log.start_offset
-    if taken is None:
+    if records is None:
         return
-    if isinstance(taken, FileSlice) and taken.length <= _STAND_IN_BYTES:
-        data.records = view = _stand_in[: taken.length]
-        gathered.files[id(view)] = taken
+    if isinstance(records, FileSlice) and records.length <= _STAND_IN_BYTES:
+        data.records = view = _stand_in[: records.length]
+        result.files[id(view)] = records
     else:
-        data.records = taken.read() if isinstance(taken, FileSlice) else taken
-    gathered.nbytes += _length(taken)
+        data.records = records.read() if isinstance(records, FileSlice) else records
+    result.nbytes += _length(records)
 
 
-def _length(taken: FileSlice | Buffer) -> int:
-    return taken.length if isinstance(taken, FileSlice) else memoryview(taken).nbytes
+def _length(records: FileSlice | Buffer) -> int:
+    return records.length if isinstance(records, FileSlice) else memoryview(records).nbytes

@@ -1,10 +1,10 @@
-"""Groups as an administrator sees them."""
+"""DescribeGroups, ListGroups and DeleteGroups."""
 
-from pyklient.broker.api_errors import Refusal
+from pyklient.broker.api_errors import ApiError
 from pyklient.broker.groups.group import Group
 from pyklient.broker.groups.states import GroupState
-from pyklient.broker.handlers.request_context import Call
-from pyklient.broker.node import Node
+from pyklient.broker.handlers.request_context import RequestContext
+from pyklient.broker.node_state import NodeState
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     DeleteGroupsRequest,
@@ -17,35 +17,40 @@ from pyklient.protocol.messages import (
 
 __all__ = ["delete_groups", "describe_groups", "list_groups"]
 
-_NOT_FOUND_IS_AN_ERROR = 6
-_KIND = "classic"
+_ERROR_IF_MISSING = 6
+_TYPE = "classic"
 
 
-def describe_groups(node: Node, request: DescribeGroupsRequest, call: Call) -> DescribeGroupsResponse:
-    """State, protocol and members; a group that does not exist is Dead, from version 6 on an error too."""
+def describe_groups(
+    node: NodeState, request: DescribeGroupsRequest, context: RequestContext
+) -> DescribeGroupsResponse:
+    """Describe groups.
+
+    A group that does not exist has the state Dead, and from version 6 on an error code too.
+    """
     return DescribeGroupsResponse(
-        groups=[_describe(node, group_id, call.version) for group_id in request.groups]
+        groups=[_describe(node, group_id, context.version) for group_id in request.groups]
     )
 
 
-def _describe(node: Node, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
-    group = node.coordinator.find(group_id)
+def _describe(node: NodeState, group_id: str, version: int) -> DescribeGroupsResponse.DescribedGroup:
+    group = node.group_coordinator.find(group_id)
     if group is None:
-        missing = version >= _NOT_FOUND_IS_AN_ERROR
+        missing = version >= _ERROR_IF_MISSING
         return DescribeGroupsResponse.DescribedGroup(
             error_code=ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.NONE,
             error_message=f"Group {group_id} not found." if missing else None,
             group_id=group_id,
             group_state=GroupState.DEAD,
         )
-    settled = group.state in (GroupState.STABLE, GroupState.COMPLETING)
+    has_protocol = group.state in (GroupState.STABLE, GroupState.COMPLETING)
     protocol = group.protocol or ""
     return DescribeGroupsResponse.DescribedGroup(
         group_id=group_id,
         group_state=group.state,
         protocol_type=group.protocol_type or "",
-        protocol_data=protocol if settled else "",
-        members=_members(group, protocol if settled else ""),
+        protocol_data=protocol if has_protocol else "",
+        members=_members(group, protocol if has_protocol else ""),
     )
 
 
@@ -63,26 +68,26 @@ def _members(group: Group, protocol: str) -> list[DescribeGroupsResponse.Describ
     ]
 
 
-def list_groups(node: Node, request: ListGroupsRequest, _: Call) -> ListGroupsResponse:
-    """All groups, or those in certain states or of certain kinds."""
+def list_groups(node: NodeState, request: ListGroupsRequest, _: RequestContext) -> ListGroupsResponse:
+    """List all groups, or those in the given states or of the given types."""
     states = {state.lower() for state in request.states_filter}
-    kinds = {kind.lower() for kind in request.types_filter}
+    types = {type_.lower() for type_ in request.types_filter}
     return ListGroupsResponse(
         groups=[
             ListGroupsResponse.ListedGroup(
                 group_id=group.group_id,
                 protocol_type=group.protocol_type or "",
                 group_state=group.state,
-                group_type=_KIND,
+                group_type=_TYPE,
             )
-            for group in node.coordinator.groups
-            if (not states or group.state.lower() in states) and (not kinds or _KIND in kinds)
+            for group in node.group_coordinator.groups
+            if (not states or group.state.lower() in states) and (not types or _TYPE in types)
         ]
     )
 
 
-def delete_groups(node: Node, request: DeleteGroupsRequest, _: Call) -> DeleteGroupsResponse:
-    """Groups without members go, and their positions with them."""
+def delete_groups(node: NodeState, request: DeleteGroupsRequest, _: RequestContext) -> DeleteGroupsResponse:
+    """Delete groups that have no members, and their committed offsets."""
     return DeleteGroupsResponse(
         results=[
             DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=_delete(node, group_id))
@@ -91,9 +96,9 @@ def delete_groups(node: Node, request: DeleteGroupsRequest, _: Call) -> DeleteGr
     )
 
 
-def _delete(node: Node, group_id: str) -> ErrorCode:
+def _delete(node: NodeState, group_id: str) -> ErrorCode:
     try:
-        node.coordinator.delete(group_id)
-    except Refusal as refusal:
-        return refusal.code
+        node.group_coordinator.delete(group_id)
+    except ApiError as error:
+        return error.code
     return ErrorCode.NONE

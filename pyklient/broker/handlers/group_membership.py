@@ -1,13 +1,13 @@
-"""Members of groups: join, get an assignment, stay alive, leave."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 import asyncio
 from functools import partial
 from typing import TypeVar
 
-from pyklient.broker.api_errors import Refusal
-from pyklient.broker.groups.member import JoinAsked, Joined, Synced
-from pyklient.broker.handlers.request_context import Call
-from pyklient.broker.node import Node
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.groups.member import JoinRequest, JoinResult, SyncRequest, SyncResult
+from pyklient.broker.handlers.request_context import RequestContext
+from pyklient.broker.node_state import NodeState
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     HeartbeatRequest,
@@ -22,8 +22,8 @@ from pyklient.protocol.messages import (
 
 __all__ = ["heartbeat", "join_group", "leave_group", "sync_group"]
 
-_KNOWN_ID = 4
-_SEVERAL_LEAVE = 3
+_KNOWN_MEMBER_ID = 4
+_SEVERAL_MEMBERS = 3
 _NULL_PROTOCOL = 7
 _SKIP_ASSIGNMENT = 9
 
@@ -35,29 +35,31 @@ def _resolve(future: "asyncio.Future[_T]", value: _T) -> None:
         future.set_result(value)
 
 
-async def join_group(node: Node, request: JoinGroupRequest, call: Call) -> JoinGroupResponse:
-    """Answered when the round of joining ends."""
-    rebalance = request.rebalance_timeout_ms  # -1 in version 0, which has the session time-out for both
-    asked = JoinAsked(
+async def join_group(
+    node: NodeState, request: JoinGroupRequest, context: RequestContext
+) -> JoinGroupResponse:
+    """Join a group. The response is sent when all members have joined."""
+    rebalance_ms = request.rebalance_timeout_ms  # -1 in version 0: the session time-out is used for both
+    join = JoinRequest(
         member_id=request.member_id,
         instance_id=request.group_instance_id,
-        client_id=call.client_id,
-        client_host=f"/{call.client_host}",
+        client_id=context.client_id,
+        client_host=f"/{context.client_host}",
         session_timeout_ms=request.session_timeout_ms,
-        rebalance_timeout_ms=rebalance if rebalance > 0 else request.session_timeout_ms,
+        rebalance_timeout_ms=rebalance_ms if rebalance_ms > 0 else request.session_timeout_ms,
         protocol_type=request.protocol_type,
         protocols=[(protocol.name, protocol.metadata) for protocol in request.protocols],
-        needs_known_id=call.version >= _KNOWN_ID,
-        can_skip_assignment=call.version >= _SKIP_ASSIGNMENT,
+        requires_known_member_id=context.version >= _KNOWN_MEMBER_ID,
+        supports_skipping_assignment=context.version >= _SKIP_ASSIGNMENT,
     )
-    answered: asyncio.Future[Joined] = node.loop.create_future()
-    node.coordinator.join(request.group_id, asked, partial(_resolve, answered))
+    answered: asyncio.Future[JoinResult] = node.loop.create_future()
+    node.group_coordinator.join(request.group_id, join, partial(_resolve, answered))
     joined = await answered
     return JoinGroupResponse(
         error_code=joined.error,
         generation_id=joined.generation,
         protocol_type=joined.protocol_type,
-        protocol_name=joined.protocol if joined.protocol or call.version >= _NULL_PROTOCOL else "",
+        protocol_name=joined.protocol if joined.protocol or context.version >= _NULL_PROTOCOL else "",
         leader=joined.leader,
         skip_assignment=joined.skip_assignment,
         member_id=joined.member_id,
@@ -70,14 +72,19 @@ async def join_group(node: Node, request: JoinGroupRequest, call: Call) -> JoinG
     )
 
 
-async def sync_group(node: Node, request: SyncGroupRequest, _: Call) -> SyncGroupResponse:
-    """Answered when the leader has sent the assignment."""
-    answered: asyncio.Future[Synced] = node.loop.create_future()
-    node.coordinator.sync(
+async def sync_group(node: NodeState, request: SyncGroupRequest, _: RequestContext) -> SyncGroupResponse:
+    """Return the member's assignment. The response is sent when the leader has sent the assignments."""
+    answered: asyncio.Future[SyncResult] = node.loop.create_future()
+    node.group_coordinator.sync(
         request.group_id,
-        (request.member_id, request.group_instance_id, request.generation_id),
-        (request.protocol_type, request.protocol_name),
-        {one.member_id: one.assignment for one in request.assignments},
+        SyncRequest(
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id,
+            request.protocol_type,
+            request.protocol_name,
+            {one.member_id: one.assignment for one in request.assignments},
+        ),
         partial(_resolve, answered),
     )
     synced = await answered
@@ -89,19 +96,19 @@ async def sync_group(node: Node, request: SyncGroupRequest, _: Call) -> SyncGrou
     )
 
 
-def heartbeat(node: Node, request: HeartbeatRequest, _: Call) -> HeartbeatResponse:
-    """A member lives; it learns here that it has to join again."""
+def heartbeat(node: NodeState, request: HeartbeatRequest, _: RequestContext) -> HeartbeatResponse:
+    """Keep a member's session alive. The error code tells the member if it has to join again."""
     try:
-        group = node.coordinator.member_group(request.group_id)
+        group = node.group_coordinator.group_of_member(request.group_id)
         group.heartbeat(request.member_id, request.group_instance_id, request.generation_id)
-    except Refusal as refusal:
-        return HeartbeatResponse(error_code=refusal.code)
+    except ApiError as error:
+        return HeartbeatResponse(error_code=error.code)
     return HeartbeatResponse()
 
 
-def leave_group(node: Node, request: LeaveGroupRequest, call: Call) -> LeaveGroupResponse:
-    """Members go, each with an answer of its own from version 3 on."""
-    if call.version < _SEVERAL_LEAVE:
+def leave_group(node: NodeState, request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
+    """Remove one member, or several from version 3 on, each with its own error code."""
+    if context.version < _SEVERAL_MEMBERS:
         return LeaveGroupResponse(error_code=_leave(node, request.group_id, request.member_id, None, None))
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
@@ -118,10 +125,10 @@ def leave_group(node: Node, request: LeaveGroupRequest, call: Call) -> LeaveGrou
 
 
 def _leave(
-    node: Node, group_id: str, member_id: str, instance_id: str | None, reason: str | None
+    node: NodeState, group_id: str, member_id: str, instance_id: str | None, reason: str | None
 ) -> ErrorCode:
     try:
-        node.coordinator.member_group(group_id).leave(member_id, instance_id, reason)
-    except Refusal as refusal:
-        return refusal.code
+        node.group_coordinator.group_of_member(group_id).leave(member_id, instance_id, reason)
+    except ApiError as error:
+        return error.code
     return ErrorCode.NONE

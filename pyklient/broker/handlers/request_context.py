@@ -1,4 +1,4 @@
-"""What a handler gets beside the request, and what it may give back beside a response."""
+"""The context of a request, and a response whose records stay in segment files until they are sent."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -6,20 +6,21 @@ from typing import NamedTuple
 from pyklient.broker.log.segment import FileSlice
 from pyklient.protocol.schema import ApiMessage
 
-__all__ = ["Call", "Reply"]
+__all__ = ["RequestContext", "ResponseWithFiles"]
 
 
-class Call(NamedTuple):
-    """Who asks, and in which version."""
+class RequestContext(NamedTuple):
+    """The version of a request, and the client that sent it."""
 
     version: int
     client_id: str
     client_host: str
 
 
-class Reply(NamedTuple):
-    """A response whose record bytes stay in their files: ``files`` tells by the id of a stand-in buffer
-    (a part of the encoded response) which bytes to send in its place.
+class ResponseWithFiles(NamedTuple):
+    """A response in which some buffers only stand for bytes of segment files.
+
+    ``files`` has the slice to send instead of such a buffer, by the buffer's ``id()``.
     """
 
     message: ApiMessage

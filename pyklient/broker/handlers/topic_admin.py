@@ -1,13 +1,13 @@
-"""Making, growing and removing topics."""
+"""CreateTopics, DeleteTopics and CreatePartitions."""
 
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyklient.broker.api_errors import Refusal
-from pyklient.broker.cluster.topic_configs import topic_config_kinds
-from pyklient.broker.handlers.request_context import Call
-from pyklient.broker.node import Node
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.cluster.topic_configs import ConfigSource
+from pyklient.broker.handlers.request_context import RequestContext
+from pyklient.broker.node_state import NodeState
 from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import (
     CreatePartitionsRequest,
@@ -23,7 +23,6 @@ __all__ = ["create_partitions", "create_topics", "delete_topics"]
 
 _DEFAULT = -1
 _TOPIC_IDS = 6
-_TOPIC_SOURCE, _DEFAULT_SOURCE = 1, 5
 
 
 class _Plan(NamedTuple):
@@ -31,8 +30,8 @@ class _Plan(NamedTuple):
     configs: dict[str, str | None]
 
 
-def create_topics(node: Node, request: CreateTopicsRequest, _: Call) -> CreateTopicsResponse:
-    """Create each topic, or only say whether it could be."""
+def create_topics(node: NodeState, request: CreateTopicsRequest, _: RequestContext) -> CreateTopicsResponse:
+    """Create topics, or only check that they can be created if the request says so."""
     named = Counter(topic.name for topic in request.topics)
     return CreateTopicsResponse(
         topics=[
@@ -41,7 +40,7 @@ def create_topics(node: Node, request: CreateTopicsRequest, _: Call) -> CreateTo
             else CreateTopicsResponse.CreatableTopicResult(
                 name=topic.name,
                 error_code=ErrorCode.INVALID_REQUEST,
-                error_message=f"topic {topic.name!r} is named more than once",
+                error_message=f"the request names topic {topic.name!r} more than once",
             )
             for topic in {topic.name: topic for topic in request.topics}.values()
         ]
@@ -49,83 +48,92 @@ def create_topics(node: Node, request: CreateTopicsRequest, _: Call) -> CreateTo
 
 
 def _create(
-    node: Node, asked: CreateTopicsRequest.CreatableTopic, *, validate_only: bool
+    node: NodeState, asked: CreateTopicsRequest.CreatableTopic, *, validate_only: bool
 ) -> CreateTopicsResponse.CreatableTopicResult:
     result = CreateTopicsResponse.CreatableTopicResult(name=asked.name, error_message=None)
     try:
         plan = _plan(node, asked)
         if validate_only:
-            checked = node.topics.check_new(asked.name, plan.partitions, plan.configs)
+            topic = node.cluster.topics.prepare(asked.name, plan.partitions, plan.configs)
         else:
-            topic = node.topics.create(asked.name, plan.partitions, plan.configs)
-            result.topic_id, checked = topic.topic_id, topic.configs
-    except Refusal as refusal:
-        result.error_code, result.error_message = refusal.code, refusal.sentence
+            topic = node.controller.create_topic(asked.name, plan.partitions, plan.configs)
+            result.topic_id = topic.topic_id
+    except ApiError as error:
+        result.error_code, result.error_message = error.code, error.message
         return result
     result.num_partitions, result.replication_factor = plan.partitions, 1
     result.configs = [
         CreateTopicsResponse.CreatableTopicConfigs(
-            name=kind.name,
-            value=checked.get(kind.name, kind.default),
-            config_source=_TOPIC_SOURCE if kind.name in checked else _DEFAULT_SOURCE,
+            name=name,
+            value=value,
+            config_source=ConfigSource.TOPIC if name in topic.configs else ConfigSource.DEFAULT,
         )
-        for kind in topic_config_kinds(node.settings)
+        for name, value in node.cluster.topics.config_values(topic).items()
     ]
     return result
 
 
-def _plan(node: Node, asked: CreateTopicsRequest.CreatableTopic) -> _Plan:
-    """Return how many partitions are wanted; raise Refusal for what one broker cannot give.
+def _plan(node: NodeState, asked: CreateTopicsRequest.CreatableTopic) -> _Plan:
+    """Return how many partitions to create.
 
-    A count of -1 asks for the broker's default. KIP-464 describes it from version 4 on, but every Kafka since
-    2.4 takes it in every version, and clients rely on that.
+    Raises ApiError if the request asks for other replicas than there are.
+
+    A count of -1 asks for the broker's default. KIP-464 allows it from version 4 on, but every Kafka since
+    2.4 accepts it in all versions, and clients rely on that.
     """
     configs = {config.name: config.value for config in asked.configs}
     if asked.assignments:
         if asked.num_partitions != _DEFAULT or asked.replication_factor != _DEFAULT:
-            raise Refusal(ErrorCode.INVALID_REQUEST, "give either an assignment or counts, not both")
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                "a request with assignments must have -1 partitions and replication factor -1",
+            )
         indexes = sorted(one.partition_index for one in asked.assignments)
         if indexes != list(range(len(indexes))):
-            raise Refusal(
-                ErrorCode.INVALID_REPLICA_ASSIGNMENT, "assigned partitions are not 0 to n without a gap"
+            raise ApiError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                "the assignments must number the partitions from 0 on without a gap",
             )
         for one in asked.assignments:
-            _check_replicas(node, one.broker_ids)
+            _check_replicas(node, one.partition_index, one.broker_ids)
         return _Plan(len(indexes), configs)
     if asked.replication_factor not in (1, _DEFAULT):
-        raise Refusal(
+        raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {asked.replication_factor}: there is one broker, so it is 1",
+            f"replication factor {asked.replication_factor} is not supported; this broker keeps one replica",
         )
     if asked.num_partitions == _DEFAULT:
-        return _Plan(node.settings.num_partitions, configs)
+        return _Plan(node.config.num_partitions, configs)
     return _Plan(asked.num_partitions, configs)
 
 
-def _check_replicas(node: Node, broker_ids: Sequence[int]) -> None:
-    if list(broker_ids) != [node.node_id]:
-        raise Refusal(
+def _check_replicas(node: NodeState, index: int, broker_ids: Sequence[int]) -> None:
+    possible = node.cluster.topics.replica_ids(index)
+    if list(broker_ids) != possible:
+        raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"replicas {list(broker_ids)}: the only broker is {node.node_id}",
+            f"partition {index} cannot have replicas on {list(broker_ids)}, only on {possible}",
         )
 
 
-def delete_topics(node: Node, request: DeleteTopicsRequest, call: Call) -> DeleteTopicsResponse:
-    """Remove topics by name, or from version 6 on by name or id; their committed positions go too."""
-    if call.version < _TOPIC_IDS:
+def delete_topics(
+    node: NodeState, request: DeleteTopicsRequest, context: RequestContext
+) -> DeleteTopicsResponse:
+    """Delete topics by name, or by name or id from version 6 on, with the offsets committed in them."""
+    if context.version < _TOPIC_IDS:
         wanted = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in request.topic_names]
     else:
         wanted = request.topics
     named = Counter((one.name, one.topic_id) for one in wanted)
     return DeleteTopicsResponse(
         responses=[
-            _delete(node, one) if named[one.name, one.topic_id] == 1 else _named_twice(one)
+            _delete(node, one) if named[one.name, one.topic_id] == 1 else _duplicate(one)
             for one in {(one.name, one.topic_id): one for one in wanted}.values()
         ]
     )
 
 
-def _named_twice(
+def _duplicate(
     wanted: DeleteTopicsRequest.DeleteTopicState,
 ) -> DeleteTopicsResponse.DeletableTopicResult:
     return DeleteTopicsResponse.DeletableTopicResult(
@@ -137,40 +145,50 @@ def _named_twice(
 
 
 def _delete(
-    node: Node, wanted: DeleteTopicsRequest.DeleteTopicState
+    node: NodeState, wanted: DeleteTopicsRequest.DeleteTopicState
 ) -> DeleteTopicsResponse.DeletableTopicResult:
     by_name = wanted.name is not None
     result = DeleteTopicsResponse.DeletableTopicResult(name=wanted.name, topic_id=wanted.topic_id)
     if by_name and wanted.topic_id != ZERO_UUID:
-        result.error_code, result.error_message = ErrorCode.INVALID_REQUEST, "give a name or an id, not both"
+        result.error_code, result.error_message = (
+            ErrorCode.INVALID_REQUEST,
+            "the request has a topic's name and its id; give only one of them",
+        )
         return result
-    topic = node.topics.find(wanted.name) if wanted.name is not None else node.topics.find_id(wanted.topic_id)
+    topics = node.cluster.topics
+    topic = topics.find(wanted.name) if wanted.name is not None else topics.find_id(wanted.topic_id)
     if topic is None:
         result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if by_name else ErrorCode.UNKNOWN_TOPIC_ID
-        result.error_message = "there is no such topic"
+        result.error_message = "the topic does not exist"
         return result
-    node.topics.delete(topic)
-    node.coordinator.offsets.delete_topic(topic.name)
+    node.controller.delete_topic(topic)
     result.name, result.topic_id = topic.name, topic.topic_id
     return result
 
 
-def create_partitions(node: Node, request: CreatePartitionsRequest, _: Call) -> CreatePartitionsResponse:
-    """Give topics more partitions."""
+def create_partitions(
+    node: NodeState, request: CreatePartitionsRequest, _: RequestContext
+) -> CreatePartitionsResponse:
+    """Add partitions to topics, or only check that they can be added if the request says so."""
     return CreatePartitionsResponse(
         results=[_grow(node, topic, validate_only=request.validate_only) for topic in request.topics]
     )
 
 
 def _grow(
-    node: Node, wanted: CreatePartitionsRequest.CreatePartitionsTopic, *, validate_only: bool
+    node: NodeState, wanted: CreatePartitionsRequest.CreatePartitionsTopic, *, validate_only: bool
 ) -> CreatePartitionsResponse.CreatePartitionsTopicResult:
     try:
-        for one in wanted.assignments or []:
-            _check_replicas(node, one.broker_ids)
-        node.topics.grow(wanted.name, wanted.count, validate_only=validate_only)
-    except Refusal as refusal:
+        topic = node.cluster.topics.find(wanted.name)
+        first = 0 if topic is None else len(topic.partitions)
+        for index, one in enumerate(wanted.assignments or [], first):
+            _check_replicas(node, index, one.broker_ids)
+        if validate_only:
+            node.cluster.topics.prepare_growth(wanted.name, wanted.count)
+        else:
+            node.controller.create_partitions(wanted.name, wanted.count)
+    except ApiError as error:
         return CreatePartitionsResponse.CreatePartitionsTopicResult(
-            name=wanted.name, error_code=refusal.code, error_message=refusal.sentence
+            name=wanted.name, error_code=error.code, error_message=error.message
         )
     return CreatePartitionsResponse.CreatePartitionsTopicResult(name=wanted.name)

@@ -1,1 +1,1 @@
-"""What one node stores: the logs of its partitions, in segment files with indexes, and their recovery."""
+"""The logs that one node stores: segment files with indexes, their recovery and their retention."""

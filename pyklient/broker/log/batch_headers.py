@@ -1,7 +1,7 @@
-"""Walking over a segment file batch by batch, reading no more than the headers.
+"""Reading the batches of a segment file one after the other, no more of each than its header.
 
-A position in a file says nothing by itself: batches are of any size, and only the header of one tells
-where the next begins. Compressed or not, no record is touched here.
+A position in a file says nothing by itself: batches have any size, and only the header of one tells where the
+next one begins. The records are not read, whether compressed or not.
 """
 
 import os
@@ -13,14 +13,14 @@ from pyklient.errors import ProtocolError
 from pyklient.protocol.records import iter_batches
 from pyklient.protocol.records.layout import BATCH, BATCH_SIZE, CONTROL_BIT, LEAD, LEAD_SIZE, LEAST, OVERHEAD
 
-__all__ = ["BatchFacts", "walk"]
+__all__ = ["BatchHeader", "read_headers"]
 
 _CHUNK = 64 << 10
 _ENTRY_TIMESTAMP = Struct(">q")
 
 
-class BatchFacts(NamedTuple):
-    """A stored batch: its place and its header. Formats 0 and 1 know only their last offset."""
+class BatchHeader(NamedTuple):
+    """The header of a stored batch and its position in the file. Formats 0 and 1 have only a last offset."""
 
     position: int
     size: int
@@ -36,6 +36,7 @@ class BatchFacts(NamedTuple):
 
     @property
     def end(self) -> int:
+        """The position after the batch."""
         return self.position + self.size
 
     @property
@@ -43,10 +44,10 @@ class BatchFacts(NamedTuple):
         return self.magic == 2 and bool(self.attributes & CONTROL_BIT)
 
 
-def walk(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[BatchFacts]:
-    """Each whole, well-formed batch of the file from *start* on; stops before the first that is not.
+def read_headers(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[BatchHeader]:
+    """Yield the header of each batch from *start* to *end*. Stop before an incomplete or malformed one.
 
-    With *verify* the checksums count too, so the batches are read whole.
+    With *verify*, batches are read as a whole, and one with a wrong checksum counts as malformed.
     """
     chunk = b""
     chunk_at = position = start
@@ -56,14 +57,14 @@ def walk(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[Bat
         if cut or inside >= len(chunk):
             chunk = os.pread(fd, min(_CHUNK, end - position), position)
             chunk_at, inside = position, 0
-        facts = _facts(chunk, inside, position, end)
-        if facts is None or (verify and not _sound(fd, facts)):
+        header = _header(chunk, inside, position, end)
+        if header is None or (verify and not _is_valid(fd, header)):
             return
-        yield facts
-        position = facts.end
+        yield header
+        position = header.end
 
 
-def _facts(chunk: bytes, at: int, position: int, end: int) -> BatchFacts | None:
+def _header(chunk: bytes, at: int, position: int, end: int) -> BatchHeader | None:
     if len(chunk) - at < LEAD_SIZE:
         return None
     offset, length, _, magic = LEAD.unpack_from(chunk, at)
@@ -74,7 +75,7 @@ def _facts(chunk: bytes, at: int, position: int, end: int) -> BatchFacts | None:
         return None
     if magic < 2:
         (timestamp,) = _ENTRY_TIMESTAMP.unpack_from(chunk, at + LEAD_SIZE + 1) if magic else (-1,)
-        return BatchFacts(
+        return BatchHeader(
             position, size, magic, offset, offset, timestamp, chunk[at + LEAD_SIZE], -1, -1, -1, -1
         )
     _, _, _, _, _, attributes, delta, _, newest, producer, epoch, sequence, count = BATCH.unpack_from(
@@ -82,17 +83,17 @@ def _facts(chunk: bytes, at: int, position: int, end: int) -> BatchFacts | None:
     )
     if delta < 0 or count < 0:
         return None
-    return BatchFacts(
+    return BatchHeader(
         position, size, magic, offset, offset + delta, newest, attributes, producer, epoch, sequence, count
     )
 
 
-def _sound(fd: int, facts: BatchFacts) -> bool:
-    data = os.pread(fd, facts.size, facts.position)
+def _is_valid(fd: int, header: BatchHeader) -> bool:
+    data = os.pread(fd, header.size, header.position)
     try:
         for batch in iter_batches(data):
             batch.verify()
-            return batch.size == facts.size
+            return batch.size == header.size
     except ProtocolError:
         pass
     return False

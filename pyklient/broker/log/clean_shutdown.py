@@ -1,19 +1,37 @@
-"""The state of a log at a clean stop. With it the next start need not read the log's batches.
+"""The state of all logs at a clean shutdown. With it, the next start need not read the logs' batches.
 
-It is kept for all logs together in one file, as JSON, which is there only while no broker runs.
+The state is kept in one JSON file, ``.clean``. The file exists only while no broker runs in the directory: a
+shutdown writes it as its last step, and a start removes it before it changes any log. After any other end the
+file is missing, and the logs are read and checked as a whole.
 """
 
 import json
+import logging
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-__all__ = ["LogState", "ProducerState", "SegmentState", "Sequenced", "decode_states", "encode_states"]
+from pyklient.broker.data_directory import replace_file
 
+__all__ = [
+    "LogState",
+    "ProducerState",
+    "SegmentState",
+    "SequencedBatch",
+    "decode_states",
+    "encode_states",
+    "take_states",
+    "write_states",
+]
+
+_logger = logging.getLogger("pyklient.broker")
+
+_FILE: Final = ".clean"
 _FORMAT: Final = 1
 
 
 class SegmentState(NamedTuple):
-    """A segment: the size of its file, what its batches say, and where its index stands."""
+    """The size of a segment's file, the last offset and timestamp in it, and the state of its index."""
 
     base_offset: int
     size: int
@@ -23,8 +41,8 @@ class SegmentState(NamedTuple):
     unindexed_bytes: int
 
 
-class Sequenced(NamedTuple):
-    """One stored batch of an idempotent producer."""
+class SequencedBatch(NamedTuple):
+    """A stored batch of an idempotent producer."""
 
     first_sequence: int
     last_sequence: int
@@ -37,26 +55,55 @@ class ProducerState(NamedTuple):
 
     producer_id: int
     epoch: int
-    batches: list[Sequenced]
+    batches: list[SequencedBatch]
 
 
 class LogState(NamedTuple):
-    """A partition's log. The producer that was silent for the longest time comes first."""
+    """The log of a partition. The least recently active producer comes first."""
 
     segments: list[SegmentState]
     producers: list[ProducerState]
 
 
+def take_states(directory: Path) -> dict[str, LogState]:
+    """Read and remove the file in *directory*. Returns the logs' states by the names of their directories.
+
+    The result is empty if the last shutdown was not clean or the file cannot be read.
+    """
+    path = directory / _FILE
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    path.unlink()
+    try:
+        return decode_states(data)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def write_states(directory: Path, logs: Mapping[str, LogState]) -> None:
+    """Write the file in *directory*. All logs must be closed, and stay unchanged until the next start."""
+    try:
+        replace_file(directory / _FILE, encode_states(logs))
+    except OSError as error:
+        _logger.warning(
+            "%s: the clean shutdown could not be recorded (%s); the next start reads all logs",
+            directory,
+            error.strerror or error,
+        )
+
+
 def encode_states(logs: Mapping[str, LogState]) -> bytes:
-    """*logs*, by the names of their directories, for :func:`decode_states`."""
+    """Encode *logs*, by the names of their directories, for :func:`decode_states`."""
     return json.dumps({"format": _FORMAT, "logs": logs}, separators=(",", ":")).encode()
 
 
 def decode_states(data: bytes) -> dict[str, LogState]:
-    """What :func:`encode_states` was given. Raises ValueError for anything else."""
+    """Decode what :func:`encode_states` returned. Raises ValueError for anything else."""
     found = json.loads(data)
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise ValueError(f"not a checkpoint of format {_FORMAT}")
+        raise ValueError(f"the file of a clean shutdown does not have format {_FORMAT}")
     return {name: _log_state(*each) for name, each in found["logs"].items()}
 
 
@@ -64,7 +111,7 @@ def _log_state(segments: list[list[int]], producers: list[list[Any]]) -> LogStat
     return LogState(
         [SegmentState(*each) for each in segments],
         [
-            ProducerState(producer_id, epoch, [Sequenced(*each) for each in batches])
+            ProducerState(producer_id, epoch, [SequencedBatch(*each) for each in batches])
             for producer_id, epoch, batches in producers
         ],
     )

@@ -1,8 +1,8 @@
-"""The sparse index beside a segment: where in the file to start looking for an offset.
+"""The sparse index of a segment: at which position of the file to start looking for an offset.
 
-Entries are Kafka's: eight bytes, the offset relative to the segment's first one and the position of the
-batch that ends with it, both as big-endian int32, ascending. It is held in memory for look-ups and kept
-on disk in step, so that Kafka's own tools can read it.
+The entries are Kafka's: eight bytes, the offset relative to the segment's base offset and the position of the
+batch that ends with it, both as big-endian int32, ascending. The index is held in memory for look-ups, and
+also on disk, so that Kafka's own tools can read it.
 """
 
 import os
@@ -19,7 +19,7 @@ _ENTRY_BYTES = 8
 
 
 class OffsetIndex:
-    """Relative offset → file position, ascending in both. Owned by its Segment."""
+    """A map of relative offset → file position, ascending in both. Its Segment owns it."""
 
     def __init__(self, path: Path, *, interval_bytes: int, max_bytes: int) -> None:
         self.path = path
@@ -35,18 +35,23 @@ class OffsetIndex:
 
     @property
     def entries(self) -> list[tuple[int, int]]:
-        """(relative offset, position) pairs, ascending."""
+        """All entries as (relative offset, position), ascending."""
         return list(zip(self._offsets, self._positions, strict=True))
 
     @property
     def full(self) -> bool:
         return len(self._offsets) >= self._max_entries
 
-    def note(self, relative_offset: int, position: int, size: int, *, to_disk: bool = True) -> None:
-        """A batch of *size* bytes ending with *relative_offset* now stands at *position*.
+    @property
+    def unindexed_bytes(self) -> int:
+        """Bytes of the segment after the batch of the last entry."""
+        return self._unindexed
 
-        An entry is made once ``interval_bytes`` went by without one, as Kafka does. Where the file cannot be
-        written, OSError is raised and nothing is noted.
+    def add_batch(self, relative_offset: int, position: int, size: int, *, to_disk: bool = True) -> None:
+        """Take note of a batch of *size* bytes at *position* whose last record has *relative_offset*.
+
+        As in Kafka, an entry is added if more than ``interval_bytes`` were written since the last one. Raises
+        OSError and adds nothing if the file cannot be written.
         """
         if self._unindexed > self._interval and not self.full:
             if to_disk:
@@ -58,22 +63,20 @@ class OffsetIndex:
         self._unindexed += size
 
     def floor(self, relative_offset: int) -> int:
-        """Where the last indexed batch that ends at or before *relative_offset* stands, else 0."""
+        """Return the position of the last indexed batch that ends at or before *relative_offset*, or 0."""
         at = bisect_right(self._offsets, relative_offset)
         return self._positions[at - 1] if at else 0
 
     def boundary(self, position: int) -> int:
-        """The last known start of a batch at or before *position* (0 when none is known)."""
+        """Return the last indexed start of a batch at or before *position*, or 0."""
         at = bisect_right(self._positions, position)
         return self._positions[at - 1] if at else 0
 
-    @property
-    def unindexed_bytes(self) -> int:
-        """Bytes of the segment behind its last entry."""
-        return self._unindexed
-
     def load(self, entries: int, unindexed_bytes: int) -> bool:
-        """Read the file's *entries*, and return True, unless it holds more or fewer."""
+        """Read the file.
+
+        Returns False, and changes nothing, if it does not hold exactly *entries* entries.
+        """
         try:
             data = self.path.read_bytes()
         except FileNotFoundError:
@@ -88,7 +91,7 @@ class OffsetIndex:
         return True
 
     def rewrite(self) -> None:
-        """Make the file equal to what is in memory, after recovery."""
+        """Write the entries in memory to the file, after recovery."""
         data = pack(
             f">{2 * len(self)}I", *chain.from_iterable(zip(self._offsets, self._positions, strict=True))
         )

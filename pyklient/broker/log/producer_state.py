@@ -1,14 +1,14 @@
-"""What a partition knows of idempotent producers: the last batches of each, to tell a retry from a gap.
+"""The last batches of each idempotent producer in a partition, to tell a retry from a gap.
 
-It comes from the checkpoint of a clean stop, and otherwise from the batch headers of the log.
+The state comes from the file of a clean shutdown, or else from the batch headers of the log.
 """
 
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from pyklient.broker.api_errors import Refusal
-from pyklient.broker.log.clean_shutdown import ProducerState, Sequenced
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.log.clean_shutdown import ProducerState, SequencedBatch
 from pyklient.error_codes import ErrorCode
 
 __all__ = ["ProducerStates"]
@@ -20,11 +20,14 @@ _SEQUENCE_MODULUS = 2**31
 @dataclass(slots=True)
 class _Producer:
     epoch: int
-    batches: deque[Sequenced] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    batches: deque[SequencedBatch] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
 
 
 class ProducerStates:
-    """Producer id → epoch and last batches, for one partition. At most *capacity* producers are kept."""
+    """The epoch and the last batches of each producer, for one partition.
+
+    At most *capacity* producers are kept.
+    """
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
@@ -34,33 +37,34 @@ class ProducerStates:
         return len(self._states)
 
     def snapshot(self) -> list[ProducerState]:
-        """All that is known, for :meth:`restore`."""
+        """Return the state of all producers, for :meth:`restore`."""
         return [
             ProducerState(producer_id, state.epoch, list(state.batches))
             for producer_id, state in self._states.items()
         ]
 
     def restore(self, producers: Iterable[ProducerState]) -> None:
-        """Take up what a clean stop has left."""
+        """Restore the state of *producers* after a clean shutdown."""
         for producer_id, epoch, batches in producers:
             self._states[producer_id] = _Producer(epoch, deque(batches, maxlen=_REMEMBERED))
         while len(self._states) > self._capacity:
             self._states.popitem(last=False)
 
-    def check(self, producer_id: int, epoch: int, first_sequence: int, count: int) -> Sequenced | None:
-        """The stored batch that this one repeats, or None if it is the next in order.
+    def check(self, producer_id: int, epoch: int, first_sequence: int, count: int) -> SequencedBatch | None:
+        """Return the stored batch that this one repeats, or None if it is the next in order.
 
-        Raises Refusal: an epoch older than seen is fenced; anything but the next sequence is out of order.
-        A producer unknown here may start anywhere: its past may have been deleted with old segments.
-        A newer epoch, which a producer takes after a failure (KIP-360), starts again from 0.
+        Raises ApiError: INVALID_PRODUCER_EPOCH if the epoch is older than the last one seen, and
+        OUT_OF_ORDER_SEQUENCE_NUMBER for any other than the next sequence number. An unknown producer may
+        start at any number, because its batches may have been deleted with old segments. With a newer epoch,
+        which a producer chooses after a failure (KIP-360), sequence numbers start at 0 again.
         """
         state = self._states.get(producer_id)
         if state is None:
             return None
         if epoch < state.epoch:
-            raise Refusal(
+            raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {producer_id} has epoch {epoch}, the partition has seen {state.epoch}",
+                f"producer {producer_id} sent epoch {epoch}, but the partition has seen {state.epoch}",
             )
         if epoch > state.epoch:
             expected = 0
@@ -71,13 +75,13 @@ class ProducerStates:
                     return batch
             expected = (state.batches[-1].last_sequence + 1) % _SEQUENCE_MODULUS
         if first_sequence != expected:
-            raise Refusal(
+            raise ApiError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {producer_id} sent sequence {first_sequence} where {expected} is next",
+                f"producer {producer_id} sent sequence number {first_sequence}, but {expected} is next",
             )
         return None
 
-    def stored(
+    def add_batch(
         self,
         producer_id: int,
         epoch: int,
@@ -86,12 +90,12 @@ class ProducerStates:
         base_offset: int,
         timestamp_ms: int,
     ) -> None:
-        """A batch of the producer is in the log now."""
+        """Remember a batch that is in the log now."""
         state = self._states.get(producer_id)
         if state is None or state.epoch != epoch:
             state = self._states[producer_id] = _Producer(epoch)
         last_sequence = (first_sequence + count - 1) % _SEQUENCE_MODULUS
-        state.batches.append(Sequenced(first_sequence, last_sequence, base_offset, timestamp_ms))
+        state.batches.append(SequencedBatch(first_sequence, last_sequence, base_offset, timestamp_ms))
         self._states.move_to_end(producer_id)
         if len(self._states) > self._capacity:
             self._states.popitem(last=False)

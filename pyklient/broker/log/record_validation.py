@@ -1,102 +1,102 @@
-"""What a partition takes in: produced bytes are checked here before anything of them reaches the log.
+"""Validation of produced records, before anything of them reaches the log.
 
-Checksums and header facts come first. Then the records are walked through once, as Kafka does: what nobody
-could read is not stored. One batch is opened at a time, and no further than readers would.
+Kafka's LogValidator does the same.
+
+Checksums and batch headers are checked first. Then each batch is decoded once, as Kafka does, because a batch
+that no consumer could read must not be stored. One batch is decompressed at a time, and no further than
+consumers would.
 """
 
 from typing import NamedTuple
 
 from pyklient import kernel
-from pyklient.broker.api_errors import Refusal
+from pyklient.broker.api_errors import ApiError
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import MessageTooLargeError, ProtocolError, UnsupportedCodecError
-from pyklient.kernel import encode_batch, read_records
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.records import (
-    CREATE_TIME,
-    LOG_APPEND_TIME,
-    NO_TIMESTAMP,
-    Compression,
-    NewRecord,
-    RecordBatch,
-    assign_offsets,
-    iter_batches,
-)
+from pyklient.protocol.records import LOG_APPEND_TIME, Compression, RecordBatch, iter_batches
 
-__all__ = ["Intake", "Numbered", "inspect", "number", "renumber"]
+__all__ = ["ValidRecords", "validate_records"]
 
 _FIRST_VERSION_WITH_V2 = 3
 _FIRST_VERSION_WITH_ZSTD = 7
 
 
-class Intake(NamedTuple):
-    """Checked batches. ``modern``: exactly one of format 2, which is stored as it stands."""
+class ValidRecords(NamedTuple):
+    """Validated batches.
+
+    ``stored_as_is``: there is exactly one, of format 2, which is stored without re-encoding.
+    """
 
     batches: list[RecordBatch]
-    modern: bool
+    stored_as_is: bool
 
 
-class Numbered(NamedTuple):
-    """Bytes with their final offsets, ready to be stored."""
+def validate_records(
+    records: Buffer | None, version: int, *, max_message_bytes: int, segment_bytes: int
+) -> ValidRecords:
+    """Validate the *records* of one partition in a Produce request of *version*.
 
-    data: Buffer
-    last_offset: int
-    max_timestamp: int
-
-
-def inspect(records: Buffer | None, version: int, *, max_message_bytes: int, segment_bytes: int) -> Intake:
-    """The batches in *records* of a Produce request of *version*, each one sound.
-
-    Raises Refusal: CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
+    Raises ApiError: CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
     INVALID_TIMESTAMP, UNSUPPORTED_COMPRESSION_TYPE, INVALID_TXN_STATE.
     """
     data = memoryview(records) if records is not None else memoryview(b"")
     batches: list[RecordBatch] = []
+    size = 0
     try:
         for batch in iter_batches(data):
+            size += batch.size
             if batch.size > max_message_bytes:
-                raise Refusal(
-                    ErrorCode.MESSAGE_TOO_LARGE,
-                    f"a batch of {batch.size} bytes, {max_message_bytes} are allowed",
-                )
+                raise _too_large(batch.size, max_message_bytes)
             batch.verify()
             batches.append(batch)
         codecs = [batch.compression for batch in batches]
     except ProtocolError as error:
-        raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
     except UnsupportedCodecError as error:
-        raise Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, str(error)) from None
     if Compression.ZSTD in codecs and version < _FIRST_VERSION_WITH_ZSTD:
-        raise Refusal(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7")
-    if sum(batch.size for batch in batches) != len(data):
-        _refuse_tail(data, max_message_bytes)
-    if len(data) > segment_bytes:
-        raise Refusal(
-            ErrorCode.RECORD_LIST_TOO_LARGE, f"{len(data)} bytes do not fit a segment of {segment_bytes}"
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"zstd needs Produce version {_FIRST_VERSION_WITH_ZSTD} or later, not {version}",
         )
-    _check_set(batches, version)
-    return Intake(batches, len(batches) == 1 and batches[0].magic == 2)
+    if size != len(data):
+        raise _incomplete(data, max_message_bytes)
+    if len(data) > segment_bytes:
+        raise ApiError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"the records have {len(data)} bytes; segment.bytes of the topic is {segment_bytes}",
+        )
+    _check_batches(batches, version)
+    return ValidRecords(batches, len(batches) == 1 and batches[0].magic == 2)
 
 
-def _refuse_tail(data: memoryview, max_message_bytes: int) -> None:
+def _too_large(size: int, limit: int) -> ApiError:
+    return ApiError(
+        ErrorCode.MESSAGE_TOO_LARGE, f"the batch has {size} bytes; max.message.bytes of the topic is {limit}"
+    )
+
+
+def _incomplete(data: memoryview, max_message_bytes: int) -> ApiError:
     claimed = int.from_bytes(data[8:12], "big", signed=True) + 12
     if claimed > max_message_bytes:
-        raise Refusal(
-            ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {claimed} bytes, {max_message_bytes} are allowed"
-        )
-    raise Refusal(ErrorCode.CORRUPT_MESSAGE, "the record bytes end inside a batch")
+        return _too_large(claimed, max_message_bytes)
+    return ApiError(ErrorCode.CORRUPT_MESSAGE, "the records end in the middle of a batch")
 
 
-def _check_set(batches: list[RecordBatch], version: int) -> None:
+def _check_batches(batches: list[RecordBatch], version: int) -> None:
     if version >= _FIRST_VERSION_WITH_V2 and (len(batches) != 1 or batches[0].magic != 2):
-        raise Refusal(
-            ErrorCode.INVALID_RECORD, f"Produce version {version} takes one batch of format 2 for a partition"
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            f"Produce version {version} allows exactly one batch of format 2 for each partition",
         )
-    if len({batch.magic for batch in batches}) > 1:
-        raise Refusal(ErrorCode.INVALID_RECORD, "batches of different formats in one request")
+    if len(batches) > 1 and len({batch.magic for batch in batches}) > 1:
+        raise ApiError(ErrorCode.INVALID_RECORD, "the request has batches of different formats")
     for batch in batches:
-        if batch.timestamp_type == 1:
-            raise Refusal(ErrorCode.INVALID_TIMESTAMP, "only the broker may stamp with its own time")
+        if batch.timestamp_type == LOG_APPEND_TIME:
+            raise ApiError(
+                ErrorCode.INVALID_TIMESTAMP, "only the broker may set the timestamp type LogAppendTime"
+            )
         if batch.magic == 2:
             _check_header(batch)
             _check_records(batch)
@@ -104,69 +104,30 @@ def _check_set(batches: list[RecordBatch], version: int) -> None:
 
 def _check_header(batch: RecordBatch) -> None:
     if batch.is_control:
-        raise Refusal(ErrorCode.INVALID_RECORD, "control records come from the broker alone")
+        raise ApiError(ErrorCode.INVALID_RECORD, "only the broker may write control records")
     if batch.is_transactional:
-        raise Refusal(ErrorCode.INVALID_TXN_STATE, "this broker has no transactions")
+        raise ApiError(ErrorCode.INVALID_TXN_STATE, "this broker does not support transactions")
     if batch.count < 1 or batch.last_offset - batch.base_offset + 1 != batch.count:
-        raise Refusal(
+        raise ApiError(
             ErrorCode.INVALID_RECORD,
-            f"{batch.count} records, but {batch.last_offset - batch.base_offset + 1} offsets",
+            f"the batch header counts {batch.count} records, "
+            f"but {batch.last_offset - batch.base_offset + 1} offsets",
         )
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
-        raise Refusal(ErrorCode.INVALID_RECORD, "a producer id without epoch or sequence")
+        raise ApiError(
+            ErrorCode.INVALID_RECORD,
+            "the batch has a producer id, but no producer epoch or no sequence number",
+        )
 
 
 def _check_records(batch: RecordBatch) -> None:
-    """A checksum says only that the bytes are those that were sent: there must be as many records in them as
-    the header says, and no more of them than readers take."""
+    """Decode the records, because a checksum only proves that the bytes are the ones that were sent.
+
+    There must be as many records as the header says, and they must not be larger than consumers accept.
+    """
     try:
         kernel.decode_columns(batch.buffer, "", 0, batch.base_offset, check_crcs=False)
     except MessageTooLargeError as error:
-        raise Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
     except ProtocolError as error:
-        raise Refusal(ErrorCode.INVALID_RECORD, str(error)) from None
-
-
-def number(batch: RecordBatch, base_offset: int, stamp: int | None) -> Numbered:
-    """One batch of format 2, numbered where it lies: its records are not touched.
-
-    *stamp*, milliseconds since 1970, replaces the producer's timestamps where it is given.
-    """
-    data = batch.buffer if not batch.buffer.readonly else bytearray(batch.buffer)
-    next_offset, max_timestamp = assign_offsets(data, base_offset, log_append_time_ms=stamp)
-    return Numbered(data, next_offset - 1, max_timestamp)
-
-
-def renumber(batches: list[RecordBatch], base_offset: int, stamp: int | None) -> Numbered:
-    """Messages of formats 0 and 1 with their offsets, in the format and compression they came in.
-
-    Compressed sets carry offsets inside, so they are opened (within the codec's bounds) and made anew.
-    Raises Refusal for one that does not parse, or that opens to more than is allowed.
-    """
-    parts: list[bytes] = []
-    offset, newest = base_offset, NO_TIMESTAMP
-    try:
-        for batch in batches:
-            stamps = batch.magic == 1 and stamp is not None
-            records = [
-                NewRecord(
-                    stamp if stamps and stamp is not None else record.timestamp_ms, record.key, record.value
-                )
-                for record in read_records(batch)
-            ]
-            parts.append(
-                encode_batch(
-                    records,
-                    magic=batch.magic,
-                    compression=batch.compression,
-                    base_offset=offset,
-                    timestamp_type=LOG_APPEND_TIME if stamps else CREATE_TIME,
-                )
-            )
-            offset += len(records)
-            newest = max(newest, max(record.timestamp_ms for record in records))
-    except MessageTooLargeError as error:
-        raise Refusal(ErrorCode.MESSAGE_TOO_LARGE, str(error)) from None
-    except ProtocolError as error:
-        raise Refusal(ErrorCode.CORRUPT_MESSAGE, str(error)) from None
-    return Numbered(b"".join(parts), offset - 1, newest)
+        raise ApiError(ErrorCode.INVALID_RECORD, str(error)) from None

@@ -1,15 +1,15 @@
-"""One file of a partition's log, and the index beside it.
+"""A segment of a partition's log: a file of batches, and its index.
 
-A segment is named by the offset of its first record and only ever appended to. Bytes are written to the
-file before anyone is told, so they outlive the process (the page cache keeps them); they are not synced
-to the disk, as with Kafka's defaults, so a crash of the machine may lose the newest.
+A segment is named by the offset of its first record, and is only appended to. Bytes are written to the file
+before a producer gets its answer, so they survive the end of the process (they are in the page cache). As
+with Kafka's defaults they are not synced to the disk, so a crash of the machine may lose the newest ones.
 """
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from pyklient.broker.log.batch_headers import BatchFacts, walk
+from pyklient.broker.log.batch_headers import BatchHeader, read_headers
 from pyklient.broker.log.clean_shutdown import SegmentState
 from pyklient.broker.log.offset_index import OffsetIndex
 from pyklient.protocol.primitives import Buffer
@@ -18,7 +18,7 @@ __all__ = ["FileSlice", "Segment"]
 
 
 class FileSlice:
-    """A run of bytes in a segment file, to be sent as it stands."""
+    """A range of bytes in a segment file, to be sent as it is."""
 
     __slots__ = ("_segment", "length", "position")
 
@@ -28,7 +28,7 @@ class FileSlice:
         self.length = length
 
     def open(self) -> int:
-        """A file descriptor of its own: the slice can be sent even if its topic is deleted meanwhile."""
+        """Return a new file descriptor, with which the slice can be sent even if its topic is deleted."""
         return os.dup(self._segment.descriptor())
 
     def read(self) -> bytes:
@@ -36,7 +36,7 @@ class FileSlice:
 
 
 class Segment:
-    """``<base offset>.log`` and ``.index`` in *directory*. Files are opened at the first use."""
+    """The files ``<base offset>.log`` and ``.index`` in *directory*. They are opened when first used."""
 
     def __init__(
         self, directory: Path, base_offset: int, *, index_interval_bytes: int, index_max_bytes: int
@@ -56,20 +56,23 @@ class Segment:
         return self.last_offset + 1
 
     def append(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
-        """Write one run of batches that ends with *last_offset*. On OSError nothing of it is left behind."""
+        """Write batches whose last record has *last_offset*.
+
+        Raises OSError, and leaves nothing of them in the file.
+        """
         view = memoryview(data)
         written = 0
         fd = self.descriptor()
         try:
             while written < len(view):
                 written += os.write(fd, view[written:])
-            self._note(last_offset, max_timestamp, len(view))
+            self._count(last_offset, max_timestamp, len(view))
         except OSError:
             os.ftruncate(fd, self.size)
             raise
 
     def state(self) -> SegmentState:
-        """What :meth:`adopt` needs to take up the file again."""
+        """Return what :meth:`restore` needs to open the file without reading it."""
         return SegmentState(
             self.base_offset,
             self.size,
@@ -79,11 +82,13 @@ class Segment:
             self.index.unindexed_bytes,
         )
 
-    def adopt(self, state: SegmentState) -> bool:
-        """Take up the file as a clean stop has left it; False where file or index are not as *state* says.
+    def restore(self, state: SegmentState) -> bool:
+        """Open the file after a clean shutdown.
 
-        Reads the index, and of the file only what follows the index's last entry: those batches must be
-        sound and end where the file ends.
+        Returns False if the file or the index does not match *state*.
+
+        Reads the index, and of the file only what follows the last entry of the index: the batches there must
+        be valid, and the last of them must end where the file ends.
         """
         try:
             size = os.stat(self.path).st_size
@@ -93,36 +98,42 @@ class Segment:
             return False
         if size:
             end = (0, self.base_offset - 1)
-            for facts in walk(self.descriptor(), self.index.boundary(size), size, verify=True):
-                end = (facts.end, facts.last_offset)
+            for header in read_headers(self.descriptor(), self.index.boundary(size), size, verify=True):
+                end = (header.end, header.last_offset)
             if end != (size, state.last_offset):
                 return False
         self.size, self.last_offset, self.max_timestamp = size, state.last_offset, state.max_timestamp
         return True
 
-    def recover(self) -> Iterator[BatchFacts]:
-        """Read the whole file, yielding its headers; cut off what follows the last sound batch.
+    def recover(self) -> Iterator[BatchHeader]:
+        """Read and check the whole file, and yield the header of each valid batch.
 
-        The index is built anew. Returns (by ``size`` and ``last_offset``) the state that the file supports.
+        What follows the last valid batch is cut off, and the index is built anew.
         """
         fd = self.descriptor()
         end = os.fstat(fd).st_size
-        for facts in walk(fd, 0, end, verify=True):
-            if facts.last_offset <= self.last_offset:
+        for header in read_headers(fd, 0, end, verify=True):
+            if header.last_offset <= self.last_offset:
                 break
-            self._note(facts.last_offset, facts.max_timestamp, facts.size, to_disk=False)
-            yield facts
+            self._count(header.last_offset, header.max_timestamp, header.size, to_disk=False)
+            yield header
         if self.size < end:
             os.ftruncate(fd, self.size)
         self.index.rewrite()
 
-    def walk_from(self, offset: int) -> Iterator[BatchFacts]:
-        """Headers, from the place the index gives for *offset*: the first ones may lie before it."""
-        return self.walk(self.index.floor(max(0, offset - self.base_offset)))
+    def headers_from(self, offset: int) -> Iterator[BatchHeader]:
+        """Yield the headers from the indexed position for *offset* on. The first may end before *offset*."""
+        return self.headers(self.index.floor(max(0, offset - self.base_offset)))
 
-    def walk(self, position: int) -> Iterator[BatchFacts]:
-        """Headers, from *position* (the beginning of a batch) to the end of the file."""
-        return walk(self.descriptor(), position, self.size) if position < self.size else iter(())
+    def headers(self, position: int = 0) -> Iterator[BatchHeader]:
+        """Yield the headers from *position*, where a batch must begin, to the end of the file."""
+        return read_headers(self.descriptor(), position, self.size) if position < self.size else iter(())
+
+    def end_before(self, offset: int) -> int:
+        """Return the position where the batches before *offset* end."""
+        if offset >= self.next_offset:
+            return self.size
+        return next(header.position for header in self.headers_from(offset) if header.last_offset >= offset)
 
     def read(self, position: int, length: int) -> bytes:
         return os.pread(self.descriptor(), length, position)
@@ -134,7 +145,7 @@ class Segment:
         return self._fd
 
     def modified_ms(self) -> int:
-        """When the file was last written, milliseconds since 1970."""
+        """Return when the file was last written, in milliseconds since 1970."""
         return os.fstat(self.descriptor()).st_mtime_ns // 1_000_000
 
     def close(self) -> None:
@@ -148,8 +159,8 @@ class Segment:
         self.path.unlink(missing_ok=True)
         self.index.path.unlink(missing_ok=True)
 
-    def _note(self, last_offset: int, max_timestamp: int, size: int, *, to_disk: bool = True) -> None:
-        self.index.note(last_offset - self.base_offset, self.size, size, to_disk=to_disk)
+    def _count(self, last_offset: int, max_timestamp: int, size: int, *, to_disk: bool = True) -> None:
+        self.index.add_batch(last_offset - self.base_offset, self.size, size, to_disk=to_disk)
         self.size += size
         self.last_offset = last_offset
         self.max_timestamp = max(self.max_timestamp, max_timestamp)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pyklient.broker import Broker
-from pyklient.broker.options import BrokerOptions
+from pyklient.broker.keyword_types import BrokerOptions
 
 __all__ = ["broker"]
 

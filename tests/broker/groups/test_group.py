@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from pyklient.broker.api_errors import Refusal
+from pyklient.broker.api_errors import ApiError
 from pyklient.broker.groups.group import Group
-from pyklient.broker.groups.member import JoinAsked, Joined, Synced
+from pyklient.broker.groups.member import JoinRequest, JoinResult, SyncRequest, SyncResult
 from pyklient.broker.groups.states import TRANSITIONS, Event, GroupState
 from pyklient.error_codes import ErrorCode
 from tests.broker.groups.hand_clock import HandClock
@@ -21,7 +21,7 @@ class Bench:
     clock: HandClock = field(default_factory=HandClock)
     delay_ms: int = 0
     max_size: int = 1000
-    settled: list[int] = field(default_factory=list)
+    generations: list[int] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.group = Group(
@@ -29,7 +29,7 @@ class Bench:
             self.clock,
             initial_delay_ms=self.delay_ms,
             max_size=self.max_size,
-            on_change=lambda group: self.settled.append(group.generation),
+            on_generation=lambda group: self.generations.append(group.generation),
         )
 
     def join(
@@ -41,9 +41,9 @@ class Bench:
         kind: str = "consumer",
         known: bool = False,
         skip: bool = False,
-    ) -> list[Joined]:
-        answers: list[Joined] = []
-        asked = JoinAsked(
+    ) -> list[JoinResult]:
+        answers: list[JoinResult] = []
+        asked = JoinRequest(
             member_id=member_id,
             instance_id=instance,
             client_id="client",
@@ -52,23 +52,22 @@ class Bench:
             rebalance_timeout_ms=60_000,
             protocol_type=kind,
             protocols=RANGE if protocols is None else protocols,
-            needs_known_id=known,
-            can_skip_assignment=skip,
+            requires_known_member_id=known,
+            supports_skipping_assignment=skip,
         )
         self.group.join(asked, answers.append)
         return answers
 
-    def sync(self, joined: Joined, assignments: dict[str, bytes] | None = None) -> list[Synced]:
-        answers: list[Synced] = []
-        self.group.sync(
-            (joined.member_id, None, joined.generation), (None, None), assignments or {}, answers.append
-        )
+    def sync(self, joined: JoinResult, assignments: dict[str, bytes] | None = None) -> list[SyncResult]:
+        answers: list[SyncResult] = []
+        request = SyncRequest(joined.member_id, None, joined.generation, None, None, assignments or {})
+        self.group.sync(request, answers.append)
         return answers
 
     def state(self) -> GroupState:
         return self.group.state
 
-    def two_members(self) -> tuple[Joined, Joined]:
+    def two_members(self) -> tuple[JoinResult, JoinResult]:
         """A stable group of two: the first leads."""
         [first] = self.join()
         self.sync(first, {first.member_id: b"all"})
@@ -95,9 +94,9 @@ def test_a_first_member_leads_a_generation_of_one_and_gets_its_own_assignment() 
     assert joined.members == ((joined.member_id, None, b"r"),)
     assert bench.state() is GroupState.COMPLETING
     [synced] = bench.sync(joined, {joined.member_id: b"mine"})
-    assert synced == Synced(ErrorCode.NONE, b"mine", "consumer", "range")
+    assert synced == SyncResult(ErrorCode.NONE, b"mine", "consumer", "range")
     assert bench.state() is GroupState.STABLE
-    assert bench.settled == [1]
+    assert bench.generations == [1]
 
 
 def test_a_second_member_waits_until_the_first_has_joined_again() -> None:
@@ -106,7 +105,7 @@ def test_a_second_member_waits_until_the_first_has_joined_again() -> None:
     bench.sync(first, {})
     waiting = bench.join()
     assert waiting == []
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(ApiError) as told:
         bench.group.heartbeat(first.member_id, None, 1)
     assert told.value.code == ErrorCode.REBALANCE_IN_PROGRESS
     [again] = bench.join(first.member_id)
@@ -180,7 +179,7 @@ def test_a_silent_member_is_removed_and_the_others_start_a_new_round() -> None:
     bench.clock.advance(2)
     assert list(bench.group.members) == [first.member_id]
     assert bench.state() is GroupState.PREPARING
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(ApiError) as told:
         bench.group.heartbeat(second.member_id, None, 2)
     assert told.value.code == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -191,7 +190,7 @@ def test_a_member_that_waits_for_a_round_to_end_needs_no_heartbeat() -> None:
     waiting = bench.join(first.member_id)
     for _ in range(5):
         bench.clock.advance(9)
-        with pytest.raises(Refusal, match="join again"):
+        with pytest.raises(ApiError, match="join again"):
             bench.group.heartbeat(second.member_id, None, 2)
     assert waiting == []
     assert first.member_id in bench.group.members
@@ -202,7 +201,7 @@ def test_a_member_that_does_not_join_again_in_time_is_out_even_if_it_sends_heart
     first, second = bench.two_members()
     waiting = bench.join(first.member_id)
     for _ in range(7):
-        with pytest.raises(Refusal):
+        with pytest.raises(ApiError):
             bench.group.heartbeat(second.member_id, None, 2)
         bench.clock.advance(9)
     assert waiting[0].generation == 3
@@ -228,7 +227,7 @@ def test_the_last_member_to_leave_empties_the_group_and_no_timer_stays_behind() 
     assert bench.state() is GroupState.EMPTY
     assert bench.group.protocol is None
     assert bench.clock.waiting == 0
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(ApiError) as told:
         bench.group.leave(second.member_id, None)
     assert told.value.code == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -270,7 +269,7 @@ def test_a_member_with_nothing_in_common_is_turned_away(
 def test_requests_of_an_old_generation_are_refused() -> None:
     bench = Bench()
     first, _ = bench.two_members()
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(ApiError) as told:
         bench.group.heartbeat(first.member_id, None, 1)
     assert told.value.code == ErrorCode.ILLEGAL_GENERATION
     [synced] = bench.sync(first._replace(generation=1))
@@ -280,8 +279,8 @@ def test_requests_of_an_old_generation_are_refused() -> None:
 def test_a_sync_that_names_another_protocol_is_refused() -> None:
     bench = Bench()
     [first] = bench.join()
-    answers: list[Synced] = []
-    bench.group.sync((first.member_id, None, 1), ("consumer", "roundrobin"), {}, answers.append)
+    answers: list[SyncResult] = []
+    bench.group.sync(SyncRequest(first.member_id, None, 1, "consumer", "roundrobin", {}), answers.append)
     assert answers[0].error == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
@@ -303,16 +302,16 @@ def test_a_static_member_that_restarts_takes_its_place_without_a_new_round() -> 
     waiting = bench.join(instance="i1")
     [first] = bench.join(first.member_id)
     static = waiting[0]
-    bench.group.sync((static.member_id, "i1", 2), (None, None), {}, lambda _: None)
+    bench.group.sync(SyncRequest(static.member_id, "i1", 2, None, None, {}), lambda _: None)
     bench.sync(first, {static.member_id: b"mine"})
     [back] = bench.join(instance="i1")
     assert (back.error, back.generation, back.leader) == (ErrorCode.NONE, 2, first.member_id)
     assert back.member_id != static.member_id
     assert bench.state() is GroupState.STABLE
-    answers: list[Synced] = []
-    bench.group.sync((back.member_id, "i1", 2), (None, None), {}, answers.append)
+    answers: list[SyncResult] = []
+    bench.group.sync(SyncRequest(back.member_id, "i1", 2, None, None, {}), answers.append)
     assert answers[0].assignment == b"mine"
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(ApiError) as told:
         bench.group.heartbeat(static.member_id, "i1", 2)
     assert told.value.code == ErrorCode.FENCED_INSTANCE_ID
 
@@ -320,7 +319,9 @@ def test_a_static_member_that_restarts_takes_its_place_without_a_new_round() -> 
 def test_a_static_leader_that_restarts_is_told_to_skip_assigning_where_it_can_be() -> None:
     bench = Bench()
     [leader] = bench.join(instance="i1")
-    bench.group.sync((leader.member_id, "i1", 1), (None, None), {leader.member_id: b"x"}, lambda _: None)
+    bench.group.sync(
+        SyncRequest(leader.member_id, "i1", 1, None, None, {leader.member_id: b"x"}), lambda _: None
+    )
     [old_client] = bench.join(instance="i1")
     assert old_client.leader == leader.member_id != old_client.member_id
     assert old_client.members == ()
@@ -333,7 +334,7 @@ def test_a_static_leader_that_restarts_is_told_to_skip_assigning_where_it_can_be
 def test_a_static_member_with_another_subscription_starts_a_new_round() -> None:
     bench = Bench()
     [leader] = bench.join(instance="i1")
-    bench.group.sync((leader.member_id, "i1", 1), (None, None), {}, lambda _: None)
+    bench.group.sync(SyncRequest(leader.member_id, "i1", 1, None, None, {}), lambda _: None)
     [again] = bench.join(instance="i1", protocols=[("range", b"new topics")])
     assert again.generation == 2
 
@@ -359,7 +360,7 @@ def test_a_full_group_takes_nobody() -> None:
 def test_only_an_empty_group_can_be_deleted() -> None:
     bench = Bench()
     [first] = bench.join()
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(ApiError) as told:
         bench.group.delete()
     assert told.value.code == ErrorCode.NON_EMPTY_GROUP
     bench.group.leave(first.member_id, None)

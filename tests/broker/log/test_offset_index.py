@@ -10,7 +10,7 @@ def filled(path: Path, *, interval: int = 100, max_bytes: int = 1 << 20, batches
     """Batches of 60 bytes and 10 records each."""
     index = OffsetIndex(path, interval_bytes=interval, max_bytes=max_bytes)
     for at in range(batches):
-        index.note(at * 10 + 9, at * 60, 60)
+        index.add_batch(at * 10 + 9, at * 60, 60)
     return index
 
 
@@ -60,6 +60,6 @@ def test_a_rebuilt_index_replaces_what_the_file_held(tmp_path: Path) -> None:
     path.write_bytes(b"damaged")
     index = OffsetIndex(path, interval_bytes=0, max_bytes=1 << 20)
     for at in range(3):
-        index.note(at, at * 60, 60, to_disk=False)
+        index.add_batch(at, at * 60, 60, to_disk=False)
     index.rewrite()
     assert path.read_bytes().hex() == "000000010000003c" + "0000000200000078"

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from pyklient.broker.api_errors import Refusal
-from pyklient.broker.cluster.topic_configs import TopicConfig
-from pyklient.broker.config import BrokerSettings
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.cluster.topic_configs import topic_config_defs
+from pyklient.broker.config import BrokerConfig
 from pyklient.broker.log.clean_shutdown import LogState
+from pyklient.broker.log.log_config import LogConfig
+from pyklient.broker.log.offset_by_time import first_since, newest_record, segment_offsets_before
 from pyklient.broker.log.partition_log import PartitionLog
 from pyklient.error_codes import ErrorCode
 from pyklient.kernel import encode_batch, read_records
@@ -28,10 +30,10 @@ NOW = 1_700_000_000_000
 def opened(tmp_path: Path) -> Iterator[Opener]:
     logs: list[PartitionLog] = []
 
-    def open_log(left: LogState | None = None, **configs: str) -> PartitionLog:
-        given = {name.replace("_", "."): value for name, value in configs.items()}
-        config = TopicConfig.of(BrokerSettings(), given)
-        log = PartitionLog(tmp_path / "clicks-0", config, max_producer_ids=100, left=left)
+    def open_log(state: LogState | None = None, **configs: str) -> PartitionLog:
+        values = {each.name: each.default for each in topic_config_defs(BrokerConfig())}
+        values |= {name.replace("_", "."): value for name, value in configs.items()}
+        log = PartitionLog(tmp_path / "clicks-0", LogConfig.of(values), max_producer_ids=100, state=state)
         logs.append(log)
         return log
 
@@ -55,7 +57,7 @@ def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[int]:
     """Offsets of all records, read as a consumer would."""
     offsets: list[int] = []
     position = log.start_offset
-    while (part := log.slice(position, max_bytes, whole_first=True)) is not None:
+    while (part := log.slice(position, max_bytes, limit=log.end_offset, whole_first=True)) is not None:
         for found in iter_batches(part.read()):
             found.verify()
             offsets += [record.offset for record in read_records(found) if record.offset >= position]
@@ -88,7 +90,7 @@ def test_an_offset_in_the_middle_is_found_through_the_index_without_reading_what
 ) -> None:
     log = opened(index_interval_bytes="2000")
     fill(log, 2_000, count=3)
-    largest = max(found.size for found in log.segments[0].walk(0))
+    largest = max(found.size for found in log.segments[0].headers())
     for offset in (0, 1, 2_999, 3_000, 5_555, 5_999):
         found = log.locate(offset)
         assert found is not None
@@ -113,8 +115,8 @@ def test_any_offset_of_any_log_is_found(opened: Opener) -> None:
 def test_an_offset_outside_the_log_is_out_of_range(opened: Opener, offset: int) -> None:
     log = opened()
     fill(log, 10)
-    with pytest.raises(Refusal) as told:
-        log.slice(offset, 100, whole_first=True)
+    with pytest.raises(ApiError) as told:
+        log.slice(offset, 100, limit=log.end_offset, whole_first=True)
     assert told.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
@@ -122,7 +124,7 @@ def test_an_offset_outside_the_log_is_out_of_range(opened: Opener, offset: int) 
 def test_a_slice_ends_with_a_whole_batch_within_its_limit(opened: Opener, limit: int) -> None:
     log = opened(index_interval_bytes="500")
     fill(log, 60)
-    part = log.slice(55, limit, whole_first=True)
+    part = log.slice(55, limit, limit=log.end_offset, whole_first=True)
     assert part is not None
     data = part.read()
     found = list(iter_batches(data))
@@ -136,12 +138,12 @@ def test_a_slice_ends_with_a_whole_batch_within_its_limit(opened: Opener, limit:
 def test_a_first_batch_above_the_limit_comes_whole_or_cut_or_not_as_asked(opened: Opener) -> None:
     log = opened()
     fill(log, 2)
-    whole = log.slice(0, 50, whole_first=True)
-    cut = log.slice(0, 50, whole_first=False, partial=True)
+    whole = log.slice(0, 50, limit=log.end_offset, whole_first=True)
+    cut = log.slice(0, 50, limit=log.end_offset, whole_first=False, partial=True)
     assert whole is not None
     assert cut is not None
     assert (len(list(iter_batches(whole.read()))), cut.length) == (1, 50)
-    assert log.slice(0, 50, whole_first=False) is None
+    assert log.slice(0, 50, limit=log.end_offset, whole_first=False) is None
 
 
 def test_what_was_appended_is_there_when_the_log_is_opened_again(opened: Opener) -> None:
@@ -165,7 +167,7 @@ def test_a_batch_written_only_in_part_is_cut_off(
     log.close()
     os.truncate(path, path.stat().st_size - cut)
     again = opened()
-    assert "cut off the end" in caplog.text
+    assert "after the last valid batch were cut off" in caplog.text
     assert read_all(again) == list(range(40))
     assert again.append(batch(), version=9, now_ms=NOW).base_offset == 40
     assert read_all(again) == list(range(50))
@@ -178,7 +180,7 @@ def test_what_follows_a_damaged_batch_goes_with_later_segments(opened: Opener) -
     with damaged.path.open("r+b") as file:
         file.seek(damaged.size - 5)
         file.write(b"oops")
-    lost_from = [found.base_offset for found in damaged.walk(0)][-1]
+    lost_from = [found.base_offset for found in damaged.headers()][-1]
     log.close()
     again = opened(segment_bytes="1000")
     assert read_all(again) == list(range(lost_from))
@@ -230,7 +232,7 @@ def test_sequences_of_producers_are_known_again_after_a_restart(opened: Opener) 
     again = opened()
     assert again.append(sent, version=9, now_ms=NOW).base_offset == 0
     assert again.end_offset == 20
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(ApiError) as told:
         again.append(batch(10, producer_id=9, producer_epoch=0, base_sequence=40), version=9, now_ms=NOW)
     assert told.value.code == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
@@ -239,11 +241,11 @@ def test_a_time_is_found_in_the_middle_of_a_batch(opened: Opener) -> None:
     log = opened(segment_bytes="1000")
     fill(log, 10)
     for stamp, offset in ((0, 0), (1000, 0), (1001, 1), (1057, 57), (1099, 99)):
-        found = log.first_since(stamp)
+        found = first_since(log.segments, stamp)
         assert found is not None
         assert found.offset == offset
-    assert log.first_since(1100) is None
-    newest = log.newest()
+    assert first_since(log.segments, 1100) is None
+    newest = newest_record(log.segments)
     assert newest is not None
     assert tuple(newest) == (99, 1099)
 
@@ -252,7 +254,7 @@ def test_the_broker_stamps_records_where_the_topic_says_so(opened: Opener) -> No
     log = opened(message_timestamp_type="LogAppendTime")
     appended = log.append(batch(3), version=9, now_ms=NOW)
     assert appended.log_append_time_ms == NOW
-    part = log.slice(0, 1000, whole_first=True)
+    part = log.slice(0, 1000, limit=log.end_offset, whole_first=True)
     assert part is not None
     [found] = iter_batches(part.read())
     found.verify()
@@ -271,7 +273,7 @@ def test_old_formats_are_stored_as_they_came_with_offsets_of_the_log(
         assert log.append(sent, version=2, now_ms=NOW).base_offset == base
     log.close()
     again = opened()
-    part = again.slice(7, 1 << 20, whole_first=True)
+    part = again.slice(7, 1 << 20, limit=again.end_offset, whole_first=True)
     assert part is not None
     found = [
         record for one in iter_batches(part.read()) for record in read_records(one) if record.offset >= 7
@@ -282,7 +284,7 @@ def test_old_formats_are_stored_as_they_came_with_offsets_of_the_log(
 
 def refusal(log: PartitionLog, data: bytes | None, version: int = 9) -> ErrorCode:
     before = log.end_offset, log.size
-    with pytest.raises(Refusal) as told:
+    with pytest.raises(ApiError) as told:
         log.append(data, version=version, now_ms=NOW)
     assert (log.end_offset, log.size) == before
     return told.value.code
@@ -337,7 +339,7 @@ def test_a_deleted_log_takes_its_directory_along_and_wakes_who_waits(opened: Ope
     log = opened()
     fill(log, 1)
     woken: list[bool] = []
-    log.on_append(lambda: woken.append(True))
+    log.watermarks.on_advance(lambda: woken.append(True))
     log.delete()
     assert woken == [True]
     assert not log.directory.exists()
@@ -347,9 +349,9 @@ def test_offsets_before_a_time_come_by_segment_newest_first(opened: Opener) -> N
     log = opened(segment_bytes="100")
     for _ in range(20):
         log.append(encode_batch([NewRecord(-1, None, b"42")], magic=0), version=0, now_ms=NOW)
-    assert log.offsets_before(-1, 10, NOW) == [20, 18, 15, 12, 9, 6, 3, 0]
-    assert log.offsets_before(-1, 2, NOW) == [20, 18]
-    assert log.offsets_before(-2, 10, NOW) == [0]
+    assert segment_offsets_before(log.segments, -1, 10, NOW) == [20, 18, 15, 12, 9, 6, 3, 0]
+    assert segment_offsets_before(log.segments, -1, 2, NOW) == [20, 18]
+    assert segment_offsets_before(log.segments, -2, 10, NOW) == [0]
     os.utime(log.segments[0].path, (1, 1))
-    assert log.offsets_before(5_000, 10, NOW) == [0]
-    assert log.offsets_before(500, 10, NOW) == []
+    assert segment_offsets_before(log.segments, 5_000, 10, NOW) == [0]
+    assert segment_offsets_before(log.segments, 500, 10, NOW) == []

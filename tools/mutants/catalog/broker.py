@@ -48,9 +48,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "broker: a producer's state is lost when its log is opened",
-        "pyklient/broker/log/partition_log.py",
-        "                self._remember(facts)\n",
-        "                pass\n",
+        "pyklient/broker/log/recovery.py",
+        "            _remember(producers, header)\n",
+        "            pass\n",
         (
             "tests/broker/log/test_partition_log.py::test_sequences_of_producers_are_known_again_after_a_restart",
         ),
@@ -76,46 +76,65 @@ MUTANTS: Final = (
     Mutant(
         "broker: an offset at the end of the log is out of range",
         "pyklient/broker/log/partition_log.py",
-        "if not self.start_offset <= offset <= self.end_offset:",
-        "if not self.start_offset <= offset < self.end_offset:",
+        "if not start <= offset <= end:",
+        "if not start <= offset < end:",
         ("tests/broker/log/test_partition_log.py::test_offsets_are_assigned_in_order_and_read_back",),
     ),
     Mutant(
         "broker: retention deletes what is young enough",
-        "pyklient/broker/log/partition_log.py",
-        "now_ms - self._age_stamp(self._segments[0]) > keep_ms:",
-        "now_ms - self._age_stamp(self._segments[0]) >= 0:",
+        "pyklient/broker/log/retention.py",
+        "now_ms - _newest_ms(segments[count]) > config.retention_ms",
+        "now_ms - _newest_ms(segments[count]) >= 0",
         (
             "tests/broker/log/test_partition_log.py::test_a_segment_stays_until_its_newest_record_is_older_than_retention_ms",
         ),
     ),
     Mutant(
         "broker: retention by size deletes one segment too many",
-        "pyklient/broker/log/partition_log.py",
-        "while len(self._segments) > 1 and excess >= self._segments[0].size:",
-        "while len(self._segments) > 1 and excess > 0:",
+        "pyklient/broker/log/retention.py",
+        "while count < len(segments) - 1 and excess >= segments[count].size:",
+        "while count < len(segments) - 1 and excess > 0:",
         ("tests/broker/log/test_partition_log.py::test_old_segments_go_by_size_and_by_age",),
     ),
     Mutant(
         "broker: a duplicate is answered with the end of the log",
         "pyklient/broker/log/partition_log.py",
-        "return Appended(stored.base_offset, stored.timestamp_ms if",
-        "return Appended(self.end_offset, stored.timestamp_ms if",
+        "                stored.base_offset, stored.timestamp_ms if",
+        "                self.end_offset, stored.timestamp_ms if",
         (
             "tests/broker/log/test_partition_log.py::test_sequences_of_producers_are_known_again_after_a_restart",
         ),
     ),
     Mutant(
         "broker: the high watermark is the last offset",
-        "pyklient/broker/handlers/fetch.py",
-        "data.high_watermark = data.last_stable_offset = log.end_offset",
-        "data.high_watermark = data.last_stable_offset = log.end_offset - 1",
+        "pyklient/broker/log/high_watermark.py",
+        "        self.high_watermark = self.last_stable_offset = log_end_offset\n        if",
+        "        self.high_watermark = self.last_stable_offset = log_end_offset - 1\n        if",
         ("tests/broker/handlers/test_fetch.py::test_records_are_read_in_every_version_and_codec",),
+    ),
+    Mutant(
+        "broker: committed reads go beyond the last stable offset",
+        "pyklient/broker/log/high_watermark.py",
+        "self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset",
+        "self.high_watermark",
+        (
+            "tests/broker/log/test_high_watermark.py::test_committed_reads_end_at_the_last_stable_offset",
+            "tests/broker/handlers/test_isolation.py::test_read_committed_ends_at_the_last_stable_offset",
+        ),
+    ),
+    Mutant(
+        "broker: a node serves partitions that another node leads",
+        "pyklient/broker/node_state.py",
+        "if log is None or partition.leader_id != self.config.node_id:",
+        "if log is None:",
+        (
+            "tests/broker/test_several_nodes.py::test_a_node_that_no_longer_leads_a_partition_does_not_serve_it",
+        ),
     ),
     Mutant(
         "broker: partitions do not share the limit of a fetch",
         "pyklient/broker/handlers/fetch.py",
-        "            left -= 0 if taken is None else _length(taken)\n",
+        "            bytes_left -= 0 if records is None else _length(records)\n",
         "",
         (
             "tests/broker/handlers/test_fetch.py::test_limits_hold_for_each_partition_and_for_all_of_them_but_the_first_batch_comes_whole",
@@ -124,23 +143,23 @@ MUTANTS: Final = (
     Mutant(
         "broker: a fetch waits although there is enough",
         "pyklient/broker/handlers/fetch.py",
-        "enough = gathered.nbytes >= request.min_bytes or",
-        "enough = gathered.nbytes > request.min_bytes or",
+        "enough = result.nbytes >= request.min_bytes or",
+        "enough = result.nbytes > request.min_bytes or",
         (
             "tests/broker/handlers/test_fetch.py::test_a_fetch_does_not_wait_where_there_is_just_as_much_as_it_asks_for",
         ),
     ),
     Mutant(
         "broker: a waiting fetch is not woken by new records",
-        "pyklient/broker/log/partition_log.py",
-        "        active.append(*numbered)\n        self._notify()",
-        "        active.append(*numbered)",
+        "pyklient/broker/log/high_watermark.py",
+        "        if self._listeners:\n            self.wake()\n",
+        "",
         ("tests/broker/handlers/test_fetch.py::test_a_waiting_fetch_is_answered_when_records_come",),
     ),
     Mutant(
         "broker: a fetch session tells the same news again",
         "pyklient/broker/fetch_sessions.py",
-        "        self._told[key] = told\n",
+        "        self._sent[key] = offsets\n",
         "",
         ("tests/broker/test_fetch_sessions.py::test_an_answer_names_the_partitions_with_news",),
     ),
@@ -181,11 +200,11 @@ MUTANTS: Final = (
         "pyklient/broker/groups/group.py",
         (
             "        if self.state is GroupState.PREPARING:\n"
-            '            raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, "the group is gathering'
+            '            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group is rebalancing'
         ),
         (
             "        if self.state is GroupState.COMPLETING:\n"
-            '            raise Refusal(ErrorCode.REBALANCE_IN_PROGRESS, "the group is gathering'
+            '            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group is rebalancing'
         ),
         ("tests/broker/groups/test_group.py::test_a_second_member_waits_until_the_first_has_joined_again",),
     ),
@@ -197,27 +216,27 @@ MUTANTS: Final = (
         ("tests/broker/groups/test_group.py::test_requests_of_an_old_generation_are_refused",),
     ),
     Mutant(
-        "broker: a round of joining ends without the slow members",
+        "broker: a rebalance ends without the slow members",
         "pyklient/broker/groups/group.py",
-        "waiting = all(member.answer_join is not None",
-        "waiting = any(member.answer_join is not None",
+        "joined = all(member.answer_join is not None",
+        "joined = any(member.answer_join is not None",
         ("tests/broker/groups/test_group.py::test_a_second_member_waits_until_the_first_has_joined_again",),
     ),
     Mutant(
         "broker: a member that has gone silent stays",
         "pyklient/broker/groups/group.py",
         (
-            '        self._log_removal(member, f"no heartbeat for {member.session_timeout_ms} ms")\n'
-            "        self._drop(member)\n"
+            '        self._remove(member, f"no heartbeat for {member.session_timeout_ms} ms")\n'
+            "        self._rebalance()\n"
         ),
-        '        self._log_removal(member, f"no heartbeat for {member.session_timeout_ms} ms")\n',
+        "        self._rebalance()\n",
         (
             "tests/broker/groups/test_group.py::test_a_silent_member_is_removed_and_the_others_start_a_new_round",
         ),
     ),
     Mutant(
         "broker: a fenced static member goes on",
-        "pyklient/broker/groups/group.py",
+        "pyklient/broker/groups/group_members.py",
         "if current is not None and member_id and current != member_id:",
         "if current is not None and not member_id and current != member_id:",
         (
@@ -227,8 +246,8 @@ MUTANTS: Final = (
     Mutant(
         "broker: a refused commit is kept",
         "pyklient/broker/handlers/offset_commit.py",
-        "code = refused or unknown or _check(node, name, one)",
-        "code = unknown or _check(node, name, one)",
+        "code = error_for_all or unknown_topic or _check(node, name, one)",
+        "code = unknown_topic or _check(node, name, one)",
         (
             "tests/broker/handlers/test_group_membership.py::test_only_members_of_the_current_generation_commit_while_there_are_members",
         ),

@@ -1,0 +1,76 @@
+"""The metadata that all nodes of a cluster share: nodes, topics, leaders, coordinators and producer ids."""
+
+from base64 import urlsafe_b64encode
+from collections.abc import Sequence
+from typing import NamedTuple
+from uuid import uuid4
+from zlib import crc32
+
+from pyklient.broker.cluster.producer_ids import ProducerIds
+from pyklient.broker.cluster.topics import Topics
+from pyklient.broker.config import BrokerConfig
+from pyklient.broker.data_directory import DataDirectory
+
+__all__ = ["ClusterMetadata", "Endpoint"]
+
+
+class Endpoint(NamedTuple):
+    """A node, and the address at which clients reach it."""
+
+    node_id: int
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        """``host:port``, as clients write it."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class ClusterMetadata:
+    """Loads what *data* has saved of the cluster.
+
+    *config* has the defaults of topics; *nodes* must not be empty.
+    """
+
+    def __init__(self, config: BrokerConfig, data: DataDirectory, nodes: Sequence[Endpoint]) -> None:
+        self.nodes = {endpoint.node_id: endpoint for endpoint in sorted(nodes)}
+        self._data = data
+        saved = data.metadata
+        self.cluster_id: str = saved.get("cluster_id") or _new_cluster_id()
+        self.producer_ids = ProducerIds(saved.get("next_producer_id", 0))
+        self.topics = Topics(config, list(self.nodes))
+        self.topics.load(saved.get("topics", {}))
+        self._saved_state = (-1, -1)
+        self.save()
+
+    @property
+    def controller(self) -> Endpoint:
+        """The node that clients are told to be the controller: the one with the lowest id."""
+        return next(iter(self.nodes.values()))
+
+    def group_coordinator(self, group_id: str) -> Endpoint:
+        """Return the node that coordinates a group.
+
+        Groups are spread over the nodes by a hash of their ids.
+        """
+        nodes = list(self.nodes.values())
+        return nodes[crc32(group_id.encode()) % len(nodes)]
+
+    def save(self) -> None:
+        """Write the metadata to the data directory if it has changed."""
+        state = (self.topics.revision, self.producer_ids.reserved)
+        if state == self._saved_state:
+            return
+        self._data.save(
+            {
+                "cluster_id": self.cluster_id,
+                "next_producer_id": self.producer_ids.reserved,
+                "topics": self.topics.saved(),
+            }
+        )
+        self._saved_state = state
+
+
+def _new_cluster_id() -> str:
+    return urlsafe_b64encode(uuid4().bytes).decode().rstrip("=")

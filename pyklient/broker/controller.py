@@ -1,0 +1,64 @@
+"""The controller creates, grows and deletes topics, in the cluster's metadata and on its nodes."""
+
+from collections.abc import Iterable, Mapping
+
+from pyklient.broker.cluster.metadata import ClusterMetadata
+from pyklient.broker.cluster.topics import Partition, Topic
+from pyklient.broker.groups.group_coordinator import GroupCoordinator
+from pyklient.broker.log.log_config import LogConfig
+from pyklient.broker.log.log_manager import LogManager
+
+__all__ = ["Controller"]
+
+
+class Controller:
+    """Changes the cluster, and has the logs and the group coordinators of its nodes follow."""
+
+    def __init__(self, cluster: ClusterMetadata) -> None:
+        self.cluster = cluster
+        self._logs: dict[int, LogManager] = {}
+        self._group_coordinators: dict[int, GroupCoordinator] = {}
+
+    def add_node(self, node_id: int, logs: LogManager, group_coordinator: GroupCoordinator) -> None:
+        """Add a node, and open the logs of the partitions that it has a replica of."""
+        for topic in self.cluster.topics.all():
+            config = self._log_config(topic)
+            for partition in topic.partitions:
+                if node_id in partition.replica_ids:
+                    logs.open(topic.name, partition.index, config)
+        self._logs[node_id] = logs
+        self._group_coordinators[node_id] = group_coordinator
+
+    def create_topic(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
+        """Create a topic with empty logs. Raises ApiError if it cannot be created."""
+        topic = self.cluster.topics.prepare(name, partitions, configs)
+        self._create_logs(topic, topic.partitions)
+        self.cluster.topics.add(topic)
+        return topic
+
+    def create_partitions(self, name: str, total: int) -> None:
+        """Add partitions to a topic until it has *total* of them.
+
+        Raises ApiError if it cannot have that many.
+        """
+        topic, added = self.cluster.topics.prepare_growth(name, total)
+        self._create_logs(topic, added)
+        self.cluster.topics.add_partitions(topic, added)
+
+    def delete_topic(self, topic: Topic) -> None:
+        """Delete a topic, its records, and the offsets that groups have committed in it."""
+        self.cluster.topics.delete(topic)
+        for partition in topic.partitions:
+            for node_id in partition.replica_ids:
+                self._logs[node_id].delete(topic.name, partition.index)
+        for group_coordinator in self._group_coordinators.values():
+            group_coordinator.offsets.delete_topic(topic.name)
+
+    def _create_logs(self, topic: Topic, partitions: Iterable[Partition]) -> None:
+        config = self._log_config(topic)
+        for partition in partitions:
+            for node_id in partition.replica_ids:
+                self._logs[node_id].create(topic.name, partition.index, config)
+
+    def _log_config(self, topic: Topic) -> LogConfig:
+        return LogConfig.of(self.cluster.topics.config_values(topic))

@@ -1,0 +1,105 @@
+"""The timers of a group: its clock, the deadlines of a rebalance, and the expiry of unused member ids."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+__all__ = ["Deadline", "InitialDelay", "PendingMembers", "Timer", "Timers"]
+
+
+class Timer(Protocol):
+    """A timer that has been started."""
+
+    def cancel(self) -> None: ...
+
+
+class Timers(Protocol):
+    """The clock of a group: the broker's event loop, or a clock that a test moves."""
+
+    def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer:
+        """Call *callback* in *delay* seconds."""
+        ...
+
+
+class Deadline:
+    """At most one running timer. A new one replaces the old one."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._timer: Timer | None = None
+
+    def set(self, delay_ms: int, callback: Callable[[], object]) -> None:
+        self.cancel()
+        self._timer = self._timers.call_later(delay_ms / 1000, callback)
+
+    def cancel(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+class InitialDelay:
+    """The wait for more members before the first generation of an empty group.
+
+    It lasts *delay_ms*, and again as long as new members join (``group.initial.rebalance.delay.ms``).
+    """
+
+    def __init__(self, delay_ms: int) -> None:
+        self.active = False
+        self._delay_ms = delay_ms
+        self._left_ms = 0
+        self._has_new_member = False
+
+    def start(self, limit_ms: int) -> bool:
+        """Start to wait, at most *limit_ms* in all. Returns False if the delay is 0."""
+        self.active = self._delay_ms > 0
+        self._left_ms = limit_ms
+        return self.active
+
+    def member_joined(self) -> None:
+        self._has_new_member = True
+
+    def next_ms(self) -> int:
+        """Return for how long to wait now, or 0 if the wait is over."""
+        delay_ms = min(self._delay_ms, self._left_ms)
+        if not self._has_new_member or delay_ms <= 0:
+            self.active = False
+            return 0
+        self._left_ms -= delay_ms
+        self._has_new_member = False
+        return delay_ms
+
+
+class PendingMembers:
+    """Member ids that were given to clients which have not joined with them yet (KIP-394).
+
+    ``on_expiry`` is called after an id was forgotten because its client did not come back in time.
+    """
+
+    def __init__(self, timers: Timers, on_expiry: Callable[[], object]) -> None:
+        self._timers = timers
+        self._on_expiry = on_expiry
+        self._by_id: dict[str, Timer] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def add(self, member_id: str, timeout_ms: int) -> None:
+        self._by_id[member_id] = self._timers.call_later(timeout_ms / 1000, partial(self._expire, member_id))
+
+    def discard(self, member_id: str) -> bool:
+        """Forget *member_id*. Returns False if it is not a pending one."""
+        timer = self._by_id.pop(member_id, None)
+        if timer is None:
+            return False
+        timer.cancel()
+        return True
+
+    def clear(self) -> None:
+        for timer in self._by_id.values():
+            timer.cancel()
+        self._by_id.clear()
+
+    def _expire(self, member_id: str) -> None:
+        self._by_id.pop(member_id, None)
+        self._on_expiry()

@@ -1,0 +1,53 @@
+"""FindCoordinator: the node that coordinates a group."""
+
+from pyklient.broker.handlers.request_context import RequestContext
+from pyklient.broker.node_state import NodeState
+from pyklient.error_codes import ErrorCode
+from pyklient.protocol.messages import FindCoordinatorRequest, FindCoordinatorResponse
+
+__all__ = ["find_coordinator"]
+
+_GROUP, _TRANSACTION = 0, 1
+_SEVERAL_KEYS = 4
+
+
+def find_coordinator(
+    node: NodeState, request: FindCoordinatorRequest, context: RequestContext
+) -> FindCoordinatorResponse:
+    """Return the group coordinator of one group, or of several from version 4 on.
+
+    There are no transactions.
+    """
+    if context.version >= _SEVERAL_KEYS:
+        found = [_coordinator(node, key, request.key_type) for key in request.coordinator_keys]
+        return FindCoordinatorResponse(coordinators=found)
+    only = _coordinator(node, request.key, request.key_type)
+    return FindCoordinatorResponse(
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+    )
+
+
+def _coordinator(node: NodeState, key: str, key_type: int) -> FindCoordinatorResponse.Coordinator:
+    if key_type == _GROUP:
+        endpoint = node.cluster.group_coordinator(key)
+        return FindCoordinatorResponse.Coordinator(
+            key=key, node_id=endpoint.node_id, host=endpoint.host, port=endpoint.port
+        )
+    # Clients give up at once on this code, and retry for ever on most others.
+    transaction = key_type == _TRANSACTION
+    return FindCoordinatorResponse.Coordinator(
+        key=key,
+        node_id=-1,
+        host="",
+        port=-1,
+        error_code=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        if transaction
+        else ErrorCode.INVALID_REQUEST,
+        error_message="this broker does not support transactions"
+        if transaction
+        else f"unknown type of coordinator: {key_type}",
+    )

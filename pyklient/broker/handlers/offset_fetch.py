@@ -1,0 +1,106 @@
+"""OffsetFetch: the offsets that groups have committed."""
+
+from collections.abc import Mapping
+
+from pyklient.broker.groups.offsets_journal import CommittedOffset
+from pyklient.broker.handlers.request_context import RequestContext
+from pyklient.broker.node_state import NodeState
+from pyklient.error_codes import ErrorCode
+from pyklient.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["offset_fetch"]
+
+_TOPIC_IDS = 10
+_SEVERAL_GROUPS = 8
+_NO_OFFSET = CommittedOffset(-1, -1, "")
+
+
+def offset_fetch(
+    node: NodeState, request: OffsetFetchRequest, context: RequestContext
+) -> OffsetFetchResponse:
+    """Return the committed offsets of one group, or of several from version 8 on. -1 stands for none."""
+    if context.version < _SEVERAL_GROUPS:
+        return _one_group(node, request)
+    return OffsetFetchResponse(groups=[_group(node, group, context.version) for group in request.groups])
+
+
+def _one_group(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    committed = node.group_coordinator.offsets.committed(request.group_id)
+    wanted = (
+        _by_topic(committed)
+        if request.topics is None
+        else {topic.name: topic.partition_indexes for topic in request.topics}
+    )
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponse.OffsetFetchResponseTopic(
+                name=name,
+                partitions=[
+                    OffsetFetchResponse.OffsetFetchResponsePartition(
+                        partition_index=index,
+                        committed_offset=found.offset,
+                        committed_leader_epoch=found.leader_epoch,
+                        metadata=found.metadata,
+                    )
+                    for index in indexes
+                    for found in [committed.get(TopicPartition(name, index), _NO_OFFSET)]
+                ],
+            )
+            for name, indexes in wanted.items()
+        ]
+    )
+
+
+def _group(
+    node: NodeState, group: OffsetFetchRequest.OffsetFetchRequestGroup, version: int
+) -> OffsetFetchResponse.OffsetFetchResponseGroup:
+    committed = node.group_coordinator.offsets.committed(group.group_id)
+    if group.topics is None:
+        topics = [
+            _topic(committed, name, topic.topic_id, indexes)
+            for name, indexes in _by_topic(committed).items()
+            if (topic := node.cluster.topics.find(name)) is not None
+        ]
+    else:
+        topics = []
+        for asked in group.topics:
+            name, error = asked.name, ErrorCode.NONE
+            if version >= _TOPIC_IDS:
+                by_id = node.cluster.topics.find_id(asked.topic_id)
+                name, error = (
+                    ("", ErrorCode.UNKNOWN_TOPIC_ID) if by_id is None else (by_id.name, ErrorCode.NONE)
+                )
+            topics.append(_topic(committed, name, asked.topic_id, asked.partition_indexes, error))
+    return OffsetFetchResponse.OffsetFetchResponseGroup(group_id=group.group_id, topics=topics)
+
+
+def _topic(
+    committed: Mapping[TopicPartition, CommittedOffset],
+    name: str,
+    topic_id: bytes,
+    indexes: list[int],
+    error: ErrorCode = ErrorCode.NONE,
+) -> OffsetFetchResponse.OffsetFetchResponseGroup.OffsetFetchResponseTopics:
+    return OffsetFetchResponse.OffsetFetchResponseTopics(
+        name=name,
+        topic_id=topic_id,
+        partitions=[
+            OffsetFetchResponse.OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=found.offset,
+                committed_leader_epoch=found.leader_epoch,
+                metadata=found.metadata,
+                error_code=error,
+            )
+            for index in indexes
+            for found in [committed.get(TopicPartition(name, index), _NO_OFFSET)]
+        ],
+    )
+
+
+def _by_topic(committed: Mapping[TopicPartition, CommittedOffset]) -> dict[str, list[int]]:
+    wanted: dict[str, list[int]] = {}
+    for topic, partition in committed:
+        wanted.setdefault(topic, []).append(partition)
+    return wanted

@@ -1,0 +1,42 @@
+"""OffsetForLeaderEpoch: where the records of a leader epoch end."""
+
+from pyklient.broker.api_errors import ApiError
+from pyklient.broker.handlers.request_context import RequestContext
+from pyklient.broker.node_state import NodeState
+from pyklient.protocol.messages import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+
+__all__ = ["offset_for_leader_epoch"]
+
+
+def offset_for_leader_epoch(
+    node: NodeState, request: OffsetForLeaderEpochRequest, _: RequestContext
+) -> OffsetForLeaderEpochResponse:
+    """Return where an epoch ends. All records are of the current epoch, because leaders do not change."""
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[_end(node, topic.topic, asked) for asked in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _end(
+    node: NodeState,
+    topic: str,
+    asked: OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition,
+) -> OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult.EpochEndOffset:
+    response = OffsetForLeaderEpochResponse.EpochEndOffset(
+        partition=asked.partition, leader_epoch=-1, end_offset=-1
+    )
+    try:
+        partition = node.cluster.topics.partition(topic, asked.partition)
+        log = node.leader_log(partition, asked.current_leader_epoch)
+    except ApiError as error:
+        response.error_code = error.code
+        return response
+    if asked.leader_epoch == partition.leader_epoch:
+        response.leader_epoch, response.end_offset = partition.leader_epoch, log.end_offset
+    return response

@@ -1,0 +1,85 @@
+"""The keyword arguments of Broker, for type checkers and editors.
+
+Written from ``pyklient/broker/config.py`` by ``python -m tools.docs.option_types``; a test compares them.
+"""
+
+from typing import TypedDict
+
+__all__ = ["BrokerOptions"]
+
+
+class BrokerOptions(TypedDict, total=False):
+    """Options of Broker. Sizes are bytes, times are milliseconds."""
+
+    node_id: int
+    """the broker's id in its cluster"""
+
+    auto_create_topics: bool
+    """create a topic when a client first writes to it or asks for its metadata"""
+
+    num_partitions: int
+    """partitions of a topic that is created automatically"""
+
+    max_partitions: int
+    """the most partitions that all topics together may have (ours)"""
+
+    segment_bytes: int
+    """start a new log segment before the current one exceeds this size"""
+
+    index_interval_bytes: int
+    """add an entry to a segment's index after this many bytes"""
+
+    index_max_bytes: int
+    """start a new log segment when the index of the current one has this size"""
+
+    message_max_bytes: int
+    """the largest batch that is accepted"""
+
+    retention_ms: int
+    """delete segments whose newest record is older than this; -1 keeps them"""
+
+    retention_bytes: int
+    """delete the oldest segments while a partition is larger than this; -1 keeps them"""
+
+    retention_check_interval_ms: int
+    """the pause between two checks for segments to delete"""
+
+    socket_request_max_bytes: int
+    """the largest Produce request"""
+
+    control_request_max_bytes: int
+    """the largest request of any other kind (ours)"""
+
+    request_memory_bytes: int
+    """the memory for large requests that are being received or handled, over all connections (ours)"""
+
+    max_connections: int
+    """the most open connections; further ones are closed at once"""
+
+    connections_max_idle_ms: int
+    """close a connection that has not been used for this long"""
+
+    fetch_max_bytes: int
+    """the most bytes of records in one fetch response"""
+
+    max_incremental_fetch_session_cache_slots: int
+    """the most fetch sessions (KIP-227); the least recently used one is evicted first"""
+
+    group_initial_rebalance_delay_ms: int
+    """the time that the first rebalance of an empty group waits for more members"""
+
+    group_min_session_timeout_ms: int
+    """the shortest session_timeout_ms that a member may ask for"""
+
+    group_max_session_timeout_ms: int
+    """the longest session_timeout_ms that a member may ask for"""
+
+    group_max_size: int
+    """the most members of one group"""
+
+    offset_metadata_max_bytes: int
+    """the longest text that may be committed with an offset"""
+
+    max_producer_ids: int
+    """the most producers that a partition remembers; the least recently active one is forgotten first
+    (ours)"""

@@ -1,0 +1,54 @@
+"""The high watermark and the last stable offset of a partition: how far consumers may read.
+
+Both are moved here and nowhere else, and fetches that wait for records wait here.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+__all__ = ["READ_UNCOMMITTED", "Watermarks"]
+
+READ_UNCOMMITTED: Final = 0
+"""The isolation level, in Fetch and ListOffsets, of consumers that also read records of open transactions."""
+
+
+class Watermarks:
+    """The two limits of readers of one log.
+
+    ``high_watermark`` is the offset after the last record that all replicas have; ``last_stable_offset`` is
+    the offset of the first record of the oldest open transaction, or the high watermark if no transaction is
+    open.
+    """
+
+    __slots__ = ("_listeners", "high_watermark", "last_stable_offset")
+
+    def __init__(self, log_end_offset: int) -> None:
+        self.high_watermark = self.last_stable_offset = log_end_offset
+        self._listeners: set[Callable[[], object]] = set()
+
+    def advance(self, log_end_offset: int) -> None:
+        """Move both limits after an append, and wake the fetches that wait.
+
+        The only replica has every record, and there are no transactions: both limits are the end of the log.
+        """
+        self.high_watermark = self.last_stable_offset = log_end_offset
+        if self._listeners:
+            self.wake()
+
+    def limit(self, isolation_level: int) -> int:
+        """Return the offset before which a consumer with *isolation_level* may read."""
+        return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
+
+    def on_advance(self, listener: Callable[[], object]) -> None:
+        """Call *listener* once, when a limit moves or the log is deleted."""
+        self._listeners.add(listener)
+
+    def off_advance(self, listener: Callable[[], object]) -> None:
+        """Do not call *listener* any more."""
+        self._listeners.discard(listener)
+
+    def wake(self) -> None:
+        """Call all listeners, and forget them."""
+        listeners, self._listeners = self._listeners, set()
+        for listener in listeners:
+            listener()

@@ -1,0 +1,71 @@
+"""The logs of one node: which partitions it stores, and in which directories."""
+
+import logging
+import shutil
+from contextlib import suppress
+from pathlib import Path
+
+from pyklient.broker.log.clean_shutdown import take_states, write_states
+from pyklient.broker.log.log_config import LogConfig
+from pyklient.broker.log.partition_log import PartitionLog
+
+__all__ = ["LogManager"]
+
+_logger = logging.getLogger("pyklient.broker")
+
+
+class LogManager:
+    """Opens, creates and deletes the logs of one node.
+
+    Each log has a directory ``<topic>-<partition>`` in *directory*. ``by_partition`` has the open logs by
+    topic and partition.
+    """
+
+    def __init__(self, directory: Path, *, max_producer_ids: int) -> None:
+        self._directory = directory
+        self._max_producer_ids = max_producer_ids
+        self.by_partition: dict[tuple[str, int], PartitionLog] = {}
+        self._states = take_states(directory)
+
+    def open(self, topic: str, partition: int, config: LogConfig) -> None:
+        """Open a log as the last shutdown or crash left it."""
+        directory = self._path(topic, partition)
+        self.by_partition[topic, partition] = PartitionLog(
+            directory,
+            config,
+            max_producer_ids=self._max_producer_ids,
+            state=self._states.pop(directory.name, None),
+        )
+
+    def create(self, topic: str, partition: int, config: LogConfig) -> None:
+        """Create an empty log. A directory that a crash left behind is removed first."""
+        directory = self._path(topic, partition)
+        self._states.pop(directory.name, None)
+        with suppress(FileNotFoundError):
+            shutil.rmtree(directory)
+        self.open(topic, partition, config)
+
+    def delete(self, topic: str, partition: int) -> None:
+        """Delete a log and its files."""
+        self.by_partition.pop((topic, partition)).delete()
+
+    def enforce_retention(self, now_ms: int) -> None:
+        """Delete the old segments of all logs."""
+        for log in self.by_partition.values():
+            deleted = log.enforce_retention(now_ms)
+            if deleted:
+                _logger.info("%s: %d old segments were deleted", log.directory.name, deleted)
+
+    def close(self, *, record_clean_shutdown: bool) -> None:
+        """Close all files.
+
+        The next start can then skip reading the logs if *record_clean_shutdown* is true.
+        """
+        states = {log.directory.name: log.state() for log in self.by_partition.values()}
+        for log in self.by_partition.values():
+            log.close()
+        if record_clean_shutdown:
+            write_states(self._directory, states)
+
+    def _path(self, topic: str, partition: int) -> Path:
+        return self._directory / f"{topic}-{partition}"

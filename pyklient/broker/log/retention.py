@@ -1,0 +1,33 @@
+"""Retention: which old segments of a log are deleted."""
+
+from collections.abc import Sequence
+
+from pyklient.broker.log.log_config import LogConfig
+from pyklient.broker.log.segment import Segment
+
+__all__ = ["expired_segments"]
+
+
+def expired_segments(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
+    """Return how many of the oldest *segments* ``retention.ms`` and ``retention.bytes`` delete.
+
+    All of them may be too old, but the last one is never deleted for its size.
+    """
+    count = 0
+    if config.retention_ms >= 0:
+        while (
+            count < len(segments)
+            and segments[count].size
+            and now_ms - _newest_ms(segments[count]) > config.retention_ms
+        ):
+            count += 1
+    if config.retention_bytes >= 0:
+        excess = sum(segment.size for segment in segments[count:]) - config.retention_bytes
+        while count < len(segments) - 1 and excess >= segments[count].size:
+            excess -= segments[count].size
+            count += 1
+    return count
+
+
+def _newest_ms(segment: Segment) -> int:
+    return segment.max_timestamp if segment.max_timestamp >= 0 else segment.modified_ms()
