@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any, ClassVar, Self
 
 from pyklient.config.bootstrap_servers import DEFAULT_SERVERS, parse_bootstrap_servers
-from pyklient.config.option import INT32_MAX, MIB, check_option, option
+from pyklient.config.option import MIB, check_option, option
 from pyklient.config.unknown_options import advice, did_you_mean, nearest
 from pyklient.errors import ConfigurationError
 
@@ -34,59 +34,48 @@ class ClientConfig:
         "other brokers through them",
     )
     client_id: str = option("pyklient", "name that the broker shows in its logs, quotas and metrics")
-    request_timeout_ms: int = option(
-        30_000, "longest wait for one response from a broker", at_least=1, at_most=INT32_MAX
-    )
+    request_timeout_ms: int = option(30_000, "longest wait for one response from a broker", at_least=1)
     default_api_timeout_ms: int = option(
-        60_000, "longest time for a call that may need several requests", at_least=1, at_most=INT32_MAX
+        60_000, "longest time for a call that may need several requests", at_least=1
     )
     retry_backoff_ms: int = option(
-        100,
-        "first pause before a retry; each further pause is twice as long, with jitter",
-        at_least=0,
-        at_most=INT32_MAX,
+        100, "first pause before a retry; each further pause is twice as long, with jitter", at_least=0
     )
-    retry_backoff_max_ms: int = option(1_000, "longest pause before a retry", at_least=0, at_most=INT32_MAX)
+    retry_backoff_max_ms: int = option(1_000, "longest pause before a retry", at_least=0)
     reconnect_backoff_ms: int = option(
         50,
         "first pause before a broken connection is opened again; each further pause is twice as long, "
         "with jitter",
         at_least=0,
-        at_most=INT32_MAX,
     )
     reconnect_backoff_max_ms: int = option(
-        1_000, "longest pause before a broken connection is opened again", at_least=0, at_most=INT32_MAX
+        1_000, "longest pause before a broken connection is opened again", at_least=0
     )
     socket_connection_setup_timeout_ms: int = option(
-        10_000, "longest time to open a connection, including TLS and SASL", at_least=1, at_most=INT32_MAX
+        10_000, "longest time to open a connection, including TLS and SASL", at_least=1
     )
     bootstrap_refused_timeout_ms: int = option(
         -1,
         "give up after this time if every bootstrap server refuses connections or has a host name that "
         "does not exist, and none has answered yet; -1 waits as long as the call may take (ours)",
         at_least=-1,
-        at_most=INT32_MAX,
     )
     connections_max_idle_ms: int = option(
-        540_000, "close a connection that was not used for this long", at_least=1, at_most=INT32_MAX
+        540_000, "close a connection that was not used for this long", at_least=1
     )
     metadata_max_age_ms: int = option(
-        300_000, "ask for the metadata of the cluster again after this time", at_least=1, at_most=INT32_MAX
+        300_000, "ask for the metadata of the cluster again after this time", at_least=1
     )
     send_buffer_bytes: int = option(
-        -1, "size of the socket's send buffer; -1 uses the system's default", at_least=-1, at_most=INT32_MAX
+        -1, "size of the socket's send buffer; -1 uses the system's default", at_least=-1
     )
     receive_buffer_bytes: int = option(
-        -1,
-        "size of the socket's receive buffer; -1 uses the system's default",
-        at_least=-1,
-        at_most=INT32_MAX,
+        -1, "size of the socket's receive buffer; -1 uses the system's default", at_least=-1
     )
     receive_message_max_bytes: int = option(
         100 * MIB,
         "largest response that the client accepts; a larger one closes the connection (ours)",
         at_least=1024,
-        at_most=INT32_MAX,
     )
     security_protocol: str = option(
         "PLAINTEXT",

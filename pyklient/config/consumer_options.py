@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from pyklient.config.client_options import ClientConfig
-from pyklient.config.option import INT32_MAX, MIB, option
+from pyklient.config.option import MIB, option
 from pyklient.errors import ConfigurationError
 
 __all__ = ["NOT_READ", "ConsumerConfig"]
@@ -36,23 +36,18 @@ class ConsumerConfig(ClientConfig):
         choices=("range", "roundrobin"),
     )
     session_timeout_ms: int = option(
-        45_000,
-        "the group removes a member that sends no heartbeat for this long",
-        at_least=1,
-        at_most=INT32_MAX,
+        45_000, "the group removes a member that sends no heartbeat for this long", at_least=1
     )
-    heartbeat_interval_ms: int = option(3_000, "time between two heartbeats", at_least=1, at_most=INT32_MAX)
+    heartbeat_interval_ms: int = option(3_000, "time between two heartbeats", at_least=1)
     rebalance_timeout_ms: int = option(
         60_000,
         "longest time that a rebalance waits for all members to join (ours; Kafka uses max.poll.interval.ms)",
         at_least=1,
-        at_most=INT32_MAX,
     )
     max_poll_interval_ms: int = option(
         300_000,
         "a member leaves the group if its loop asks for no message for this long while a message waits",
         at_least=1,
-        at_most=INT32_MAX,
     )
     auto_offset_reset: str = option(
         "latest",
@@ -63,23 +58,19 @@ class ConsumerConfig(ClientConfig):
     enable_auto_commit: bool = option(
         True, "commit the messages that the loop has finished, every auto_commit_interval_ms and on close"
     )
-    auto_commit_interval_ms: int = option(
-        5_000, "time between two automatic commits", at_least=1, at_most=INT32_MAX
-    )
+    auto_commit_interval_ms: int = option(5_000, "time between two automatic commits", at_least=1)
     isolation_level: str = option(
         "read_uncommitted",
         "read_committed leaves out records of aborted and open transactions",
         choices=("read_uncommitted", "read_committed"),
     )
     fetch_min_bytes: int = option(
-        1, "the broker waits until a fetch response has this many bytes", at_least=0, at_most=INT32_MAX
+        1, "the broker waits until a fetch response has this many bytes", at_least=0
     )
-    fetch_max_wait_ms: int = option(
-        500, "longest time that the broker waits for fetch_min_bytes", at_least=0, at_most=INT32_MAX
-    )
-    fetch_max_bytes: int = option(50 * MIB, "most bytes in one fetch response", at_least=0, at_most=INT32_MAX)
+    fetch_max_wait_ms: int = option(500, "longest time that the broker waits for fetch_min_bytes", at_least=0)
+    fetch_max_bytes: int = option(50 * MIB, "most bytes in one fetch response", at_least=0)
     max_partition_fetch_bytes: int = option(
-        4 * MIB, "most bytes of one partition in a fetch response", at_least=0, at_most=INT32_MAX
+        4 * MIB, "most bytes of one partition in a fetch response", at_least=0
     )
     prefetch_max_bytes: int = option(
         64 * MIB,
@@ -93,7 +84,6 @@ class ConsumerConfig(ClientConfig):
         -1,
         "iteration raises ConsumerTimeout after this time without a message; -1 waits forever",
         at_least=-1,
-        at_most=INT32_MAX,
     )
 
     def validate(self) -> None:

@@ -7,9 +7,10 @@ from typing import Any, Final
 from pyklient.errors import ConfigurationError
 from pyklient.serialization import as_encoder
 
-__all__ = ["INT32_MAX", "MIB", "check_option", "option"]
+__all__ = ["INT32_MAX", "INT64_MAX", "MIB", "check_option", "option"]
 
 INT32_MAX: Final = 2**31 - 1
+INT64_MAX: Final = 2**63 - 1
 MIB: Final = 1024 * 1024
 
 
@@ -17,13 +18,24 @@ def option(
     default: Any,
     doc: str,
     *,
-    at_least: float | None = None,
-    at_most: float | None = None,
+    at_least: int | None = None,
+    at_most: int = INT32_MAX,
     choices: tuple[Any, ...] | None = None,
     secret: bool = False,
+    kafka_default: str | None = None,
 ) -> Any:
-    """Declare an option as a dataclass field, with its range and its description *doc*."""
-    metadata = {"doc": doc, "at_least": at_least, "at_most": at_most, "choices": choices, "secret": secret}
+    """Declare an option as a dataclass field, with its description *doc*.
+
+    With *at_least*, it takes whole numbers. *kafka_default* is Kafka's default if that is a different one.
+    """
+    metadata = {
+        "doc": doc,
+        "at_least": at_least,
+        "at_most": at_most,
+        "choices": choices,
+        "secret": secret,
+        "kafka_default": kafka_default,
+    }
     return field(default=default, metadata=metadata, repr=not secret)
 
 

@@ -37,12 +37,9 @@ class ProducerConfig(ClientConfig):
         "broker supports it. If this option is not set, retries=0 or "
         "max_in_flight_requests_per_connection above 5 turns idempotence off, with a warning",
     )
-    linger_ms: int = option(5, "time that a batch waits for more records", at_least=0, at_most=INT32_MAX)
+    linger_ms: int = option(5, "time that a batch waits for more records", at_least=0)
     batch_size: int = option(
-        1_000_000,
-        "largest size of a batch in bytes; its memory grows as records are added",
-        at_least=0,
-        at_most=INT32_MAX,
+        1_000_000, "largest size of a batch in bytes; its memory grows as records are added", at_least=0
     )
     buffer_memory: int = option(
         32 * MIB,
@@ -54,35 +51,28 @@ class ProducerConfig(ClientConfig):
         60_000, "longest time that send() blocks, for memory or metadata", at_least=0, at_most=2**62
     )
     metadata_max_idle_ms: int = option(
-        300_000, "forget a topic to which nothing was sent for this long", at_least=1, at_most=INT32_MAX
+        300_000, "forget a topic to which nothing was sent for this long", at_least=1
     )
-    max_request_size: int = option(
-        1_048_576, "largest size of a record or batch", at_least=1, at_most=INT32_MAX
-    )
+    max_request_size: int = option(1_048_576, "largest size of a record or batch", at_least=1)
     produce_max_bytes: int = option(
         4 * MIB,
         "largest size of a produce request; it contains the batches of as many partitions as fit, and at "
         "least one batch (ours)",
         at_least=1,
-        at_most=INT32_MAX,
     )
     compression_type: str | None = option(
         "none", "compression of the batches", choices=("none", None, "gzip", "snappy", "lz4", "zstd")
     )
     delivery_timeout_ms: int = option(
-        120_000, "a record fails if it is not confirmed within this time", at_least=0, at_most=INT32_MAX
+        120_000, "a record fails if it is not confirmed within this time", at_least=0
     )
     retries: int = option(
-        INT32_MAX,
-        "most retries after a retriable failure, within delivery_timeout_ms",
-        at_least=0,
-        at_most=INT32_MAX,
+        INT32_MAX, "most retries after a retriable failure, within delivery_timeout_ms", at_least=0
     )
     max_in_flight_requests_per_connection: int = option(
         5,
         "most produce requests in flight to one broker, and most batches in flight of one partition",
         at_least=1,
-        at_most=INT32_MAX,
     )
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
         None,
