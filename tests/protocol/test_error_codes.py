@@ -46,7 +46,7 @@ def test_a_code_from_the_future_survives() -> None:
         False,
         False,
     )
-    assert str(error) == "fetch from clicks-0: an error code unknown to this client (CODE_4242, 4242)"
+    assert str(error) == "fetch from clicks-0: this client does not know this error code (CODE_4242, 4242)"
 
 
 def test_an_error_says_what_failed_and_why() -> None:

@@ -170,7 +170,7 @@ def test_records_without_a_key_move_on_with_each_batch_and_the_full_one_is_due()
         (("clicks", b"x"), {"timestamp_ms": "now"}, TypeError, "timestamp_ms"),
         (("clicks", b"x"), {"timestamp_ms": True}, TypeError, "timestamp_ms must be a whole number"),
         (("clicks", b"x"), {"timestamp_ms": -5}, ConfigurationError, "timestamp_ms=-5 is out of range"),
-        (("a" * 250, b"x"), {}, ConfigurationError, "250 characters, and 249 are the most"),
+        (("a" * 250, b"x"), {}, ConfigurationError, "250 characters; at most 249 are allowed"),
         (("a b", b"x"), {}, ConfigurationError, "'a b' is not a valid name of a topic: only a-z"),
         (("clicks", b"x"), {"headers": 5}, TypeError, "headers must be a list"),
         (("clicks", b"x"), {"headers": {"a": b"b"}}, TypeError, "pair"),
