@@ -226,7 +226,7 @@ class Producer:
         warnings.warn(f"{name} was never closed", ResourceWarning, source=self, stacklevel=2)
 
     def _flush(self, deadline: float | None) -> None:
-        batches = self._accumulator.close_open_batches()
+        batches = self._accumulator.seal_open_batches()
         self._thread.post(self._sender.flush)
         for batch in batches:
             left = None if deadline is None else deadline - time.monotonic()
@@ -324,7 +324,7 @@ def _assemble(
 
 def _close_accumulator(accumulator: RecordAccumulator) -> None:
     accumulator.close(ClosedError("this producer is closed"))
-    accumulator.close_open_batches()
+    accumulator.seal_open_batches()
 
 
 def _end(accumulator: RecordAccumulator, sender: Sender, deadline: float) -> None:

@@ -71,7 +71,7 @@ class RecordAccumulator:
         """Batches that the sender has not seen yet, in the order in which they were begun. One that Ctrl-C
         interrupted may be empty."""
         self.due_batches: deque[Batch] = deque()
-        """Batches that were closed before ``linger`` had passed, and whose partition has no newer batch."""
+        """Batches that were sealed before ``linger`` had passed, and whose partition has no newer batch."""
         self._limits = limits
         self._clocks = clocks
         self._checker = checker
@@ -117,8 +117,8 @@ class RecordAccumulator:
             if delivery is not None:
                 return delivery
 
-    def close_open_batches(self) -> list[Batch]:
-        """Close all open batches, which makes them due. Return all batches that are not done."""
+    def seal_open_batches(self) -> list[Batch]:
+        """Seal all open batches, which makes them due. Return all batches that are not done."""
         batches = self.unfinished()
         for batch in batches:
             if not batch.sealed:
@@ -227,9 +227,8 @@ class RecordAccumulator:
                     raise self._buffer_full(topic, "a send inside an on_delivery callback does not wait")
                 return delivery
             if not self._waiting:
-                self.appender.memory_limit = (
-                    memory  # in case Ctrl-C kept the last waiting thread from resetting it
-                )
+                # In case Ctrl-C kept the last waiting thread from resetting it.
+                self.appender.memory_limit = memory
                 if self._has_room(record, memory):
                     return self._append(topic, number, record, on_delivery, memory)
         wakeup = Wakeup()
@@ -237,7 +236,7 @@ class RecordAccumulator:
             with self.tracker.lock:
                 self._waiting.append(wakeup)
                 self.appender.memory_limit = 0
-                self._close_lingering_batches()
+                self._seal_lingering_batches()
             while True:
                 with self.tracker.lock:
                     self.raise_if_closed()
@@ -264,8 +263,8 @@ class RecordAccumulator:
         for wakeup in list(self._waiting):
             wakeup.set()
 
-    def _close_lingering_batches(self) -> None:
-        """Close the open batches, because memory is short. With the lock held."""
+    def _seal_lingering_batches(self) -> None:
+        """Seal the open batches, because memory is short. With the lock held."""
         for batch in self.unfinished():
             if not batch.sealed:
                 self.appender.seal_batch(batch)

@@ -10,7 +10,7 @@ sent again. A batch must stay among them until it is confirmed, even if later on
 
 
 class InFlightLimits(NamedTuple):
-    """How much may be in flight at the same time."""
+    """The numbers of requests and batches that may be in flight at the same time."""
 
     requests: int
     """Requests to one broker."""

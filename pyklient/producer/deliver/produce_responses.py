@@ -80,7 +80,7 @@ class ProduceResponses:
         queue.failed(batch)
         if not batch.expired:
             queue.add_outcome(batch, _UNKNOWN, _UNKNOWN, error)
-            self._report(queue)
+            self._report_outcomes(queue)
 
     def expire(self, queue: PartitionQueue, now: float) -> None:
         """Report the batches of *queue* as failed that are older than ``delivery_timeout_ms``."""
@@ -88,7 +88,7 @@ class ProduceResponses:
         for batch in sealed:
             error = self._timeout_error(queue, batch.count, batch.failure)
             queue.add_outcome(batch, _UNKNOWN, _UNKNOWN, error)
-        self._report(queue)
+        self._report_outcomes(queue)
         for open_batch in unsealed:
             self._fail_unsealed(open_batch, self._timeout_error(queue, open_batch.count, None))
 
@@ -97,7 +97,7 @@ class ProduceResponses:
         sealed, unsealed = queue.expire(NEVER)
         for batch in sealed:
             queue.add_outcome(batch, _UNKNOWN, _UNKNOWN, error)
-        self._report(queue)
+        self._report_outcomes(queue)
         for open_batch in unsealed:
             self._fail_unsealed(open_batch, error)
 
@@ -155,18 +155,18 @@ class ProduceResponses:
             log_append_time_ms = _UNKNOWN
         if not batch.expired:
             queue.add_outcome(batch, base_offset, log_append_time_ms, None)
-            self._report(queue)
+            self._report_outcomes(queue)
 
     def _fail_unsealed(self, batch: Batch, error: KafkaError) -> None:
         self._accumulator.appender.seal_batch(batch)
-        self._settle(batch, 0, batch.count, _UNKNOWN, _UNKNOWN, error)
+        self._report(batch, 0, batch.count, _UNKNOWN, _UNKNOWN, error)
 
-    def _report(self, queue: PartitionQueue) -> None:
+    def _report_outcomes(self, queue: PartitionQueue) -> None:
         """Report the outcomes of *queue* that may be reported by now."""
         for batch, outcome in queue.drain_outcomes():
-            self._settle(batch, *outcome)
+            self._report(batch, *outcome)
 
-    def _settle(
+    def _report(
         self,
         batch: Batch,
         first: int,

@@ -18,7 +18,7 @@ __all__ = ["TOO_LARGE", "Action", "RetryPolicy", "is_certainly_not_stored"]
 
 
 class Action(Enum):
-    """What to do with a batch."""
+    """An action that a batch calls for."""
 
     STORED = auto()
     """Report it as delivered."""

@@ -1,10 +1,12 @@
-"""Seals batches: closes them for new records, and compresses them.
+"""Seals batches, which then take no more records, and compresses them.
 
-A batch is sealed when the sender drains it from its partition's queue. It is due then, because
+A batch is due to be sent in two cases:
 
-- ``linger_ms`` has passed since it was begun (``PartitionQueue.ready`` compares with ``Sealer.linger``), or
-- it was closed before: the next record did not fit, ``flush`` or ``close`` was called, or memory was short
+- ``linger_ms`` has passed since it was begun (``PartitionQueue.ready``). The sender seals it then.
+- It was sealed before: the next record did not fit, ``flush`` or ``close`` was called, or memory was short
   (see ``pyklient.producer.accumulate.accumulator``).
+
+The sender compresses the batch when it drains it from the queue of its partition.
 """
 
 from pyklient.kernel import Batch
@@ -25,7 +27,7 @@ class Sealer:
         self._codec = codec
 
     def seal(self, batch: Batch) -> SealedBatch | None:
-        """Return all records of *batch*, which takes no more. None if it has no records; then it is done.
+        """Seal *batch* and return its records compressed. Return None if it has no records; it is done then.
 
         Compression runs without the GIL, and the memory that it saves is released.
         """
@@ -41,7 +43,7 @@ class Sealer:
 
 
 def seal(batch: Batch, codec: Compression) -> SealedBatch:
-    """Return all records of *batch*, which is closed, compressed."""
+    """Return all records of *batch*, which is sealed. They are compressed with *codec*."""
     payload: Buffer = batch.payload()
     if codec:
         payload = compress(codec, payload)

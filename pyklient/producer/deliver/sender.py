@@ -154,7 +154,7 @@ class Sender(SenderWork, Timed):
     # Posted by the Producer
 
     def flush(self) -> None:
-        """Send the batches that ``close_open_batches`` has closed."""
+        """Send the batches that ``seal_open_batches`` has sealed."""
         self._take_new_batches()
 
     def close(self, deadline: float) -> None:
@@ -178,7 +178,7 @@ class Sender(SenderWork, Timed):
     # Partitions
 
     def _take_new_batches(self) -> None:
-        """Take over the batches that users' threads have begun or closed."""
+        """Take over the batches that users' threads have begun or sealed."""
         new, due = self._accumulator.new_batches, self._accumulator.due_batches
         while new:
             batch = new.popleft()

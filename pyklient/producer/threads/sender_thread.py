@@ -29,11 +29,11 @@ _LONGEST_SLEEP: Final = 60.0
 _NAP: Final = 0.02
 """Short compared with any time-out, long compared with the response that is waited for."""
 _LIVENESS_CHECK: Final = 0.5
-"""How often a thread that waits for the sender's thread checks that it still runs."""
+"""Seconds after which a waiting thread checks that the sender's thread still runs."""
 
 
 class SenderWork(ABC):
-    """What the thread runs. ``Sender`` implements it."""
+    """The work of the thread. ``Sender`` implements it."""
 
     @abstractmethod
     def has_new_batches(self) -> bool:
@@ -82,7 +82,7 @@ class SenderThread:
         return self._thread.ident is not None
 
     def assign(self, work: SenderWork) -> None:
-        """Set what the thread runs. Must be called before ``start``."""
+        """Set the work of the thread. Must be called before ``start``."""
         self._work = work
 
     def start(self) -> None:

@@ -351,11 +351,11 @@ def test_memory_in_use_is_what_the_batches_that_are_not_done_take() -> None:
     assert bench.accumulator.appender.used_memory == other.charged
 
 
-def test_marking_closes_what_is_under_construction() -> None:
+def test_sealing_open_batches_ends_what_is_under_construction() -> None:
     bench = Bench(clicks=3)
     for partition in range(3):
         bench.send("clicks", b"x", partition=partition)
-    batches = bench.accumulator.close_open_batches()
+    batches = bench.accumulator.seal_open_batches()
     assert len(batches) == 3
     assert all(batch.sealed for batch in batches)
     bench.send("clicks", b"x", partition=0)
