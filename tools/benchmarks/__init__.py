@@ -1,1 +1,1 @@
-"""pyklient and its peers on one real broker: `make bench`. Speed is shown here, never asserted in a test."""
+"""pyklient and its peers on one real broker: `make bench`. No test asserts speed."""

@@ -30,9 +30,9 @@ from tools.docs import benchmark_row
 
 _PAGE = benchmark_row.BENCHMARKS
 _BROKER = {
-    "num.io.threads": 8,  # these two as Kafka ships, unlike the brokers of tests
+    "num.io.threads": 8,  # these two have Kafka's defaults, unlike the brokers of tests
     "num.network.threads": 3,
-    "log.segment.delete.delay.ms": 1_000,  # gone before the disk is troubled with it
+    "log.segment.delete.delay.ms": 1_000,  # deleted before they are written to the disk
 }
 _ROUNDS = 5
 
@@ -107,7 +107,7 @@ def _run(chosen: Sequence[Scenario], rounds: int, scale: float, console: Console
 
 
 def _rounds(bench: Bench, chosen: Sequence[Scenario], rounds: int, progress: Progress) -> Iterator[Results]:
-    """All rounds of all scenarios, the clients of each in turn; its table is printed as each ends."""
+    """Run all rounds of all scenarios, the clients of each in turn, and print the table of each scenario."""
     trials = {contender: scenario for scenario in chosen for contender in scenario.contenders}
     bar = progress.add_task("", total=sum(len(each.contenders) for each in chosen) * rounds)
     for scenario in chosen:
@@ -132,14 +132,14 @@ def _rounds(bench: Bench, chosen: Sequence[Scenario], rounds: int, progress: Pro
 def _facts(rounds: int) -> list[str]:
     return [
         *machine.facts(),
-        f"Kafka {java.VERSION} (KRaft), one broker with the JVM options of its own start script",
-        "topics of 4 partitions; records are 20,000 different ones over and over",
-        f"{rounds} rounds, each client in a process of its own, in another order each round",
+        f"Kafka {java.VERSION} (KRaft), one broker with the JVM options of Kafka's start script",
+        "topics have 4 partitions; 20,000 different records are sent again and again",
+        f"{rounds} rounds; each client runs in its own process, in a different order in each round",
     ]
 
 
 def _setups() -> list[tuple[str, str]]:
-    """How each client is set up, from the words at the head of its module."""
+    """Return the set-up of each client, from the docstring of its module."""
     found = []
     for client in ("own", "confluent", "aio_kafka", "kafka_python", "java"):
         module = importlib.import_module(f"tools.benchmarks.clients.{client}")

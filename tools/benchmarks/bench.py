@@ -1,4 +1,4 @@
-"""Runs contenders on one broker, each in a process of its own, and checks what they say they have done."""
+"""Runs contenders on one broker, each in its own process, and checks their results."""
 
 import os
 import statistics
@@ -26,7 +26,7 @@ _FIGURES: dict[Figure, Callable[[Measured], float]] = {
 
 @dataclass
 class Results:
-    """All runs of one scenario: a list a contender, one entry a round, in the order of the rounds."""
+    """All runs of one scenario: for each contender a list with one entry for each round, in order."""
 
     scenario: Scenario
     runs: dict[str, list[Measured]]
@@ -35,7 +35,7 @@ class Results:
         return statistics.median(figure(run) for run in self.runs[name])
 
     def ratios(self, theirs: str, ours: str, figure: Figure) -> list[float]:
-        """What *theirs* takes for each that *ours* takes, round by round."""
+        """Return the cost of *theirs* divided by the cost of *ours*, round by round."""
         take = _FIGURES[figure]
         return [
             take(their) / take(our) for their, our in zip(self.runs[theirs], self.runs[ours], strict=True)
@@ -43,9 +43,10 @@ class Results:
 
 
 def run_job(job: Job, kernel: str) -> Measured:
-    """One job in a process of its own. Raises RuntimeError when it fails."""
+    """Run one job in its own process. Raises RuntimeError if it fails."""
     environment = {**os.environ, "PYKLIENT_KERNEL": kernel}
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # or what is imported late is compiled in every run
+    # Otherwise modules that are imported late would be compiled in every run.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     done = subprocess.run(
         [sys.executable, "-m", "tools.benchmarks.clients", job.to_json()],
         env=environment,
@@ -61,9 +62,9 @@ def run_job(job: Job, kernel: str) -> Measured:
 
 
 def check(job: Job, measured: Measured, stored: int) -> None:
-    """Raises RuntimeError where *measured* is not what *job* asks for.
+    """Raise RuntimeError if *measured* does not fit *job*.
 
-    *stored* is how many records the broker has of what was produced.
+    *stored* is the number of produced records that the broker has stored.
     """
     who = f"{job.client} at {job.task}"
     if measured.records < job.records:
@@ -74,16 +75,16 @@ def check(job: Job, measured: Measured, stored: int) -> None:
         if is_exact and abs(read - expected) > expected / 1000:  # Java prints rounded megabytes
             raise RuntimeError(f"{who}: {read:,} bytes in {measured.records:,} records")
         return
-    extra = 1 if job.task == "latency" else 0  # some open their connections with a record first
+    extra = 1 if job.task == "latency" else 0  # some clients send a record first, to open their connections
     if not job.records <= stored <= job.records + extra:
         raise RuntimeError(f"{who}: {stored:,} of {job.records:,} records are stored")
 
 
 class Bench:
-    """A broker, the topics made on it, and how many records there are for each that a contender names.
+    """Runs scenarios on a broker, with *scale* times the records that each contender names.
 
-    Every run is checked: what a client says it has produced against the broker's offsets, what it has
-    consumed by count and size. Raises RuntimeError where they differ.
+    Every run is checked: the records produced against the broker's offsets, the records consumed by their
+    number and size. Raises RuntimeError if they differ.
     """
 
     def __init__(self, bootstrap_servers: str, scale: float = 1.0) -> None:
@@ -96,7 +97,7 @@ class Bench:
         self._mean_sizes: dict[Scenario, float] = {}
 
     def load(self, scenario: Scenario) -> None:
-        """Make the topic that *scenario*'s contenders read, as long as the hungriest of them needs it."""
+        """Create the topic that the contenders of *scenario* read, with enough records for each of them."""
         if scenario.consumes:
             records = max(self._records(scenario, contender) for contender in scenario.contenders)
             job = self._job(scenario, CONFLUENT_SEND, self._new_topic(), records)
@@ -107,15 +108,15 @@ class Bench:
             self._mean_sizes[scenario] = statistics.fmean(map(len, values))
 
     def trial(self, scenario: Scenario, contender: Contender) -> Measured:
-        """A run with few records, which counts for nothing: what does not work, fails at once."""
+        """Do a run with few records that does not count, so that errors show early."""
         return self._run(scenario, contender, min(_TRIAL_RECORDS, self._records(scenario, contender)))
 
     def run(self, scenario: Scenario, contender: Contender) -> Measured:
-        """A run that counts."""
+        """Do a run that counts."""
         return self._run(scenario, contender, self._records(scenario, contender))
 
     def drop(self, scenario: Scenario) -> None:
-        """*scenario* is over: what it read is needed no more."""
+        """Delete the topic that the contenders of *scenario* read."""
         if scenario in self._sources:
             self._admin.delete_topic(self._sources.pop(scenario))
 
@@ -166,6 +167,6 @@ class Bench:
 
 
 def rotated(contenders: Sequence[Contender], number: int) -> list[Contender]:
-    """*contenders* in another order each round, so that none always follows the same one."""
+    """Return *contenders* in a different order for each round, so that none always follows the same one."""
     start = number * 3 % len(contenders)
     return [*contenders[start:], *contenders[:start]]

@@ -1,4 +1,4 @@
-"""What the figures were measured on."""
+"""Describes the machine on which the figures were measured."""
 
 import importlib.metadata
 import os
@@ -20,13 +20,13 @@ _DISTRIBUTIONS = {
 
 
 def version(client: str) -> str:
-    """The name and version of *client*'s package."""
+    """Return the name and version of the package of *client*."""
     name = _DISTRIBUTIONS[client]
     return f"{name} {importlib.metadata.version(name)}"
 
 
 def facts() -> list[str]:
-    """Processor, memory, system and the versions that matter, a line each."""
+    """Return one line each on processor and memory, the system and its versions, and the date."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return [
         f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB; client and broker share them",

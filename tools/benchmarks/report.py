@@ -1,4 +1,4 @@
-"""Medians, ratios and targets of a run: on the terminal, and as docs/benchmarks.md."""
+"""Writes medians, ratios and targets of a run as Markdown, for the terminal and for docs/benchmarks.md."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -35,12 +35,12 @@ _WORDS: dict[Figure, str] = {
 
 
 def scenario_table(results: Results) -> str:
-    """One scenario as a Markdown table."""
+    """Return the Markdown table of one scenario."""
     return _table(*(_latency_rows(results) if results.scenario.rate else _rows(results)))
 
 
 def targets_table(finished: Sequence[Results]) -> str:
-    """Every target whose contenders were run; "" without any."""
+    """Return the table of all targets whose contenders were run; "" if there are none."""
     by_title = {results.scenario.title: results for results in finished}
     rows = [
         _verdict(target, results)
@@ -53,7 +53,7 @@ def targets_table(finished: Sequence[Results]) -> str:
 
 
 def page(finished: Sequence[Results], facts: Iterable[str], setups: Iterable[tuple[str, str]]) -> str:
-    """The whole page: facts, targets, charts, a table a scenario, how each client was set up."""
+    """Return the whole page: facts, targets, charts, a table for each scenario, the set-up of each client."""
     parts = [_HEAD, "\n".join(f"- {fact}" for fact in facts), "## Targets", targets_table(finished)]
     parts += [
         _chart(results) for results in finished if results.scenario.title in (PRODUCE.title, CONSUME.title)
@@ -126,7 +126,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _chart(results: Results) -> str:
-    """Records for a second of CPU: longer is better."""
+    """Return a chart of the records for each second of CPU time."""
     names = ", ".join(f'"{name.replace("`", "")}"' for name in results.runs)
     thousands = (round(1e3 / results.median(name, _cpu)) for name in results.runs)
     return "\n".join(

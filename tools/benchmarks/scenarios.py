@@ -1,4 +1,4 @@
-"""What is compared, as data: the contenders, the scenarios, and the targets that pyklient is held to."""
+"""The contenders, the scenarios, and the targets that pyklient must reach, as data."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,10 +10,10 @@ Figure = Literal["CPU", "wall", "p99"]
 
 @dataclass(frozen=True)
 class Contender:
-    """One client doing one task.
+    """One client and its task.
 
-    ``records`` of 100 B make a run last a second or two: costs are compared per record. ``kernel`` pins
-    pyklient's.
+    ``records`` is the number of 100-byte records that makes a run last a second or two; costs are compared
+    per record. ``kernel`` selects the kernel of pyklient.
     """
 
     name: str
@@ -57,7 +57,7 @@ LATENCIES = tuple(
 
 @dataclass(frozen=True)
 class Scenario:
-    """One table of the report. ``share`` scales the records that its contenders send or read."""
+    """One table of the report. ``share`` scales the number of records that its contenders send or read."""
 
     title: str
     contenders: tuple[Contender, ...]
@@ -116,7 +116,7 @@ SCENARIOS = (
 
 @dataclass(frozen=True)
 class Target:
-    """*theirs* takes at least *factor* times what *ours* takes of *figure*, in the median."""
+    """The median cost of *theirs* must be at least *factor* times that of *ours*, measured as *figure*."""
 
     what: str
     scenario: Scenario

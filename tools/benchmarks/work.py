@@ -1,4 +1,4 @@
-"""What one client is asked to do in one run, the records it is given, and what was measured of it."""
+"""A run of one client: its job, its records and its measurements."""
 
 import json
 import random
@@ -15,17 +15,17 @@ from typing import Any, Literal, TypeVar
 __all__ = ["DISTINCT", "Clock", "Job", "Measured", "fields_for", "measuring", "values_for"]
 
 DISTINCT = 20_000
-"""So many different records are made and sent in turn: enough to be unlike, cheap enough to hold."""
+"""The number of different records, which are sent in turn. They vary enough, and take little memory."""
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Job:
-    """One client, one task, one kind of record. Travels to the worker process as JSON.
+    """One client, one task and one kind of record. It is sent to the worker process as JSON.
 
-    ``field`` is what the records carry besides a value: nothing, "key", "headers", "timestamp" or "all".
-    ``rate`` is records a second, 0 for as fast as it goes.
+    ``field`` names the field of a record besides its value: "", "key", "headers", "timestamp" or "all".
+    ``rate`` is in records per second; 0 means as fast as possible.
     """
 
     client: str
@@ -47,17 +47,17 @@ class Job:
         return cls(**json.loads(text))
 
     def repeated(self, items: Sequence[T]) -> Iterator[T]:
-        """*items* over and over, one for each record: the loop costs a client as little as a loop can."""
+        """Repeat *items*, one for each record, at the lowest cost that a loop can have."""
         return islice(cycle(items), self.records)
 
     def rest(self, items: Sequence[T]) -> Iterator[T]:
-        """The same without the first record, which a producer has confirmed ahead of the others."""
+        """Repeat *items* without the first record, which a producer sends before the others."""
         return islice(cycle(items), self.records - 1)
 
 
 @dataclass
 class Measured:
-    """One run: seconds by the clock, CPU seconds of the client's process with all its threads."""
+    """The measurements of one run: wall time, and CPU time of the client's process with all its threads."""
 
     records: int = 0
     payload_bytes: int = 0
@@ -75,7 +75,7 @@ class Measured:
         return self.wall / self.records * 1e6
 
     def latencies(self, seconds: Iterable[float]) -> None:
-        """Note the percentiles of *seconds*, one for each record."""
+        """Store the percentiles of *seconds*, which has one latency for each record."""
         ordered = sorted(seconds)
         last = len(ordered) - 1
         self.records = len(ordered)
@@ -93,8 +93,8 @@ class Measured:
 
 
 class Clock:
-    """The wall clock of a run. It begins anew with a producer's first confirmation and a consumer's first
-    records: finding the broker and joining a group take some clients a second, and none of its speed."""
+    """The wall clock of a run. It is restarted at the first confirmation or the first records, because
+    connecting and joining a group take some clients a second, which says nothing about their speed."""
 
     def __init__(self) -> None:
         self._begun = time.perf_counter()
@@ -113,7 +113,7 @@ class Clock:
 
 @contextmanager
 def measuring(measured: Measured) -> Iterator[Clock]:
-    """Notes the CPU time spent inside, the clock, and the process's peak memory so far."""
+    """Measure the CPU time and wall time of the ``with`` block, and the peak memory of the process."""
     cpu, clock = time.process_time(), Clock()
     yield clock
     measured.wall = clock.seconds
@@ -123,16 +123,17 @@ def measuring(measured: Measured) -> Iterator[Clock]:
 
 def _peak_mib() -> float:
     if sys.platform == "linux":
-        # getrusage() would count what the parent held when it started this process, too.
+        # getrusage() would also count the memory of the parent when it started this process.
         status = Path("/proc/self/status").read_text(encoding="ascii")
         return int(status.split("VmHWM:")[1].split()[0]) / 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 / 1024
 
 
 def values_for(job: Job) -> list[bytes]:
-    """The values of *job*, the same for every client: incompressible bytes, or flights as JSON."""
+    """Return the values of *job*, the same for every client: incompressible bytes, or flights as JSON."""
     if job.values == "flights":
-        from pyklient.cli.demo.flights import Flights  # here, so that no other run's memory holds it
+        # Imported here, so that it does not count for the memory of other runs.
+        from pyklient.cli.demo.flights import Flights
 
         return [value for _, value in Flights(DISTINCT)]
     source = random.Random(20_260_101)
@@ -140,8 +141,8 @@ def values_for(job: Job) -> list[bytes]:
 
 
 def fields_for(job: Job) -> list[Any]:
-    """(value, field) for a *job* of records with one field besides the value, (value, key, timestamp in ms,
-    headers) where they carry all of them."""
+    """Return (value, field) pairs for a *job* whose records have one field besides the value, or (value, key,
+    timestamp in ms, headers) if they have all fields."""
     now = int(time.time() * 1000) - DISTINCT
     values = values_for(job)
     keys = [b"user-%06d" % (number % 5_000) for number in range(DISTINCT)]

@@ -1,4 +1,4 @@
-"""The README's row of what a record costs, as docs/benchmarks.md has it.
+"""Writes the README's row on the cost of a record, from docs/benchmarks.md.
 
 ``python -m tools.docs.benchmark_row`` writes it into the README, and so does ``make bench``; a test compares
 the two.
@@ -15,7 +15,7 @@ _BEGINNING = "| CPU a record, 100 B: produced, consumed ([measured](docs/benchma
 
 
 def filled(text: str, benchmarks: str) -> str:
-    """The README *text* with the row as the page *benchmarks* has it now."""
+    """Return the README *text* with the row that the page *benchmarks* gives."""
     costs = (
         f"{_cost(benchmarks, 'Produce, 100 B', client)} µs, {_cost(benchmarks, 'Consume, 100 B', client)} µs"
         for client in _CLIENTS
@@ -33,7 +33,7 @@ def write() -> None:
 
 
 def _cost(benchmarks: str, title: str, client: str) -> str:
-    """Microseconds of CPU a record, to two digits."""
+    """Return the CPU time of a record in microseconds, with two digits."""
     table = benchmarks.split(f"\n## {title}\n")[1].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
     column = next(row.index("CPU µs a record") for row in rows if "CPU µs a record" in row)

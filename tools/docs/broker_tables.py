@@ -1,4 +1,4 @@
-"""The tables of docs/broker.md: options, topic settings, requests, as the broker's code has them.
+"""Writes the tables of docs/broker.md, on options, topic settings and requests, from the broker's code.
 
 ``python -m tools.docs.broker_tables`` writes them into the page; a test compares them.
 """
@@ -67,11 +67,11 @@ def _requests() -> str:
 
 
 _TABLES = {"options": _options, "topic settings": _topic_settings, "requests": _requests}
-"""Name in the page → what writes the table."""
+"""Name of a table in the page → the function that writes it."""
 
 
 def filled(text: str) -> str:
-    """The page *text* with its tables as the code has them now."""
+    """Return the page *text* with new tables."""
     for name, write in _TABLES.items():
         before, marker, after = text.partition(f"<!-- table: {name} -->\n")
         _, end, rest = after.partition("<!-- end -->\n")

@@ -1,4 +1,4 @@
-"""docs/configuration.md, written from the options in ``pyklient.config``.
+"""Writes docs/configuration.md from the options in ``pyklient.config``.
 
 ``python -m tools.docs.configuration`` writes the file; a test compares it.
 """
@@ -44,7 +44,7 @@ _INTRODUCTIONS = {
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_HEAD]
     inherited: set[str] = set()
     for config, (title, introduction) in _INTRODUCTIONS.items():

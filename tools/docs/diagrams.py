@@ -1,4 +1,4 @@
-"""The state diagrams of docs/groups.md, drawn from the tables that the code runs on.
+"""Draws the state diagrams of docs/groups.md from the transition tables in the code.
 
 ``python -m tools.docs.diagrams`` writes them into the page; a test compares them.
 """
@@ -32,11 +32,11 @@ DIAGRAMS = {
     "member": _diagram(states.TRANSITIONS, states.State.OUTSIDE),
     "group": _diagram(group_states.TRANSITIONS, group_states.GroupState.EMPTY),
 }
-"""Name in the page → Mermaid text."""
+"""Name of a diagram in the page → its Mermaid text."""
 
 
 def drawn(text: str) -> str:
-    """The page *text* with its diagrams as the tables have them now."""
+    """Return the page *text* with new diagrams."""
     for name, diagram in DIAGRAMS.items():
         pattern = rf"(<!-- diagram: {name} -->\n```mermaid\n).*?(```\n)"
         text, count = re.subn(pattern, rf"\g<1>{diagram}\g<2>", text, flags=re.DOTALL)

@@ -1,4 +1,4 @@
-"""pyklient/config/keyword_types.py, written from the options in ``pyklient.config``, and the broker's.
+"""Writes pyklient/config/keyword_types.py from the options in ``pyklient.config``, and the broker's.
 
 ``python -m tools.docs.option_types`` writes the files; a test compares them.
 """
@@ -21,7 +21,7 @@ __all__ = ["MODULES"]
 
 _WIDTH = 110
 _POSITIONAL = frozenset({"bootstrap_servers"})
-"""What the clients have as a parameter of its own."""
+"""Options that are parameters of the clients, and therefore not among the keyword arguments."""
 
 _HEAD = '''\
 """The keyword arguments of the clients, for type checkers and editors.
@@ -117,7 +117,7 @@ def _literal(value: Any) -> str:
 
 
 def _annotations(config: type["DataclassInstance"]) -> dict[str, str]:
-    """The types of the options as the module of *config* spells them."""
+    """Return the types of the options as written in the module of *config*."""
     found: dict[str, str] = {}
     for each in reversed(config.__mro__[:-1]):
         tree = ast.parse(textwrap.dedent(inspect.getsource(each)))
@@ -133,7 +133,7 @@ MODULES = {
     ROOT / "pyklient" / "config" / "keyword_types.py": _of_clients,
     ROOT / "pyklient" / "broker" / "keyword_types.py": _of_the_broker,
 }
-"""File → what writes it."""
+"""File → the function that writes it."""
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The tables of options in docs/spark.md, as the code has them.
+"""Writes the tables of options in docs/spark.md from the code.
 
 ``python -m tools.docs.spark_options`` writes them into the page; a test compares them.
 """
@@ -17,7 +17,7 @@ _USES = {"source": {Use.BATCH, Use.STREAM}, "sink": {Use.SINK}}
 
 
 def filled(text: str) -> str:
-    """*text*, its tables written anew."""
+    """Return the page *text* with new tables."""
     return _PLACE.sub(lambda found: f"{found[1]}{_table(_USES[found[2]])}{found[3]}", text)
 
 

@@ -1,9 +1,9 @@
-"""``make faults``: three real brokers behind a proxy, and fault after fault by seed.
+"""``make faults``: clients of three real brokers, behind a proxy that injects faults by seed.
 
     python -m tools.faults --faults 100 --seed 7 --only group
 
-Ends with status 0 if the producer's records are all confirmed and stored once and in order, and the group
-has been handed each record and has committed none before.
+The exit status is 0 if all records of the producer are confirmed, and stored once and in order, and if the
+group received every record and never committed an offset before it.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""A group whose members come and go while records flow, and what was handed out and committed meanwhile."""
+"""A group whose members join and leave while records are produced, and a check of what it commits."""
 
 import itertools
 import random
@@ -26,7 +26,7 @@ Place = tuple[int, int]
 
 
 class Flow:
-    """Numbers 0, 1, 2, … that go to each of the PARTITIONS partitions of *topic* until :meth:`stop`."""
+    """Sends numbers 0, 1, 2, … to each of the PARTITIONS partitions of *topic* until :meth:`stop`."""
 
     def __init__(self, bootstrap: str, topic: str, **options: Any) -> None:
         self._producer, self._topic = Producer(bootstrap, **options), topic
@@ -42,7 +42,7 @@ class Flow:
             self._sent += 1
 
     def stop(self) -> set[Place]:
-        """End it. Return where all records are stored. Raises DeliveryError if one is not."""
+        """Stop, and return the partition and offset of each record. Raises DeliveryError if one is lost."""
         self._stopped.set()
         self._thread.join()
         self._producer.flush(timeout=_PATIENCE)
@@ -51,7 +51,7 @@ class Flow:
 
 
 class Group:
-    """Members of one group, each with a loop in a thread of its own, which join and leave as told."""
+    """The members of a group, each of which reads in a thread of its own."""
 
     def __init__(self, bootstrap: str, group: str, topic: str, **options: Any) -> None:
         self._bootstrap, self._group, self._topic = bootstrap, group, topic
@@ -62,7 +62,7 @@ class Group:
         self.errors: list[str] = []
 
     def join(self) -> None:
-        """A new member starts to read."""
+        """Let a new member join and read."""
         name = f"member-{next(self._serial)}"
         member = ConsumerConnector(self._bootstrap, group_id=self._group, client_id=name, **self._options)
         thread = threading.Thread(target=self._read, args=(member, name), name=name, daemon=True)
@@ -70,14 +70,14 @@ class Group:
         self._members.append((member, thread))
 
     def leave(self, number: int) -> None:
-        """The *number*-th member closes its connector."""
+        """Close the connector of the member with index *number*."""
         member, thread = self._members.pop(number)
         member.close()
         thread.join(_PATIENCE)
-        assert not thread.is_alive(), "a loop goes on though its connector is closed"
+        assert not thread.is_alive(), "the loop continues although its connector is closed"
 
     def change(self, dice: random.Random) -> None:
-        """A member joins or leaves, as *dice* say. There is one at least, and four at most."""
+        """Let a member join or leave, at random. The group has between one and four members."""
         if not self._members or (len(self._members) < _MOST_MEMBERS and dice.random() < 0.5):
             self.join()
         else:
@@ -98,14 +98,14 @@ class Group:
         try:
             with suppress(ClosedError):  # it leaves before it has joined
                 for message in member.stream(self._topic):
-                    time.sleep(_WORK)  # the message is in hand meanwhile, and may not be committed
+                    time.sleep(_WORK)  # the message is being processed and must not be committed yet
                     self.handed_out.append((message.partition, message.offset))
         except KafkaError as error:
             self.errors.append(f"{name}: {error!r}")
 
 
 class CommitWatch:
-    """Looks all the time whether the group has committed what nobody was handed."""
+    """Checks all the time that the group has committed no offset beyond the records that it received."""
 
     def __init__(self, bootstrap: str, group: str, handed_out: list[Place]) -> None:
         self._admin, self._group, self._handed_out = Admin(bootstrap), group, handed_out
@@ -118,7 +118,7 @@ class CommitWatch:
         self._thread.start()
 
     def stop(self) -> None:
-        """Look once more, and end."""
+        """Check once more, and stop."""
         self._stopped.set()
         self._thread.join()
         self._look()
@@ -129,13 +129,13 @@ class CommitWatch:
             while not self._stopped.wait(0.05):
                 self._look()
         except KafkaError as error:
-            self.problems.append(f"committed offsets cannot be asked for: {error!r}")
+            self.problems.append(f"the committed offsets could not be fetched: {error!r}")
 
     def _look(self) -> None:
         committed = {
             where.partition: stored.offset for where, stored in self._admin.group_offsets(self._group).items()
         }
-        # A record is noted before the loop asks for the next one, and committed after that.
+        # The loop notes a record before it asks for the next one, which is when the record may be committed.
         for partition, offset in itertools.islice(self._handed_out, self._read, None):
             self._known[partition].add(offset)
             self._read += 1
@@ -150,7 +150,7 @@ class CommitWatch:
 
 
 def wait_for_all(group: Group, stored: set[Place]) -> list[str]:
-    """Wait until all of *stored* has been handed out. Return what has not after a long time."""
+    """Wait until the group has received all *stored* records. Return problems if that takes too long."""
     try:
         wait_until(
             lambda: len(group.handed_out) >= len(stored) and stored <= set(group.handed_out),
@@ -164,7 +164,7 @@ def wait_for_all(group: Group, stored: set[Place]) -> list[str]:
 
 
 def skipped(stored: set[Place], handed_out: list[Place]) -> list[str]:
-    """Which of *stored* are not in *handed_out*, by partition."""
+    """Return a problem for each partition with *stored* records that are not in *handed_out*."""
     missing: Mapping[int, list[int]] = defaultdict(list)
     for partition, offset in sorted(stored.difference(handed_out)):
         missing[partition].append(offset)

@@ -1,4 +1,4 @@
-"""Which requests a fault hits, and with which fault. A seed gives the same plan each time."""
+"""Plans of faults: the requests that they hit, and the fault for each. A seed always gives the same plan."""
 
 import random
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,7 +11,7 @@ __all__ = ["FAULTS", "Action", "Fault", "FaultPlan", "Place", "seeded_plan"]
 
 
 class Place(Enum):
-    """Where in an exchange a fault strikes."""
+    """The point of a request and its response at which a fault occurs."""
 
     REQUEST = "before the request"
     INSIDE_REQUEST = "inside the request"
@@ -20,7 +20,7 @@ class Place(Enum):
 
 
 class Action(Enum):
-    """What a fault does to the connection."""
+    """The effect of a fault on the connection."""
 
     CUT = "close the connection"
     RESET = "reset the connection"
@@ -30,7 +30,7 @@ class Action(Enum):
 
 
 class Fault(NamedTuple):
-    """One fault: *action* at *place*; HOLD lasts *seconds*."""
+    """One fault: *action* at *place*. HOLD lasts for *seconds*."""
 
     place: Place
     action: Action
@@ -46,14 +46,14 @@ FAULTS = (
     Fault(Place.ANSWER, Action.DROP),
     Fault(Place.ANSWER, Action.SILENCE),
 )
-"""Every kind of fault; those that hold bytes without a duration."""
+"""Every kind of fault. Those that hold bytes have no duration yet."""
 
 
 class FaultPlan:
-    """Decides for each request which fault hits it. Used by one thread.
+    """Decides which fault hits a request. Not thread-safe.
 
-    ``faults`` gives for a kind of request pairs of a number n and a fault: the n-th request of that kind,
-    counted from the one that the fault before has hit, gets the fault.
+    ``faults`` has (n, fault) pairs for each kind of request: the fault hits the n-th request of that kind,
+    counted from the one that the previous fault has hit.
     """
 
     def __init__(self, faults: Mapping[type[ApiMessage], Iterable[tuple[int, Fault]]]) -> None:
@@ -62,7 +62,7 @@ class FaultPlan:
         self._seen = dict.fromkeys(self._faults, 0)
 
     def take(self, api_key: int) -> Fault | None:
-        """Count a request of kind *api_key*. Return the fault that it gets, None for none."""
+        """Count a request of kind *api_key*. Return the fault that hits it, or None."""
         planned = self._next.get(api_key)
         if planned is None:
             return None
@@ -79,7 +79,8 @@ def seeded_plan(seed: int, gaps: Mapping[type[ApiMessage], tuple[int, int]], lon
     """Return the endless plan of *seed*.
 
     For each kind of request, ``gaps`` gives the least and the greatest number of requests from one fault to
-    the next. Bytes are held for at most *longest* seconds. One kind's faults do not depend on another's.
+    the next. Bytes are held for at most *longest* seconds. The faults of one kind of request do not depend on
+    other kinds.
     """
     return FaultPlan({kind: _endless(f"{seed}/{kind.__name__}", gap, longest) for kind, gap in gaps.items()})
 

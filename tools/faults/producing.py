@@ -1,4 +1,4 @@
-"""An idempotent producer with five requests in flight, and fault after fault between it and its brokers."""
+"""An idempotent producer with five requests in flight, and faults between it and its brokers."""
 
 import itertools
 import time
@@ -28,13 +28,13 @@ _GAPS: dict[type[ApiMessage], tuple[int, int]] = {
     ApiVersionsRequest: (3, 15),
     InitProducerIdRequest: (1, 2),
 }
-"""So many requests of a kind lie between two faults of that kind."""
+"""The least and greatest number of requests of a kind between two faults."""
 _LONGEST = 2.5
 _OPTIONS: dict[str, Any] = {
     "batch_size": 400,
     "linger_ms": 0,
     "max_in_flight_requests_per_connection": _IN_FLIGHT,
-    "request_timeout_ms": 1_500,  # less than the longest time for which bytes are held
+    "request_timeout_ms": 1_500,  # less than the longest time for which bytes are held back
     "delivery_timeout_ms": 120_000,
     "reconnect_backoff_max_ms": 200,
 }
@@ -47,10 +47,10 @@ _PAUSE = 0.002
 def produce_through_faults(
     bootstrap: str, topic: str, *, seed: int, faults: int, say: Callable[[str], None]
 ) -> list[str]:
-    """Create *topic* and send to it until *faults* faults have happened. Return what is wrong then.
+    """Create *topic* and send to it until *faults* faults have happened. Return the problems.
 
-    Each record must have been confirmed, and be stored once and in the order in which it was sent. What is
-    stored is asked of the brokers at *bootstrap*, not of the proxy. *say* is told of each fault.
+    Each record must be confirmed, and stored once and in the order in which it was sent. The stored records
+    are read from the brokers at *bootstrap*, not through the proxy. *say* is called with each fault.
     """
     create_topic(bootstrap, topic, _PARTITIONS)
     sent: defaultdict[int, list[Delivery]] = defaultdict(list)
@@ -101,7 +101,7 @@ def stored_numbers(bootstrap: str, topic: str) -> dict[int, list[int]]:
 
 
 def order_problems(sent: Mapping[int, int], stored: Mapping[int, Sequence[int]]) -> list[str]:
-    """Compare the numbers *stored* in each partition with those sent to it: 0 up to, without, ``sent``'s."""
+    """Return the differences between the numbers *stored* in each partition and those sent to it."""
     found: list[str] = []
     for partition, count in sent.items():
         numbers = stored.get(partition, [])

@@ -1,8 +1,9 @@
-"""A proxy in front of real brokers that passes requests on as they come, and disturbs those of a plan.
+"""A proxy in front of real brokers that forwards requests, and injects faults by a plan.
 
-It has one listener per broker. Metadata, FindCoordinator and DescribeCluster answers name its listeners in
-place of the brokers, so that a client which starts at the proxy stays behind it. All other bytes pass
-unread but for the head of each frame: no request waits for the answer to another one.
+It has one listener for each broker. In Metadata, FindCoordinator and DescribeCluster responses it replaces
+the addresses of the brokers by those of its listeners, so that clients always connect through the proxy. It
+forwards all other bytes unchanged and reads only the header of each frame. No request waits for the response
+to another one.
 """
 
 import asyncio
@@ -49,7 +50,7 @@ class _HasAddress(Protocol):
 
 
 class Happened(NamedTuple):
-    """A fault that has struck, *after* seconds of the proxy's life."""
+    """A fault that has happened, *after* so many seconds of the proxy's life."""
 
     after: float
     request: str
@@ -61,13 +62,12 @@ class Happened(NamedTuple):
 
 
 class FaultProxy:
-    """Stands in front of the brokers at *bootstrap*, which must be all of the cluster's. Not for TLS.
+    """A proxy in front of the brokers at *bootstrap*, which must be all brokers of the cluster. Not for TLS.
 
-    It strikes as *plan* says, until *limit* faults have happened. ``happened`` are the faults that have
-    struck, in order. A fault whose connection ended before its moment came is in ``missed`` instead.
-    ``requests`` counts requests by kind; ``most_in_flight`` is the greatest number of them that one
-    connection had without an answer. An exception that leaves the ``with`` block gets a note that lists
-    what has happened.
+    It injects the faults of *plan* until *limit* faults have happened. ``happened`` has these faults in
+    order. A fault whose connection ended too early is in ``missed`` instead. ``requests`` counts the requests
+    of each kind; ``most_in_flight`` is the greatest number of requests that one connection had without a
+    response. An exception that leaves the ``with`` block gets a note with the faults that have happened.
     """
 
     def __init__(self, bootstrap: str, plan: FaultPlan, *, limit: int | None = None) -> None:
@@ -93,7 +93,7 @@ class FaultProxy:
         return ",".join(f"{host}:{port}" for host, port in self.addresses.values())
 
     def report(self) -> str:
-        """What has happened, a line each."""
+        """Return the faults that have happened, one on each line."""
         first = f"{len(self.happened)} faults happened; {len(self.missed)} more were planned and did not:"
         return "\n".join([first, *map(str, self.happened)])
 
@@ -128,7 +128,7 @@ class FaultProxy:
         async def accepted(client_in: asyncio.StreamReader, client_out: asyncio.StreamWriter) -> None:
             task = asyncio.current_task()
             assert task is not None
-            self._serving.add(task)  # the event loop alone would leave it to the garbage collector
+            self._serving.add(task)  # otherwise the event loop would leave it to the garbage collector
             with contextlib.suppress(asyncio.CancelledError):  # the proxy ends
                 await self._connect(broker, client_in, client_out)
             client_out.transport.abort()
@@ -141,7 +141,7 @@ class FaultProxy:
     ) -> None:
         try:
             broker_in, broker_out = await asyncio.open_connection(*broker)
-        except OSError:  # the broker is down, and so is its listener here
+        except OSError:  # the broker is down, and so its listener closes the connection
             return
         connection = _Connection(self, broker, client_in, client_out, broker_in, broker_out)
         try:
@@ -153,7 +153,7 @@ class FaultProxy:
             broker_out.transport.abort()
 
     def take(self, api_key: int) -> Fault | None:
-        """Count a request of kind *api_key*, which has just come. Return the fault that it gets."""
+        """Count a request of kind *api_key* that has just arrived. Return the fault that hits it."""
         if (kind := REQUESTS.get(api_key)) is not None:
             self.requests[kind] += 1
         if self._limit is not None and len(self.happened) >= self._limit:
@@ -161,7 +161,7 @@ class FaultProxy:
         return self._plan.take(api_key)
 
     def note(self, exchange: "_Exchange", broker: Address) -> None:
-        """Take note that the fault of *exchange* strikes now."""
+        """Record that the fault of *exchange* happens now."""
         assert exchange.fault is not None
         exchange.struck = True
         request = REQUESTS[exchange.api_key].__name__.removesuffix("Request")
@@ -170,7 +170,7 @@ class FaultProxy:
 
 @dataclass(eq=False)
 class _Exchange:
-    """A request that has come, and what is to happen to it."""
+    """A request that has arrived, and the fault that hits it."""
 
     api_key: int
     version: int
@@ -188,7 +188,7 @@ class _Cut(Exception):
 
 @dataclass
 class _Connection:
-    """A client's connection, and the one to the broker that belongs to it."""
+    """A connection of a client, and the connection to the broker that belongs to it."""
 
     proxy: FaultProxy
     broker: Address
@@ -199,10 +199,10 @@ class _Connection:
     planned: list[_Exchange] = field(default_factory=list)
     _due: deque[_Exchange] = field(default_factory=deque)
     _silent: bool = False
-    """Whether the client gets no more answers: a fault says so, or it has gone."""
+    """True if the client gets no more responses, because of a fault or because it has disconnected."""
 
     async def run(self) -> None:
-        """Pass bytes on in both directions, until both have ended or a fault cuts the connection."""
+        """Forward bytes in both directions until both have ended or a fault cuts the connection."""
         directions = [asyncio.create_task(self._requests()), asyncio.create_task(self._answers())]
         try:
             done, _ = await asyncio.wait(directions, return_when=asyncio.FIRST_EXCEPTION)
@@ -225,7 +225,7 @@ class _Connection:
         self._finish_with_broker()
 
     def _finish_with_broker(self) -> None:
-        """Send no more. The broker carries out what it has got, and ends the connection then."""
+        """Send no more bytes. The broker processes the requests that it has and closes the connection."""
         with contextlib.suppress(OSError):
             self.broker_out.write_eof()
 
@@ -246,7 +246,7 @@ class _Connection:
         await self._send(left)
 
     async def _send(self, count: int) -> int:
-        """Pass *count* bytes of the client's on to the broker. Return the count."""
+        """Forward *count* bytes from the client to the broker. Return *count*."""
         left = count
         while left:
             left -= len(part := await _some(self.client_in, left))
@@ -265,7 +265,7 @@ class _Connection:
             self.client_out.write_eof()
 
     def _answered(self, correlation_id: int) -> _Exchange:
-        """Return the exchange that this answer ends. No answer comes to those before it (``acks=0``)."""
+        """Return the exchange that this response ends. Exchanges before it get no response (``acks=0``)."""
         while (exchange := self._due.popleft()).correlation_id != correlation_id:
             pass
         return exchange
@@ -290,7 +290,7 @@ class _Connection:
         await self._receive(source, left, silent)
 
     async def _receive(self, source: asyncio.StreamReader, count: int, silent: bool) -> int:
-        """Pass *count* bytes of *source* on to the client. Return the count."""
+        """Forward *count* bytes of *source* to the client. Return *count*."""
         left = count
         while left:
             left -= len(part := await _some(source, left))
@@ -303,11 +303,11 @@ class _Connection:
         try:
             self.client_out.write(part)
             await self.client_out.drain()
-        except OSError:  # the client has gone; the broker shall not wait for somebody to take its answers
+        except OSError:  # the client has disconnected; the broker can still send its responses
             self._silent = True
 
     async def _strike(self, exchange: _Exchange) -> None:
-        """Do to the connection what the fault of *exchange* says. Raises _Cut."""
+        """Apply the fault of *exchange* to the connection. Raises _Cut if it ends the connection."""
         fault = exchange.fault
         assert fault is not None
         self.proxy.note(exchange, self.broker)
@@ -326,7 +326,7 @@ class _Connection:
 
 
 async def _some(source: asyncio.StreamReader, most: int) -> bytes:
-    """Return what *source* has, *most* bytes at most. Raises IncompleteReadError at its end."""
+    """Return at most *most* bytes of *source*. Raises IncompleteReadError at its end."""
     part = await source.read(min(most, _PART))
     if not part:
         raise asyncio.IncompleteReadError(b"", most)
@@ -334,9 +334,9 @@ async def _some(source: asyncio.StreamReader, most: int) -> bytes:
 
 
 def moved(api_key: int, version: int, body: bytes, addresses: Mapping[Address, Address]) -> bytes:
-    """Return the answer *body*, with all that follows its correlation id, with *addresses* put in.
+    """Return the response *body*, which follows the correlation id, with the addresses of *addresses*.
 
-    Raises KeyError for a broker that is not in *addresses*: clients would go there without the proxy.
+    Raises KeyError for a broker that is not in *addresses*, because clients would bypass the proxy.
     """
     response_class = RESPONSES[api_key]
     reader = Reader(body)
@@ -351,7 +351,7 @@ def moved(api_key: int, version: int, body: bytes, addresses: Mapping[Address, A
 
 
 def _brokers(response: ApiMessage, version: int) -> Sequence[_HasAddress]:
-    """The brokers that *response* names."""
+    """Return the brokers that *response* names."""
     if isinstance(response, FindCoordinatorResponse):
         return [response] if version < _MANY_COORDINATORS else response.coordinators
     assert isinstance(response, MetadataResponse | DescribeClusterResponse)

@@ -1,4 +1,4 @@
-"""A group whose members come and go while records flow, and fault after fault between it and its brokers."""
+"""A group whose members join and leave while records are produced, and faults between it and its brokers."""
 
 import itertools
 import random
@@ -40,7 +40,7 @@ _GAPS: dict[type[ApiMessage], tuple[int, int]] = {
     OffsetFetchRequest: (3, 12),
     SyncGroupRequest: (3, 12),
 }
-"""So many requests of a kind lie between two faults of that kind."""
+"""The least and greatest number of requests of a kind between two faults."""
 _LONGEST = 2.5
 _OPTIONS: dict[str, Any] = {
     "auto_offset_reset": "earliest",
@@ -48,7 +48,7 @@ _OPTIONS: dict[str, Any] = {
     "heartbeat_interval_ms": 200,
     "session_timeout_ms": 3_000,
     "rebalance_timeout_ms": 5_000,
-    "request_timeout_ms": 1_500,  # less than the longest time for which bytes are held
+    "request_timeout_ms": 1_500,  # less than the longest time for which bytes are held back
     "reconnect_backoff_max_ms": 200,
     "fetch_max_wait_ms": 100,
 }
@@ -58,11 +58,10 @@ _BETWEEN_CHANGES = (0.3, 2.0)
 def read_through_faults(
     bootstrap: str, topic: str, *, seed: int, faults: int, say: Callable[[str], None]
 ) -> list[str]:
-    """Create *topic*; have members of a group read it until *faults* faults have happened.
+    """Create *topic*, and let members of a group read it until *faults* faults have happened.
 
-    Return what is wrong then. Each record must have been handed out once at least, no offset may have been
-    committed before all records below it were handed out, and no loop may have ended. *say* is told of each
-    fault.
+    Return the problems. The group must receive each record at least once, must commit no offset before it has
+    received all records below it, and no loop may end. *say* is called with each fault.
     """
     create_topic(bootstrap, topic, PARTITIONS)
     dice = random.Random(f"{seed}/members")

@@ -1,10 +1,10 @@
-"""The compiled kernel under AddressSanitizer, on mutated input, held to its Python twin.
+"""Mutated input for the compiled kernel, under AddressSanitizer, compared with the Python kernel.
 
     python -m tools.fuzz --inputs 10000000
 
 builds the extension with AddressSanitizer in a temporary folder (gcc or clang needed) and runs the inputs in
-one process for each core. Ends with status 0 if both kernels agreed on all of them and nothing was read or
-written that should not be. ``--seed`` repeats a run.
+one process for each core. The exit status is 0 if both kernels agreed on all inputs and no memory was
+accessed that should not be. ``--seed`` repeats a run.
 """
 
 import argparse
@@ -21,7 +21,7 @@ from tools.repository import ROOT
 
 
 def build(folder: Path) -> None:
-    """Install the package into *folder* with an extension that AddressSanitizer watches."""
+    """Install the package into *folder* with an extension that is compiled with AddressSanitizer."""
     source = folder / "source"
     source.mkdir()
     shutil.copytree(
@@ -29,7 +29,7 @@ def build(folder: Path) -> None:
     )
     for name in ("README.md", "LICENSE", "kernel_build.py"):
         shutil.copy(ROOT / name, source)
-    # with its symbols, so that a report names functions; and a build that fails must not pass for one
+    # keep symbols, so that a report names functions, and let a failed build be an error
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = project.replace('extra-link-args = ["-s"]\noptional = true', "")
     (source / "pyproject.toml").write_text(project, encoding="utf-8")
@@ -45,7 +45,7 @@ def build(folder: Path) -> None:
 
 
 def start(folder: Path, seed: int, inputs: int) -> subprocess.Popen[bytes]:
-    """One process that runs its share."""
+    """Start one process for a part of the inputs."""
     library = subprocess.run(
         [os.environ.get("CC", "gcc"), "-print-file-name=libasan.so"],
         capture_output=True,
@@ -58,7 +58,7 @@ def start(folder: Path, seed: int, inputs: int) -> subprocess.Popen[bytes]:
         | {
             "LD_PRELOAD": library,
             "ASAN_OPTIONS": "detect_leaks=0:malloc_context_size=4:quarantine_size_mb=16",
-            # the pools of Python's own allocator would hide what runs over the end of an object
+            # the memory pools of Python's own allocator would hide accesses beyond the end of an object
             "PYTHONMALLOC": "malloc",
             "PYTHONPATH": str(folder / "site"),
             "PYKLIENT_KERNEL": "compiled",

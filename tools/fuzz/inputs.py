@@ -1,6 +1,6 @@
-"""Mutated input for both kernels: what one process of ``python -m tools.fuzz`` does.
+"""Mutated input for both kernels: the part of ``python -m tools.fuzz`` that each of its processes runs.
 
-Runs as a file, so that the package comes from where the sanitized build of it is.
+It runs as a file, so that the sanitized build of the package is imported.
 """
 
 import ctypes
@@ -39,12 +39,12 @@ NUMBERS: Final = (0, 1, 63, 64, 8191, 8192, 1 << 31, 1 << 32, 1 << 62, INT64)
 
 
 def exact(data: bytes) -> memoryview:
-    """The same in memory of its own without the byte behind it that Python's buffers have."""
+    """Return a copy of the data without the extra byte that Python puts behind its buffers."""
     return memoryview((ctypes.c_char * len(data)).from_buffer_copy(data)).cast("B")
 
 
 def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
-    """What comes of it, in a form that can be compared."""
+    """Return the result or the error of a call, in a form that can be compared."""
     try:
         result = call(*arguments, **options)
     except Exception as error:
@@ -55,7 +55,7 @@ def outcome(call: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
 
 
 class Fuzz:
-    """One input after the other, all from one seed."""
+    """Makes inputs from one seed and runs them."""
 
     def __init__(self, seed: int) -> None:
         self.chance = random.Random(seed)
@@ -69,7 +69,7 @@ class Fuzz:
         ]
 
     def some(self) -> int:
-        """Try some inputs; how many they were. AssertionError where the kernels do not agree."""
+        """Try some inputs and return their number. Raises AssertionError if the kernels do not agree."""
         kind = self.chance.random()
         if kind < 0.5:
             return self._bytes_of_a_section()
@@ -88,8 +88,7 @@ class Fuzz:
         return 1
 
     def _bytes_of_a_section(self) -> int:
-        """Many inputs for the compiled kernel alone, from a section that differs in a byte or two each time;
-        the last of them for both."""
+        """Try many inputs, which differ in a byte or two, on the compiled kernel, and the last on both."""
         chance = self.chance
         data, count = chance.choice(self.sections)
         view = exact(data)
@@ -201,7 +200,7 @@ class Fuzz:
             raise AssertionError(f"decode({bytes(view)!r}, {options}): {results[0]} is not {results[1]}")
 
     def _columns(self) -> None:
-        """Two batches, so that what is wrong with the second is met with columns filled."""
+        """Try two batches, so that an error in the second is found after columns have been filled."""
         data = self.chance.choice(self.batches) if self.chance.random() < 0.5 else b""
         data += self._mutated(self.chance.choice(self.batches))
         view = exact(data)
@@ -232,7 +231,7 @@ class Fuzz:
         self._same("murmur2", exact(value or b""))
 
     def _arrow_rows(self) -> None:
-        """Columns that mostly are what Arrow says, in buffers that end where they have to."""
+        """Return columns that are mostly valid in Arrow, in buffers that end exactly where the columns do."""
         chance = self.chance
         length = chance.choice((0, 1, 2, 7, 8, 9, 30))
         value, key, names, values = (self._cells(length) for _ in range(4))
@@ -266,7 +265,7 @@ class Fuzz:
         return cells._replace(offsets=self._offsets(cells, 0, sizes))
 
     def _offsets(self, cells: Cells, base: int, sizes: Sequence[int] | None = None) -> memoryview:
-        """Where cells begin and end; now and then one of them is anywhere, or missing."""
+        """Return the offsets of cells; now and then one of them is random or missing."""
         chance = self.chance
         ends = [base]
         for size in sizes or [chance.choice((0, 0, 0, 1, 2)) for _ in range(cells.first + cells.length)]:

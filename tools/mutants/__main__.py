@@ -2,7 +2,7 @@
 
 Each mutant is a small mistake as a programmer might make it: an inverted condition, a dropped call, a number
 off by one. It is made in a copy of the tree, and the tests that are named with it run there. A mutant that no
-test notices shows what the tests do not see. First the same tests run on the unchanged copy and must pass.
+test notices shows a gap in the tests. First the same tests run on the unchanged copy and must pass.
 
 examples:
   make mutants                                every mutant, on all cores
@@ -118,11 +118,11 @@ def _run(mutants: Sequence[Mutant], jobs: int, temporary: Path) -> int:
 def _passes_unchanged(
     mutants: Sequence[Mutant], copies: "queue.SimpleQueue[TreeCopy]", pool: ThreadPoolExecutor, jobs: int
 ) -> bool:
-    """Run the tests of all *mutants* on copies without any; a failure there would mean nothing later."""
+    """Run the tests of all *mutants* on unchanged copies, because they must pass there."""
     files: dict[str, list[str]] = {}
     for test in dict.fromkeys(test for each in mutants for test in each.tests):
         files.setdefault(test.partition("::")[0], []).append(test)
-    # Files in turn, so that each job has about as much to do.
+    # Files are distributed in turn, so that the jobs take about as long.
     shares = [[test for file in list(files)[job::jobs] for test in files[file]] for job in range(jobs)]
     _say(f"the unchanged code: tests of {len(files)} files ...")
 

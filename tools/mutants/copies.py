@@ -1,4 +1,4 @@
-"""Copies of the tree that mistakes are made in. The work tree itself is never changed."""
+"""Copies of the tree, in which mistakes are made. The work tree itself is never changed."""
 
 import os
 import re
@@ -17,18 +17,18 @@ __all__ = ["KERNEL_FOLDER", "SUFFIX", "BrokenMutant", "TreeCopy", "fetch_build_t
 
 KERNEL_FOLDER = Path("pyklient/kernel")
 SUFFIX: str = sysconfig.get_config_var("EXT_SUFFIX")
-"""What the file name of the compiled kernel ends with, for the Python that runs this."""
+"""The end of the compiled kernel's file name for the running Python."""
 _BUILD_SECONDS = 300
 
 
 class BrokenMutant(Exception):
-    """The code with the mistake in it cannot be built."""
+    """Raised if the code with the mistake cannot be built."""
 
 
 class TreeCopy:
-    """The files of the work tree that git tracks, or would, and the compiled kernel.
+    """A copy of the files that git tracks, or would track, and of the compiled kernel.
 
-    Byte code is validated by hashes: the time stamps of a file that changes twice a second say nothing.
+    Byte code is validated by hashes, because time stamps do not show that a file changes twice in a second.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -65,7 +65,7 @@ class TreeCopy:
         }
 
     def apply(self, mutant: Mutant, build_tools: Path | None) -> None:
-        """Make the mistake. Raises BrokenMutant where it does not compile."""
+        """Make the mistake. Raises BrokenMutant if it does not compile."""
         path = self.folder / mutant.file
         self._original = path.read_text(encoding="utf-8")
         path.write_text(mutant.applied_to(self._original), encoding="utf-8")
@@ -80,7 +80,7 @@ class TreeCopy:
             self._write_kernel()
 
     def _write_kernel(self) -> None:
-        # A new file: a process may still run the one that was there.
+        # Replaced by a new file, because a process may still use the old one.
         path = self.folder / KERNEL_FOLDER / f"_kernel{SUFFIX}"
         path.unlink(missing_ok=True)
         path.write_bytes(self._kernel)
@@ -108,7 +108,7 @@ class TreeCopy:
 
 
 def fetch_build_tools(folder: Path) -> Path:
-    """Install into *folder* what ``pyproject.toml`` names as needed for a build."""
+    """Install the build requirements of ``pyproject.toml`` into *folder*."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     needed: list[str] = project["build-system"]["requires"]
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check"]

@@ -7,15 +7,15 @@ __all__ = ["Mutant", "StaleMutant", "is_kernel_source"]
 
 
 class StaleMutant(Exception):
-    """The code has changed, and the mutant does not fit it any more."""
+    """Raised if the code has changed so that the mutant no longer fits it."""
 
 
 @dataclass(frozen=True)
 class Mutant:
     """Replace *old*, which occurs exactly once in *file*, with *new*; at least one of *tests* must fail.
 
-    *name* begins with the folder of ``pyklient/``, or with ``tests``. *file* is relative to the root of the
-    tree. *tests* are what pytest takes: files or node ids. They run with the compiled kernel of records;
+    *name* begins with the folder in ``pyklient/``, or with ``tests`` or ``tools``. *file* is relative to the
+    root of the tree. *tests* are files or node ids for pytest. They run with the compiled kernel of records;
     those of the kernels themselves try both.
     """
 
@@ -52,5 +52,5 @@ class Mutant:
 
 
 def is_kernel_source(file: str) -> bool:
-    """Return True where a change of *file* takes effect only once the kernel is compiled again."""
+    """Return True if the kernel must be compiled again after a change of *file*."""
     return file.endswith((".pyx", ".pxi", ".pxd"))

@@ -1,4 +1,4 @@
-"""Runs tests in a copy of the tree and says what came of it."""
+"""Runs tests in a copy of the tree and returns their outcome."""
 
 import contextlib
 import os
@@ -20,9 +20,9 @@ from tools.mutants.mutant import Mutant
 __all__ = ["Outcome", "Result", "end_all", "examine", "run_tests"]
 
 _TEST_SECONDS = 60
-"""After which a single test counts as failed."""
+"""The time after which a single test counts as failed."""
 _RUN_SECONDS = 180
-"""After which the tests of one mutant are ended from outside."""
+"""The time after which the tests of one mutant are killed."""
 _FAILED = 1
 _MISTAKES_OF_THE_MUTANT = (
     "NameError",
@@ -34,12 +34,12 @@ _MISTAKES_OF_THE_MUTANT = (
 
 
 class Outcome(Enum):
-    """What the tests made of a mutant. Only NOTICED is good."""
+    """The outcome of the tests of a mutant. Only NOTICED is good."""
 
     NOTICED = "noticed"
     SURVIVED = "SURVIVED"
     BROKEN = "BROKEN"
-    """The tests did not run, or failed for a reason that says nothing about the mistake."""
+    """The tests did not run, or failed for a reason that has nothing to do with the mistake."""
     ENDLESS = "ENDLESS"
     """The tests did not end in time, nor fail."""
 
@@ -53,7 +53,7 @@ class Result(NamedTuple):
 
 
 class _Failures(NamedTuple):
-    """Node ids and messages of tests that failed in their own body; other errors apart."""
+    """Node ids and messages of tests that failed in their own body, and of other errors."""
 
     failed: list[tuple[str, str]]
     errors: list[tuple[str, str]]
@@ -64,7 +64,7 @@ _ending = threading.Event()
 
 
 def end_all() -> None:
-    """End all tests that are under way, in whichever thread, and let no others begin."""
+    """Kill all tests that run, in all threads, and let no others begin."""
     _ending.set()
     for process in list(_running):
         _end(process)
@@ -84,7 +84,7 @@ def examine(copy: TreeCopy, mutant: Mutant, build_tools: Path | None) -> Result:
 
 
 def run_tests(copy: TreeCopy, tests: Sequence[str], timeout: float, *, stop_early: bool) -> Result:
-    """Run *tests* in *copy*; *timeout* is in seconds. SURVIVED says that all of them passed."""
+    """Run *tests* in *copy*; *timeout* is in seconds. The outcome is SURVIVED if all of them pass."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="pyklient-mutant-") as scratch:
         report = Path(scratch) / "report.xml"
@@ -111,7 +111,7 @@ def _judge(status: int | None, output: str, failures: _Failures) -> tuple[Outcom
 
 
 def _run(command: Sequence[str], copy: TreeCopy, timeout: float) -> tuple[int | None, str]:
-    """Return the exit status, None where the run had to be ended, and the output."""
+    """Return the exit status, None if the run was killed, and the output."""
     process = subprocess.Popen(
         command,
         cwd=copy.folder,
@@ -139,7 +139,7 @@ def _run(command: Sequence[str], copy: TreeCopy, timeout: float) -> tuple[int | 
 
 
 def _end(process: subprocess.Popen[str]) -> None:
-    """End the tests and every process that they started and that stayed in their group."""
+    """Kill the tests and every process in their process group."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 

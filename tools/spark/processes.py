@@ -1,4 +1,4 @@
-"""The processes of Spark on this machine, and the directory that they work in."""
+"""Finds the processes of Spark on this machine, and makes a directory for them."""
 
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ __all__ = ["Process", "descendants", "spark_home"]
 
 
 class Process(NamedTuple):
-    """One process, and the processes above it up to the one that was asked for, the nearest first."""
+    """One process, and the commands of the processes above it, the nearest first."""
 
     pid: int
     command: str
@@ -19,7 +19,7 @@ class Process(NamedTuple):
 
 
 def descendants(pid: int) -> Iterator[Process]:
-    """All processes below process *pid*."""
+    """Yield all descendants of process *pid*."""
     told = subprocess.run(
         ["ps", "-axww", "-o", "pid=,ppid=,command="], capture_output=True, text=True, check=True, timeout=10
     )
@@ -36,7 +36,7 @@ def descendants(pid: int) -> Iterator[Process]:
 
 
 def spark_home(directory: Path) -> Path:
-    """A SPARK_HOME in *directory*, so that what Spark's workers leave there is not among the packages."""
+    """Make a SPARK_HOME in *directory*, so that Spark's workers leave no files in the installed package."""
     home = directory / "spark-home"
     home.mkdir(parents=True)
     for each in Path(pyspark.__file__).parent.iterdir():

@@ -1,4 +1,4 @@
-"""Spark as tests have it: on loopback, small, and nothing left outside of a directory of the test's."""
+"""A small Spark session for tests and tools, on loopback, with all files in one directory."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,7 +13,7 @@ __all__ = ["new_session"]
 def new_session(
     master: str, home: Path, settings: Mapping[str, bool | float | int | str | None] | None = None
 ) -> SparkSession:
-    """A session on *master* with its files in *home*; *settings* are those that differ."""
+    """Return a session on *master* with its files in *home*. *settings* override the usual ones."""
     usual: dict[str, bool | float | int | str | None] = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.extraJavaOptions": f"{' '.join(QUICK_JVM)} -Dderby.system.home={home}",

@@ -1,5 +1,5 @@
-"""One module a client, set up as that client's own documents advise. Each has TASKS: a task → its function.
+"""One module for each client, set up as its documentation recommends. TASKS maps tasks to functions.
 
-A producing task returns only when the broker has confirmed every record, a consuming one when it has counted
-every record; each raises where that fails.
+A produce task returns when the broker has confirmed every record, and a consume task when it has counted
+every record. Each raises an error if that fails.
 """

@@ -1,4 +1,4 @@
-"""One job in a process of its own: `python -m tools.benchmarks.clients JOB` prints what it measured."""
+"""Runs one job in its own process: `python -m tools.benchmarks.clients JOB` prints what it measured."""
 
 import importlib
 import sys

@@ -1,8 +1,9 @@
-"""`send()` awaited for a place in a batch, the delivery futures of 50,000 records gathered at a time; reads
-`getmany()`.
+"""The producer awaits `send()`, and gathers the delivery futures of 50,000 records at a time. The consumer
+calls `getmany()`.
 
-Its documents: `linger_ms` above 0 (5 here) and a larger `max_batch_size` (1 MB) for fewer requests,
-`getmany()` rather than iteration, larger fetches (4 MiB a partition). Idempotent, as pyklient is.
+As its documentation recommends: `linger_ms` above 0 (here 5) and a larger `max_batch_size` (1 MB) for fewer
+requests, `getmany()` instead of iteration, and larger fetches (4 MiB for each partition). The producer is
+idempotent, like pyklient's.
 """
 
 import asyncio

@@ -1,11 +1,11 @@
-"""One delivery callback for all records, in the configuration (cheaper than one a call), served by `poll(0)`
-every 1,000 records and on BufferError; reads `consume(10_000)`.
+"""One delivery callback is configured for all records, which is cheaper than one for each call. `poll(0)`
+serves it every 1,000 records and on BufferError. The consumer calls `consume(10_000)`.
 
-librdkafka's introduction, "High throughput": `linger.ms` of 5 or more (5 here) and large batches
-(`batch.size` 1 MB, `batch.num.messages` 100,000), a queue that does not run full (1,000,000 messages, 1
-GiB). Its consumer keeps its defaults (it checks no CRCs) but for `fetch.queue.backoff.ms` = 5: with 1,000
-it pauses for a second whenever its queue is full; larger queues and fetches cost it more CPU and gained
-nothing. Idempotent, as pyklient is.
+As librdkafka's introduction recommends under "High throughput": `linger.ms` of 5 or more (here 5), large
+batches (`batch.size` 1 MB, `batch.num.messages` 100,000) and a queue that does not run full (1,000,000
+messages, 1 GiB). The consumer has its defaults (it checks no CRCs), except for `fetch.queue.backoff.ms` = 5:
+with the default of 1,000 it pauses for a second whenever its queue is full. Larger queues and fetches cost
+more CPU and gained nothing. The producer is idempotent, like pyklient's.
 """
 
 import threading
@@ -26,7 +26,7 @@ OnDelivery = Callable[[KafkaError | None, Message], None]
 
 
 class _Confirmed:
-    """The delivery callback of a run, and the count of what it was told of."""
+    """The delivery callback of a run, and the number of its calls."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -123,11 +123,11 @@ _SENDERS: dict[str, Callable[[Producer, str, list[Any]], None]] = {
     "headers": _send_headers,
     "all": _send_all_fields,
 }
-"""A loop for each kind of record, so that none pays for fields that it does not have."""
+"""Send records with a separate loop for each kind, so that none pays for fields that it does not have."""
 
 
 def _send_later(producer: Producer, topic: str, value: bytes, **fields: Any) -> None:
-    """The queue is full: serve callbacks until there is room."""
+    """Serve callbacks until the full queue has space again."""
     while True:
         producer.poll(0.01)
         try:
@@ -185,7 +185,7 @@ def consume(job: Job) -> Measured:
 
 
 def _read_values(messages: list[Message]) -> tuple[int, int]:
-    """How many of *messages* are records, and the bytes of their values."""
+    """Return the number of records among *messages*, and the size of their values."""
     count = total = 0
     for message in messages:
         if message.error() is None:
@@ -205,7 +205,7 @@ def _read_fields(messages: list[Message]) -> tuple[int, int]:
 
 
 def latency(job: Job) -> Measured:
-    """As its own asyncio example has it: a thread of its own serves the callbacks."""
+    """Serve the callbacks in a thread, as confluent-kafka's own asyncio example does."""
     values = values_for(job)
     measured = Measured()
     producer = _producer(job, 0)

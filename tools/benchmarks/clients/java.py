@@ -1,11 +1,11 @@
 """Kafka's own kafka-producer-perf-test and ConsumerPerformance, with the JVM options of Kafka's start script.
 
-Their documents and Confluent's "Optimize for throughput": `batch.size` 200,000, `linger.ms` 10, a larger
-`buffer.memory` (128 MiB); fetches of 4 MiB a partition, `max.poll.records` 10,000. Payloads come from a
-file: making them up costs the tool CPU that no client needs. The first quarter of what is produced warms
-the JVM up and is left out of records a second; CPU and memory are the whole process's, with the JVM's
-start. The consumer checks no CRCs, and latencies come in whole milliseconds, counted from the call of
-`send`.
+As their documentation and Confluent's "Optimize for throughput" recommend: `batch.size` 200,000, `linger.ms`
+10, a larger `buffer.memory` (128 MiB), fetches of 4 MiB for each partition and `max.poll.records` 10,000.
+Payloads come from a file, because the tool needs CPU time to generate them, and no client does that. The
+first quarter of the records produced warms up the JVM and does not count for records/s. CPU and memory are
+those of the whole process, including the start of the JVM. The consumer checks no CRCs. Latencies are whole
+milliseconds, measured from the call of `send`.
 """
 
 import os
@@ -30,7 +30,7 @@ _ALPHABET = string.ascii_letters + string.digits
 
 
 def run(job: Job) -> Measured:
-    """The tool for *job*; raises RuntimeError when it falls short."""
+    """Run the tool for *job*. Raises RuntimeError if it processes too few records."""
     with tempfile.NamedTemporaryFile("wb", prefix="pyklient-payloads-", suffix=".txt") as payloads:
         payloads.write(b"\n".join(_payloads(job)))
         payloads.flush()
@@ -42,7 +42,7 @@ def run(job: Job) -> Measured:
 
 
 def _payloads(job: Job) -> list[bytes]:
-    """One a line, so random ones are of letters and digits."""
+    """Write one value on each line; random values consist of letters and digits."""
     if job.task == "consume":
         return []
     if job.values == "flights":
@@ -52,7 +52,7 @@ def _payloads(job: Job) -> list[bytes]:
 
 
 def _run(command: list[str]) -> tuple[str, float, float]:
-    """What it printed, CPU seconds, peak MiB."""
+    """Return the output of the process, its CPU time in seconds and its peak memory in MiB."""
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + _TIMEOUT

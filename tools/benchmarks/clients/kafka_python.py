@@ -1,8 +1,9 @@
-"""`send()` with the futures of 50,000 records kept and each one checked; reads `poll()`.
+"""The producer calls `send()`, keeps the futures of 50,000 records and checks each one. The consumer calls
+`poll()`.
 
-Its documents: `linger_ms` (5 here) and a larger `batch_size` (256 KiB) for fewer requests, the `crc32c`
-package for speed (it is there), a larger `max_poll_records` (10,000) and fetches of 4 MiB a partition.
-Idempotent by default.
+As its documentation recommends: `linger_ms` (here 5) and a larger `batch_size` (256 KiB) for fewer requests,
+the `crc32c` package for speed (it is installed), a larger `max_poll_records` (10,000) and fetches of 4 MiB
+for each partition. The producer is idempotent by default.
 """
 
 import importlib
@@ -16,7 +17,7 @@ from tools.benchmarks.work import Job, Measured, measuring, values_for
 kafka: Any = importlib.import_module("kafka")
 
 _WINDOW = 50_000
-"""Futures held before they are checked: this client has no bound of its own."""
+"""The number of futures kept before they are checked. The client itself has no limit."""
 
 
 def _producer(job: Job, linger_ms: int) -> Any:

@@ -1,6 +1,7 @@
-"""Defaults (linger 5 ms, batches up to 1 MB, idempotent); CRCs of what is read are checked.
+"""All options have their defaults: `linger_ms` 5, batches of up to 1 MB, an idempotent producer, and a
+consumer that checks CRCs.
 
-A produce run ends with `flush()`, which raises if any record was not confirmed.
+A produce run ends with `flush()`, which raises an error if any record was not confirmed.
 """
 
 import importlib
@@ -15,7 +16,7 @@ from tools.benchmarks.work import Clock, Job, Measured, fields_for, measuring, v
 
 _TIMEOUT = 120.0
 _ROWS = 100_000
-"""Rows of a table that send_arrow() is given at once."""
+"""The number of rows passed to one call of send_arrow()."""
 
 
 @contextmanager
@@ -102,8 +103,9 @@ def produce_arrow(job: Job) -> Measured:
 
 
 def _table(job: Job) -> Any:
-    """A table of at most 100,000 rows; as many of it as there are records are sent."""
-    arrow = importlib.import_module("pyarrow")  # here: no other run's memory is to hold it
+    """Return a table of at most 100,000 rows, which is sent as often as needed."""
+    # Imported here, so that it does not count for the memory of other runs.
+    arrow = importlib.import_module("pyarrow")
     rows = min(_ROWS, job.records)
     if job.field:
         found = dict(zip(("value", job.field), zip(*fields_for(job), strict=True), strict=True))
@@ -147,7 +149,7 @@ def consume(job: Job) -> Measured:
         else:
             for message in islice(messages, job.records - 2):
                 total += len(message.value)
-        total += len(next(messages).value)  # had one been missing, this would raise ConsumerTimeout
+        total += len(next(messages).value)  # a missing record would raise ConsumerTimeout here
         clock.end()
     measured.records, measured.payload_bytes = job.records, total
     return measured
@@ -171,7 +173,7 @@ def consume_batches(job: Job) -> Measured:
 
 
 def _compute() -> Any:
-    """pyarrow's functions, once called: the first call sets them all up."""
+    """Call a function of pyarrow, because the first call initializes all of them."""
     arrow = importlib.import_module("pyarrow")
     compute = importlib.import_module("pyarrow.compute")
     compute.sum(compute.binary_length(arrow.array([b""])))

@@ -1,5 +1,7 @@
-"""`make bench-spark`: starts real Kafka and Spark, runs every job with pyklient and with its rival, and
-writes the ratios as a page."""
+"""`make bench-spark`: starts real Kafka and Spark, and compares pyklient with another client in every job.
+
+The ratios are written to docs/spark-benchmarks.md.
+"""
 
 import argparse
 import json
@@ -64,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _run(chosen: list[int], rounds: int, scale: float) -> dict[str, Any]:
-    """What the session in the process with both connectors says."""
+    """Run the jobs in a Spark session in another process, and return its results."""
     reaper = Reaper()
     with tempfile.TemporaryDirectory(prefix="pyklient-bench-") as directory:
         broker = KraftCluster(
@@ -96,7 +98,7 @@ def _run(chosen: list[int], rounds: int, scale: float) -> dict[str, Any]:
 
 
 def _fill(bootstrap: str, data: Topic, scale: float) -> None:
-    """The topic that is read, as large as the whole of its data."""
+    """Create the topic that is read, with all rows of *data*."""
     rows = max(1, int(data.rows * scale))
     with Admin(bootstrap) as admin:
         admin.create_topic(data.name, partitions=_PARTITIONS)

@@ -1,4 +1,4 @@
-"""The jobs themselves. Each reads or writes all rows once, and returns how many."""
+"""The jobs to measure. Each reads or writes all rows once, and returns their number."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _PATIENCE = 120.0
 
 @dataclass(frozen=True)
 class Work:
-    """What a job has: Spark, the broker, the topic to read or to write, and the rows to write."""
+    """The input of a job: Spark, the broker, the topic to read or write, and the rows to write."""
 
     spark: SparkSession
     bootstrap: str
@@ -70,19 +70,19 @@ def _batches_by_pyklient(work: Work) -> int:
 
 
 class Confluent:
-    """What its users write for foreachPartition: a producer for each partition, set up for throughput, every
-    delivery confirmed by one callback, BufferError waited out."""
+    """A sender with confluent-kafka, as its users write it: a producer for each partition, set up for
+    throughput. One callback confirms every delivery, and the sender waits after a BufferError."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self._bootstrap = bootstrap
         self._topic = topic
 
     def rows(self, rows: Iterable[Any]) -> None:
-        """For foreachPartition."""
+        """Send the rows of a partition, for foreachPartition."""
         self._send(row[0] for row in rows)
 
     def batches(self, batches: Iterator[Any]) -> Iterator[Any]:
-        """For mapInArrow."""
+        """Send the record batches of a partition, for mapInArrow."""
         import pyarrow
 
         count = self._send(value for batch in batches for value in batch.column(0).to_pylist())
@@ -151,4 +151,4 @@ JOBS: dict[str, Callable[[Work], int]] = {
     "mapInArrow(PartitionSender)": _batches_by_pyklient,
     "mapInArrow, confluent-kafka": _batches_by_confluent,
 }
-"""By name. Those that do not know how many rows they have handled return -1."""
+"""The jobs by name. Jobs that do not know the number of rows return -1."""

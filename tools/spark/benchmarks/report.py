@@ -1,4 +1,4 @@
-"""Rows a second and ratios, on the terminal and as docs/spark-benchmarks.md."""
+"""Writes rows per second and ratios as Markdown, for the terminal and for docs/spark-benchmarks.md."""
 
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ with the smallest and the largest ratio in brackets. Every run is checked by the
 offsets of the topic."""
 
 _HOW = """\
-## How each is set up
+## How each client is set up
 
 - The jobs of one row show the time that a job takes besides its rows. They have no target: for every Python
   data source, Spark starts one process to inspect it, one to plan and one to commit.
@@ -34,7 +34,7 @@ _HOW = """\
 
 
 def table(seconds: Mapping[int, Seconds], scale: float) -> str:
-    """Every scenario that was run, as a Markdown table."""
+    """Return a Markdown table of the scenarios that were run."""
     heads = "| job | rows | pyklient, rows/s | against | rows/s | target | measured | reached |"
     lines = [heads, "| --- | --: | --: | --- | --: | --: | --: | --: |"]
     lines += [_line(SCENARIOS[number], found, scale) for number, found in seconds.items()]
@@ -42,7 +42,7 @@ def table(seconds: Mapping[int, Seconds], scale: float) -> str:
 
 
 def page(seconds: Mapping[int, Seconds], facts: Iterable[str]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     return "\n\n".join([_HEAD, "\n".join(f"- {fact}" for fact in facts), table(seconds, 1.0), _HOW]) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""What is compared on Spark, as data: the jobs, who does each, and what pyklient is held to."""
+"""The jobs on Spark, the two clients for each, and the targets that pyklient must reach, as data."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ __all__ = ["FLIGHTS", "ONE", "RANDOM", "SCENARIOS", "Scenario", "Topic"]
 
 @dataclass(frozen=True)
 class Topic:
-    """Records to read, or to write: *rows* of them, of one kind."""
+    """Records of one kind to read or write; *rows* is their number."""
 
     name: str
     rows: int
@@ -17,13 +17,16 @@ class Topic:
 RANDOM = Topic("random", 8_000_000, "100 B")
 FLIGHTS = Topic("flights", 4_000_000, "flights as JSON")
 ONE = Topic("one", 1, "one row")
-"""What a job takes before its first row and after its last: Spark starts Python processes to plan it."""
+"""Shows the cost of a job besides its rows: Spark starts Python processes to plan it."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """One job, done by *ours* and by *theirs*: keys of the functions in ``jobs``. *target* is how many times
-    as many rows a second ours is to do; None for what is only shown. There are rows for some seconds."""
+    """One job, done by *ours* and by *theirs*, which are names in ``jobs.JOBS``.
+
+    *target* is the ratio of rows per second that ours must reach; None if the job has no target. There are
+    enough rows for some seconds.
+    """
 
     title: str
     data: Topic
@@ -31,7 +34,7 @@ class Scenario:
     theirs: str
     target: float | None
     share: float = 1.0
-    """Of the data's rows."""
+    """The part of the data's rows that the job handles."""
 
     @property
     def rows(self) -> int:

@@ -1,7 +1,7 @@
-"""``python -m tools.spark.benchmarks.session ORDER OUTPUT``: all rounds of all scenarios in one Spark.
+"""``python -m tools.spark.benchmarks.session ORDER OUTPUT``: runs all scenarios in one Spark session.
 
-ORDER is JSON: bootstrap, jars, rounds, scale, the scenarios' numbers. OUTPUT gets the seconds, by scenario
-and job.
+ORDER is JSON: bootstrap, jars, rounds, scale, the scenarios' numbers. The durations by scenario and
+job are written to OUTPUT, in seconds.
 """
 
 import json
@@ -22,7 +22,7 @@ _PARTITIONS = 4
 
 
 def main(order: str, output: str) -> None:
-    """Run them, and say how long each took."""
+    """Run the scenarios, and write how long each took."""
     wanted = json.loads(order)
     with tempfile.TemporaryDirectory() as home:
         bench = _Bench(_session(home, wanted["jars"]), wanted["bootstrap"], wanted["scale"], Path(home))
@@ -54,7 +54,7 @@ def _session(home: str, jars: str) -> SparkSession:
 
 
 class _Bench:
-    """Times jobs, and checks that each has handled every row."""
+    """Measures jobs, and checks that each has handled every row."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, scale: float, home: Path) -> None:
         self._spark = spark
@@ -67,7 +67,7 @@ class _Bench:
         self._frames: dict[tuple[Topic, int], DataFrame] = {}
 
     def rounds(self, scenario: Scenario, rounds: int) -> dict[str, list[float]]:
-        """Seconds of *rounds* runs of both, in turn, after one run of each that does not count."""
+        """Return the seconds of *rounds* runs of both jobs in turn, without the first run of each."""
         found: dict[str, list[float]] = {scenario.ours: [], scenario.theirs: []}
         for number in range(rounds + 1):
             for job in found if number % 2 else reversed(found):
@@ -104,7 +104,7 @@ class _Bench:
         return seconds
 
     def _frame(self, data: Topic, rows: int) -> Any:
-        """The values to write, in Parquet files: Spark reads those at the same speed for all."""
+        """Return the values to write, from Parquet files, which Spark reads equally fast for every job."""
         if (data, rows) not in self._frames:
             path = str(self._home / f"{data.name}-{rows}.parquet")
             whole = (

@@ -1,1 +1,1 @@
-"""Kills driver, executors, Python workers and broker under a job that runs, and counts what is left."""
+"""Kills the driver, executors, Python workers and broker of a running job, and counts what is stored."""

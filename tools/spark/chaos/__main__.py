@@ -1,9 +1,9 @@
-"""``make chaos-spark``: a real broker, a Spark cluster on this machine, and kill after kill.
+"""``make chaos-spark``: kills processes of a real broker and of a Spark cluster on this machine.
 
     python -m tools.spark.chaos --kills 50 --seed 7
 
-Ends with status 0 if no number is lost and none is there twice where that is promised. Ctrl-C ends the
-kills, and what has been stored until then is checked.
+The exit status is 0 if no number is lost, and none is stored twice where exactly once is promised. After
+Ctrl-C, no more processes are killed, and the numbers stored so far are checked.
 """
 
 import argparse

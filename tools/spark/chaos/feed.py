@@ -21,7 +21,7 @@ class Feed:
             "enable.idempotence": True,
             "linger.ms": 5,
             "log_level": 0,
-            # A killed broker knows but the last batch of each producer: those before could be stored again.
+            # A killed broker knows only the last batch of each producer, and could store earlier ones again.
             "max.in.flight.requests.per.connection": 1,
             "reconnect.backoff.max.ms": 500,
         }
@@ -33,7 +33,7 @@ class Feed:
         self._thread.start()
 
     def finish(self) -> int:
-        """Stop. → how many numbers there are, all of them stored."""
+        """Stop, and return how many numbers were sent. All of them are stored."""
         self._ended.set()
         self._thread.join()
         assert self._producer.flush(_PATIENCE) == 0

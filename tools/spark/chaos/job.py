@@ -1,9 +1,10 @@
-"""The job that the kills go for: one topic, read by two queries and by loads, stored three times.
+"""The job whose processes are killed: two queries and repeated loads read a topic and store it three times.
 
     python -m tools.spark.chaos.job '{"bootstrap": …, "source": …, "copy": …, "home": …}'
 
-Goes on where the last one was. Ends with status 0 once ``<home>/finish`` exists and everything that was in
-the topic then is stored; ``<home>/stored.json`` says then which numbers are in each Parquet data set.
+It continues where the job before it ended. Once ``<home>/finish`` exists and all records that were in the
+topic then are stored, it writes the numbers in each Parquet data set to ``<home>/stored.json`` and exits
+with status 0.
 """
 
 import json
@@ -43,7 +44,7 @@ def main() -> None:
 def _session(home: Path) -> SparkSession:
     settings = {
         "spark.driver.memory": "512m",
-        # Kills are many, and each executor that is lost counts.
+        # There are many kills, and each lost executor counts as a failure.
         "spark.deploy.maxExecutorRetries": "-1",
     }
     session = new_session("local-cluster[2,1,512]", home, settings)
@@ -62,7 +63,7 @@ def _source(spark: SparkSession, given: dict[str, Any]) -> DataFrame:
 
 
 def _copy(spark: SparkSession, given: dict[str, Any], home: Path) -> StreamingQuery:
-    """Writes the numbers to another topic, at least once, each with headers that tell copies apart."""
+    """Write the numbers to another topic at least once, with headers by which duplicates are recognized."""
     return (
         _source(spark, given)
         .select("value")
@@ -77,7 +78,7 @@ def _copy(spark: SparkSession, given: dict[str, Any], home: Path) -> StreamingQu
 
 
 def _files(spark: SparkSession, given: dict[str, Any], home: Path) -> StreamingQuery:
-    """Spark's own file sink, which stores each row of a micro-batch once."""
+    """Write the numbers with Spark's own file sink, which stores each row of a micro-batch once."""
     return (
         _source(spark, given)
         .select("value")
@@ -90,7 +91,7 @@ def _files(spark: SparkSession, given: dict[str, Any], home: Path) -> StreamingQ
 
 
 def _load(spark: SparkSession, given: dict[str, Any], home: Path) -> None:
-    """Stores what has come since the last load, once."""
+    """Load the records that are new since the last load, exactly once."""
     try:
         load(spark, given["bootstrap"], given["source"], home / "loads")
     except Exception as error:
@@ -104,7 +105,7 @@ def _fail_with_the_first(queries: list[StreamingQuery]) -> None:
 
 
 def _fail(error: Exception | None) -> NoReturn:
-    """End at once, as if this had been killed too: others are in the middle of something."""
+    """End at once, as if this process had been killed too, because other threads are still at work."""
     print(f"FAILED {error}", flush=True)
     os._exit(1)
 

@@ -1,4 +1,4 @@
-"""A Spark job as a process: its parts found by what they run, and killed one by one."""
+"""A Spark job in a process of its own, whose parts can be found and killed."""
 
 import contextlib
 import json
@@ -17,7 +17,7 @@ __all__ = ["Job"]
 
 
 class Job:
-    """A Spark job as a process of its own, started as often as it ends. Linux and macOS."""
+    """A Spark job in a process of its own, which can be started again. For Linux and macOS."""
 
     def __init__(self, directory: Path, reaper: Reaper, given: Mapping[str, str]) -> None:
         self.log = directory / "job.log"
@@ -48,7 +48,7 @@ class Job:
 
     @property
     def status(self) -> int | None:
-        """What it ended with; None while it runs."""
+        """The exit status of the job; None while it runs."""
         assert self._process is not None
         return self._process.poll()
 
@@ -56,18 +56,18 @@ class Job:
         return [each.pid for each in self._tree() if "CoarseGrainedExecutorBackend" in each.command]
 
     def workers(self) -> list[int]:
-        """Python processes that have tasks of an executor."""
+        """Return the Python processes that run tasks of an executor."""
         return [each.pid for each in self._forked() if _is_executor(each.above)]
 
     def planners(self) -> list[int]:
-        """Python processes in which a query's offsets are found, and its commits are run."""
+        """Return the Python processes that look up the offsets of a query and run its commits."""
         runners = [each for each in self._tree() if "streaming_source_runner" in each.command]
         return [each.pid for each in (*runners, *self._forked()) if not _is_executor(each.above)]
 
     def kill_driver(self) -> bool:
-        """SIGKILL Python's and Java's half of the driver. Executors notice by themselves, a while later.
+        """SIGKILL the Python and the Java process of the driver. Executors notice that a while later.
 
-        Return whether it was there: false where the job had ended before.
+        Return False if the job had already ended.
         """
         assert self._process is not None
         was_there = self.status is None
@@ -78,11 +78,11 @@ class Job:
         return self._process.wait(10) == -signal.SIGKILL and was_there
 
     def tail(self, lines: int = 60) -> str:
-        """The last lines of the log."""
+        """Return the last lines of the log."""
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
 
     def close(self) -> None:
-        """End it, and what earlier ones have left."""
+        """Kill the job, and processes that earlier runs have left."""
         for group in self._groups:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
@@ -95,7 +95,7 @@ class Job:
         return list(descendants(self._process.pid))
 
     def _forked(self) -> list[Process]:
-        # The daemon forks a process for each that works.
+        # The daemon forks a process for each worker.
         name = "pyspark.daemon"
         return [each for each in self._tree() if name in each.command and name in "".join(each.above[:1])]
 

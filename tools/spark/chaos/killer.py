@@ -1,4 +1,4 @@
-"""One kill at a time: finds a process of a kind, kills it, and says whether there was one."""
+"""Finds a process of a given kind and kills it."""
 
 import os
 import random
@@ -11,15 +11,15 @@ from typing import Protocol
 from tests.servers.process import wait_until
 from tests.servers.server import Server
 
-__all__ = ["VICTIMS", "Killer", "Prey"]
+__all__ = ["VICTIMS", "Killer", "Victims"]
 
 VICTIMS = ("worker", "executor", "broker", "driver", "planner")
 _LONGEST_WAIT = 1.5
 _PATIENCE = 60.0
 
 
-class Prey(Protocol):
-    """A job whose processes are killed."""
+class Victims(Protocol):
+    """The processes of a job."""
 
     @property
     def status(self) -> int | None: ...
@@ -36,9 +36,9 @@ class Prey(Protocol):
 
 
 class Killer:
-    """Kills parts of *job* and its *broker*, those that *dice* pick."""
+    """Kills processes of *job* and its *broker*, chosen by *dice*."""
 
-    def __init__(self, broker: Server, job: Prey, dice: random.Random) -> None:
+    def __init__(self, broker: Server, job: Victims, dice: random.Random) -> None:
         self._broker, self._job, self._dice = broker, job, dice
         self._find: Mapping[str, Callable[[], list[int]]] = {
             "worker": job.workers,
@@ -47,7 +47,7 @@ class Killer:
         }
 
     def kill(self, victim: str) -> str | None:
-        """SIGKILL one process of kind *victim*. Return what was killed, None if nothing was."""
+        """SIGKILL one process of kind *victim*. Return its name, or None if there was no such process."""
         if victim == "broker":
             return self._kill_broker()
         if victim == "driver":

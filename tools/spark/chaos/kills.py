@@ -1,4 +1,4 @@
-"""Kill after kill under a job that stores numbers, and then: is each there, and as often as promised?"""
+"""Kills processes of a job that stores numbers, and checks that each is stored as often as promised."""
 
 import random
 import time
@@ -26,7 +26,7 @@ _LONGEST_WAIT = 1.5
 
 @dataclass
 class Stored:
-    """What is where in the end: how often each number is there. ``sent`` are 0 up to, and without, that."""
+    """The number of copies of each number in every place. The numbers sent are those below ``sent``."""
 
     sent: int
     source: Counter[int] = field(default_factory=Counter)
@@ -36,11 +36,11 @@ class Stored:
 
     @property
     def duplicates(self) -> int:
-        """Records of the copied topic that are there another time."""
+        """The number of duplicates in the copied topic."""
         return self.copy.total() - len(self.copy)
 
     def problems(self) -> list[str]:
-        """What is not as promised."""
+        """Return a line for each broken promise."""
         once = {
             "source topic": self.source,
             "topic without duplicates": self.copy_without_duplicates,
@@ -59,7 +59,7 @@ class Stored:
 
 
 class Kills:
-    """A job, its broker, and what is done to them. *say* is told what has happened, line by line."""
+    """A job, its broker, and the kills. *say* is called with a line about each event."""
 
     def __init__(
         self,
@@ -94,51 +94,53 @@ class Kills:
         self._feed = Feed(self._bootstrap, self._source, _PARTITIONS, rate)
 
     def order(self, kills: int) -> list[str]:
-        """So many *kills*, all kinds about equally often."""
+        """Return the kinds of *kills* processes to kill, each kind about equally often."""
         found: list[str] = []
         while len(found) < kills:
             found += self._random.sample(VICTIMS, len(VICTIMS))
         return found[:kills]
 
     def run(self, victims: Sequence[str]) -> Stored:
-        """Kill *victims*, at moments of the seed's. → what is stored once the job has come to its end.
+        """Kill *victims* at random moments, and return what the job has stored when it has finished.
 
-        Ctrl-C ends the kills and not the job: what has been stored until then counts.
+        After Ctrl-C, no more processes are killed, and the job finishes.
         """
         self.job.start()
         try:
             for number, victim in enumerate(victims, 1):
                 began = time.monotonic()
                 while (said := self._kill_after_progress(victim)) is None:
-                    self._say(f"{number}/{len(victims)}: no {victim}, the job had just ended; another try")
+                    self._say(
+                        f"{number}/{len(victims)}: there was no {victim}, as the job had ended; trying again"
+                    )
                 self.killed += 1
                 self._say(f"{number}/{len(victims)}: {said}, after {time.monotonic() - began:.1f} s")
             self._wait_for_progress()
         except KeyboardInterrupt:
-            self._say("no more kills; what is stored is counted")
-            self._broker.kill()  # which may be down at the moment
+            self._say("no more kills; counting what is stored")
+            self._broker.kill()  # it may be down at the moment
             self._broker.restart()
         return self._finish()
 
     def close(self) -> None:
-        """End what still runs."""
+        """Stop everything that still runs."""
         with suppress(AssertionError):
             self._feed.finish()
         self.job.close()
 
     def _kill_after_progress(self, victim: str) -> str | None:
-        """Kill at a moment of the seed's. Return what was killed, None if nothing was."""
+        """Kill a process at a random moment. Return its name, or None if there was no such process."""
         self._wait_for_progress()
         time.sleep(self._random.uniform(0, _LONGEST_WAIT))
         return self._killer.kill(victim)
 
     def _wait_for_progress(self) -> None:
-        """Return once everything that stores has stored more than before, in a job that runs."""
+        """Wait until the job runs, and each query and load has stored more than before."""
         before = self._progress()
 
         def moved() -> bool:
             if self.job.status is not None:
-                self._say(f"the job gave up, and is started again: {self._last_failure()}")
+                self._say(f"the job failed and is started again: {self._last_failure()}")
                 self.job.start()
             return all(now > then for now, then in zip(self._progress(), before, strict=True))
 
@@ -148,7 +150,7 @@ class Kills:
             raise TimeoutError(f"{error}: {before} → {self._progress()}\n{self.job.tail()}") from None
 
     def _progress(self) -> list[int]:
-        """The last micro-batch that each query has committed, and the last load that is published."""
+        """Return the last micro-batch that each query has committed, and the last load that is published."""
         return [
             max((int(each.name.removeprefix("load=")) for each in self._home.glob(pattern)), default=-1)
             for pattern in (
@@ -168,7 +170,7 @@ class Kills:
 
         def ended() -> bool:
             if self.job.status not in (None, 0):
-                self._say(f"the job gave up, and is started again: {self._last_failure()}")
+                self._say(f"the job failed and is started again: {self._last_failure()}")
                 self.job.start()
             return self.job.status == 0
 

@@ -1,1 +1,1 @@
-"""How much memory a Python worker takes that reads more than it could hold."""
+"""Measures the memory of a Python worker that reads more than fits into it."""

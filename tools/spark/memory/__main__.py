@@ -28,7 +28,8 @@ def main() -> None:
         read = _run(Path(directory), round(options.gigabytes * 1e9))
     peak = read.peak / 2**20
     print(
-        f"one task has read {read.size:,} bytes in {read.rows:,} rows; its worker held {peak:.0f} MiB at most"
+        f"one task read {read.size:,} bytes in {read.rows:,} rows; "
+        f"the peak memory of its worker was {peak:.0f} MiB"
     )
     if peak > options.bound:
         sys.exit(f"more than {options.bound} MiB")

@@ -1,4 +1,4 @@
-"""A large partition, read by one task, and what the process that read it took of memory."""
+"""Reads a large partition in one task, and measures the memory of the process that reads it."""
 
 import importlib
 import os
@@ -21,7 +21,7 @@ _ROWS = 8192
 
 
 class Reading(NamedTuple):
-    """What one task has read, in rows and bytes of values, and the most memory that a worker ever held."""
+    """The rows and bytes of values that one task has read, and the peak memory of a worker in bytes."""
 
     rows: int
     size: int
@@ -29,7 +29,7 @@ class Reading(NamedTuple):
 
 
 def fill(bootstrap: str, topic: str, size: int) -> Iterator[int]:
-    """Store values of *size* bytes in all, which cannot be compressed. Yields what has been sent so far."""
+    """Store incompressible values of *size* bytes in all. Yield the number of bytes sent so far."""
     values = pyarrow.array([os.urandom(_VALUE) for _ in range(_ROWS)], pyarrow.binary())
     table = pyarrow.record_batch({"value": values})
     with Producer(bootstrap, linger_ms=5) as producer:
@@ -40,9 +40,9 @@ def fill(bootstrap: str, topic: str, size: int) -> Iterator[int]:
 
 
 def read_in_one_task(spark: SparkSession, bootstrap: str, topic: str) -> Reading:
-    """Read all of *topic*, which has one partition. Linux: there /proc tells how much a process ever held."""
+    """Read all of *topic*, which has one partition. Works on Linux only, where /proc has the peak memory."""
     for pid in _workers():
-        Path(f"/proc/{pid}/clear_refs").write_text("5")  # forget the peak of what it did before
+        Path(f"/proc/{pid}/clear_refs").write_text("5")  # reset the peak memory
     rows = spark.read.format("pyklient").option("kafka.bootstrap.servers", bootstrap)
     read = rows.option("subscribe", topic).load()
     assert read.rdd.getNumPartitions() == 1
@@ -51,7 +51,7 @@ def read_in_one_task(spark: SparkSession, bootstrap: str, topic: str) -> Reading
 
 
 def _workers() -> list[int]:
-    """Processes that run tasks of the driver that this process has started."""
+    """Return the processes that run tasks for the driver of this process."""
     name = "pyspark.daemon pyspark.worker"
     return [each.pid for each in descendants(os.getpid()) if name in each.command]
 
