@@ -1,7 +1,6 @@
 """Sends Spark's rows: one Kafka record for each row, a thousand rows at a time."""
 
 import gc
-import threading
 from collections import deque
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,9 +25,10 @@ _NONE: Final = type(None)
 _COLLECTION_THRESHOLD: Final = 50_000
 """Objects allocated between two garbage collections, instead of Python's 700: some megabytes of rows."""
 
-_lock = threading.Lock()
-_senders = 0
-_usual_threshold = gc.get_threshold()
+_senders: list[None] = []
+"""One item for each block of ``rare_collections`` that runs."""
+_usual_thresholds: tuple[int, int, int] | None = None
+"""The collector's thresholds before the first of these blocks; None if none of them has changed any."""
 
 
 class Record(NamedTuple):
@@ -233,18 +233,21 @@ def rare_collections() -> Iterator[None]:
     Each row is an object that the collector tracks, and is freed before it could be part of a cycle. With
     the usual threshold, the collector takes a fifth of a worker's time. A collector that is switched off, or
     has a higher threshold, is left as it is.
+
+    Threads need no lock: if one block ends while another begins, the collector may run more often in the
+    other, and the thresholds are still restored in the end.
     """
-    global _senders, _usual_threshold
-    with _lock:
-        if not _senders:
-            _usual_threshold = gc.get_threshold()
-            if 0 < _usual_threshold[0] < _COLLECTION_THRESHOLD:
-                gc.set_threshold(_COLLECTION_THRESHOLD, *_usual_threshold[1:])
-        _senders += 1
+    global _usual_thresholds
+    _senders.append(None)
+    thresholds = gc.get_threshold()
+    if 0 < thresholds[0] < _COLLECTION_THRESHOLD:
+        _usual_thresholds = thresholds
+        gc.set_threshold(_COLLECTION_THRESHOLD, *thresholds[1:])
     try:
         yield
     finally:
-        with _lock:
-            _senders -= 1
-            if not _senders:
-                gc.set_threshold(*_usual_threshold)
+        _senders.pop()
+        if not _senders:
+            usual, _usual_thresholds = _usual_thresholds, None
+            if usual is not None:
+                gc.set_threshold(*usual)

@@ -133,6 +133,19 @@ def test_a_micro_batch_begins_with_the_least_number_of_offsets_and_not_before(
     assert source.latestOffset({topic: {"0": 2}}, ReadMinRows(4)) == {topic: {"0": 6}}
 
 
+def test_available_now_ends_at_the_offsets_that_are_looked_up_first(
+    reader: NewReader, bootstrap: str, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+    fill(bootstrap, topic, number_records(range(5)))
+    source = reader(topic, maxOffsetsPerTrigger="3")
+    source.prepareForTriggerAvailableNow()
+    assert source.latestOffset({topic: {"0": 0}}, ReadMaxRows(3)) == {topic: {"0": 3}}
+    fill(bootstrap, topic, number_records(range(5, 9)))
+    assert source.latestOffset({topic: {"0": 3}}, ReadMaxRows(3)) == {topic: {"0": 5}}
+    assert source.latestOffset({topic: {"0": 5}}, ReadMaxRows(3)) == {topic: {"0": 5}}
+
+
 def test_a_limit_counts_from_the_beginning_of_partitions_that_are_new(
     reader: NewReader, bootstrap: str, new_topic: NewTopic
 ) -> None:
