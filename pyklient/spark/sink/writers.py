@@ -47,7 +47,7 @@ class BatchWriter(DataSourceArrowWriter):
         self._token = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> SentRecords:
-        """Send the record batches of a task. Raises DeliveryError where a record is not delivered."""
+        """Send the record batches of a task. Raises DeliveryError if a record is not delivered."""
         return _send_batches(self._options, self._token, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
@@ -84,7 +84,7 @@ class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
     """Writes a stream whose tasks get rows."""
 
     def write(self, iterator: Iterator[Row]) -> SentRecords:
-        """Send the rows of a task. Raises DeliveryError where a record is not delivered."""
+        """Send the rows of a task. Raises DeliveryError if a record is not delivered."""
         # Imported here, as below, because the driver plans in short-lived processes that do not need it.
         from pyklient.spark.sink.producer_cache import borrowed_producer
         from pyklient.spark.sink.rows import send_rows
@@ -128,7 +128,7 @@ else:
         """Writes a stream whose tasks get record batches."""
 
         def write(self, iterator: Iterator[Any]) -> SentRecords:
-            """Send the record batches of a task. Raises DeliveryError where a record is not delivered."""
+            """Send the record batches of a task. Raises DeliveryError if a record is not delivered."""
             return _send_batches(self._options, "", iterator)
 
     def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:

@@ -29,7 +29,7 @@ class DataLoss:
         log.warning("%s; continuing with the records that are left", problem)
 
 
-def available(wanted: OffsetRange, log: LogEnds) -> tuple[OffsetRange, str | None]:
+def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | None]:
     """Return the part of *wanted* that the partition still has, and a description of what is missing.
 
     If *wanted* starts behind the end of the log, its topic was deleted and created again. Then the new topic
@@ -37,23 +37,23 @@ def available(wanted: OffsetRange, log: LogEnds) -> tuple[OffsetRange, str | Non
     next query or micro-batch.
     """
     name, start, end = wanted
-    if start > log.next:
+    if start > ends.next:
         kept = (
-            OffsetRange(name, log.first, min(end, log.next)) if end < start else OffsetRange(name, end, end)
+            OffsetRange(name, ends.first, min(end, ends.next)) if end < start else OffsetRange(name, end, end)
         )
         return kept, (
-            f"{name} was read up to offset {start}, but it ends at {log.next}: the topic was deleted and "
+            f"{name} was read up to offset {start}, but it ends at {ends.next}: the topic was deleted and "
             "created again, or the end of its log was lost"
         )
-    if end > log.next:
-        return OffsetRange(name, max(start, log.first), log.next), (
-            f"{name} was to be read up to offset {end}, but it ends at {log.next}"
+    if end > ends.next:
+        return OffsetRange(name, max(start, ends.first), ends.next), (
+            f"{name} was to be read up to offset {end}, but it ends at {ends.next}"
         )
-    if start < log.first and start < end:
-        gone = min(end, log.first)
+    if start < ends.first and start < end:
+        gone = min(end, ends.first)
         return OffsetRange(name, gone, end), (
             f"offsets {start} to {gone} of {name} were deleted before they were read; the partition now "
-            f"begins at {log.first}"
+            f"begins at {ends.first}"
         )
     return wanted, None
 

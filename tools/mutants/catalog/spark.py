@@ -33,15 +33,15 @@ MUTANTS: Final = (
     Mutant(
         "spark: records that are gone are no loss",
         "pyklient/spark/source/data_loss.py",
-        "    if start < log.first and start < end:\n",
-        "    if start < log.first - 1 and start < end:\n",
+        "    if start < ends.first and start < end:\n",
+        "    if start < ends.first - 1 and start < end:\n",
         ("tests/spark/source/test_data_loss.py::test_what_is_gone_is_left_out_and_said",),
     ),
     Mutant(
         "spark: a topic created again is read from the old offset",
         "pyklient/spark/source/data_loss.py",
-        "    if start > log.next:\n",
-        "    if start > log.next and start > end:\n",
+        "    if start > ends.next:\n",
+        "    if start > ends.next and start > end:\n",
         ("tests/spark/source/test_data_loss.py::test_what_is_gone_is_left_out_and_said",),
     ),
     Mutant(
