@@ -39,7 +39,7 @@ def test_another_topic_is_not_published_beside_the_first_unless_that_is_asked_fo
     for topic in (clicks, views):
         fill(bootstrap, topic, number_records(range(5)))
     load(spark, bootstrap, clicks, tmp_path)
-    said = f"holds loads of topic {clicks}, and this load is of topic {views}"
+    said = f"holds loads of topic {clicks}, but this load is of topic {views}"
     with pytest.raises(ConfigurationError, match=f"{said}.*allow=.'topics'"):
         load(spark, bootstrap, views, tmp_path)
     assert spark.read.parquet(str(tmp_path)).count() == 5
@@ -68,7 +68,7 @@ def test_a_column_of_another_type_is_not_published_unless_that_is_asked_for(
     load(spark, bootstrap, topic, tmp_path, transform=number("int"))
     fill(bootstrap, topic, number_records(range(5, 10)))
     for transform, said in (
-        (number("string"), "column number is string and was int"),
+        (number("string"), "column number is string, but was int"),
         (number("int", "n"), re.escape("column n (int) is new; column number (int) is missing")),
     ):
         with pytest.raises(ConfigurationError, match=f"{said}.*allow=.'columns'"):
