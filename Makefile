@@ -21,7 +21,7 @@ KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-python-kernel test-containers fuzz faults chaos-spark memory-spark mutants prose lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-python-kernel test-containers fuzz faults chaos-spark chaos-load memory-spark mutants prose lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -90,6 +90,9 @@ faults: $(VENV)/.dev ## a hundred faults under an idempotent producer and under 
 
 chaos-spark: $(VENV)/.dev ## fifty kills under Spark jobs, nothing lost; CHAOS="--kills 10 --seed 7"
 	$(BIN)/python -m tools.spark.chaos $(CHAOS)
+
+chaos-load: $(VENV)/.dev ## ten loads killed at named points and at any time, nothing lost or stored twice; CHAOS="--loads 5 --seed 7"
+	$(BIN)/python -m tools.spark.killed_loads $(CHAOS)
 
 memory-spark: $(VENV)/.dev ## 5 GB through one task of Spark, in a Python worker below 512 MiB
 	$(BIN)/python -m tools.spark.memory

@@ -21,8 +21,8 @@ from pyklient.spark import LoadProgress, load
 from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic
-from tests.spark.loading.killed_load import killed_load
 from tests.spark.topics import delete_before, fill, number_records
+from tools.spark.killed_loads import killed_load
 
 pytestmark = pytest.mark.brokers(min="4.3")
 

@@ -1,10 +1,14 @@
-"""A load in a process of its own, which is killed on the way.
+"""``make chaos-load``: kills loads at named points and at any time, and counts the rows after each.
 
-``python -m tests.spark.loading.killed_load [ROUNDS]`` kills loads again and again, at named points and at any
-time, and counts what is stored after each.
+    python -m tools.spark.killed_loads --loads 10 --seed 7
+
+Each killed load is followed by another one. The program fails if a record is lost or stored twice, or if a
+staging directory is left behind.
 """
 
+import argparse
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,14 +20,13 @@ from typing import Final
 
 from pyklient import Producer
 from pyklient.broker import Broker
-from tests.run.seed import VARIABLE, dice, seed
 from tests.servers.java import QUICK_JVM
+from tools.repository import ROOT
 
 __all__ = ["POINTS", "killed_load"]
 
-ROOT = Path(__file__).parents[3]
 POINTS: Final = ("task", "_offsets.json", "published", "after")
-"""In a task; before the offsets are written; before the load is published; after that."""
+"""In a task; before the manifest is written; before the load is published; after that."""
 
 _TIMEOUT = 300
 _JOB = """
@@ -64,7 +67,7 @@ if point == "after":
 
 
 def killed_load(bootstrap: str, topic: str, path: Path, point: str, seconds: float = _TIMEOUT) -> None:
-    """Run ``load``, which is killed at *point* (one of POINTS), or after so many *seconds*."""
+    """Run ``load`` in a process that is killed at *point*, one of POINTS, or after *seconds*."""
     command = [sys.executable, "-c", _JOB, bootstrap, topic, str(path), point, " ".join(QUICK_JVM)]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable}
     with subprocess.Popen(
@@ -75,19 +78,27 @@ def killed_load(bootstrap: str, topic: str, path: Path, point: str, seconds: flo
         except subprocess.TimeoutExpired:
             process.kill()
         assert process.wait() in (0, -signal.SIGKILL), process.communicate()[1]
-        assert process.returncode or seconds < _TIMEOUT, f"nobody was killed at {point}"
+        assert process.returncode or seconds < _TIMEOUT, f"the load was not killed at {point}"
 
 
-def _rounds(count: int) -> None:
-    """Kill *count* loads, and load what is left after each."""
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tools.spark.killed_loads", description=__doc__)
+    parser.add_argument("--loads", type=int, default=10, help="loads to kill (default 10)")
+    parser.add_argument("--seed", type=int, help="of an earlier run, for the same times")
+    options = parser.parse_args()
+    seed = random.SystemRandom().randrange(1_000_000) if options.seed is None else options.seed
+    print(f"seed {seed}", flush=True)
+    _kill_loads(options.loads, random.Random(seed))
+
+
+def _kill_loads(count: int, dice: random.Random) -> None:
+    """Kill *count* loads, and run a whole one after each."""
     os.environ["PYSPARK_PYTHON"] = sys.executable
     from pyspark.sql import SparkSession
 
     from pyklient.spark import load
 
     spark = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false").getOrCreate()
-    chance = dice("killed loads")
-    print(f"{VARIABLE}={seed()}")
     with Broker() as broker, tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "clicks"
         sent = 0
@@ -97,7 +108,7 @@ def _rounds(count: int) -> None:
             sent += 1_000
             point = (*POINTS, "any time")[number % (len(POINTS) + 1)]
             began = time.monotonic()
-            seconds = chance.uniform(2, 20) if point == "any time" else _TIMEOUT
+            seconds = dice.uniform(2, 20) if point == "any time" else _TIMEOUT
             killed_load(broker.bootstrap_servers, "clicks", path, point, seconds)
             took = time.monotonic() - began
             load(spark, broker.bootstrap_servers, "clicks", path)
@@ -110,4 +121,4 @@ def _rounds(count: int) -> None:
 
 
 if __name__ == "__main__":
-    _rounds(int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    main()
