@@ -18,9 +18,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tools.repository import ROOT
+
 __all__ = ["Text", "docstrings", "main", "messages", "opens_with_question_word", "pages"]
 
-ROOT = Path(__file__).parents[1]
 _QUESTION_WORDS = frozenset({"whether", "what", "why", "who", "whose", "how", "when", "where", "which"})
 _LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 
