@@ -1,4 +1,6 @@
-"""What became of the records of a batch, and who is told: the half of a batch that both kernels share.
+"""The delivery of a batch: reports on its records, callbacks, and callers that wait.
+
+This is the half of a batch that both kernels share.
 
 Nothing here runs once per record, except for records that fail or that are waited for one by one.
 """

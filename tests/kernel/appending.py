@@ -1,4 +1,4 @@
-"""An Appender on a bench, and its batches as a reader sees them."""
+"""An Appender for tests, and the records that a reader finds in its batches."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ class OwnThread(SenderThread):
 
 
 class Bench:
-    """An Appender with a clock that stands still and a note of what it declined."""
+    """An Appender with a fixed clock, which records the calls that it declined."""
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class Bench:
 
 
 def records_of(batch: Batch) -> list[tuple[int, bytes | None, bytes | None, Any]]:
-    """What is in a batch, as a reader sees it."""
+    """Return the records of a batch as a reader gets them."""
     payload = batch.payload()
     header = batch_header(
         payload,

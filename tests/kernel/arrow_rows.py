@@ -1,4 +1,4 @@
-"""Columns in Arrow's memory layout, made without Arrow: cells in, buffers out, with junk where it may be."""
+"""Columns in Arrow's memory layout, made without pyarrow, with junk bytes where Arrow allows them."""
 
 from array import array
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ __all__ = ["PLAIN", "Shape", "cells", "header_lists", "numbers"]
 
 
 class Shape(NamedTuple):
-    """How a column lies in its buffers: cells before it, offsets of 64 bits, bytes in cells that are null."""
+    """The layout of a column in its buffers: cells before it, 64-bit offsets, bytes in cells that are
+    null."""
 
     first: int = 0
     wide: bool = False

@@ -1,4 +1,4 @@
-"""Both kernels, side by side, whichever the tests run on."""
+"""Both kernels, whichever of them the tests run on."""
 
 import importlib
 from types import SimpleNamespace
@@ -33,7 +33,7 @@ KERNELS: Final = [PYTHON, COMPILED]
 
 
 def outcome_of(call: Any, *arguments: Any, **options: Any) -> Any:
-    """What comes of a call, in a form that can be compared: the result, or the exception with its notes."""
+    """Return the result of a call, or its exception with its notes, in a form that can be compared."""
     try:
         return call(*arguments, **options)
     except Exception as error:

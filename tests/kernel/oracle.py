@@ -1,4 +1,4 @@
-"""Kafka's own record classes, asked from tests."""
+"""Kafka's own record classes, called by tests."""
 
 import json
 from collections.abc import Sequence
@@ -82,7 +82,7 @@ class RecordsOracle(Oracle):
         )
 
     def read(self, data: bytes) -> list[dict[str, Any]]:
-        """What Kafka finds in *data*, batch by batch. Raises Refused where it finds fault."""
+        """Return the batches that Kafka finds in *data*. Raises Refused if Kafka raises an exception."""
         found: list[dict[str, Any]] = json.loads(self.question("read", bytes=data.hex()))
         for batch in found:
             for record in batch["records"]:
@@ -92,7 +92,7 @@ class RecordsOracle(Oracle):
         return found
 
     def lower(self, data: bytes, magic: int, from_offset: int = 0) -> bytes:
-        """*data* converted for a consumer that knows formats up to *magic* (Kafka before 4)."""
+        """Return *data* converted for a consumer that knows formats up to *magic* (Kafka before 4)."""
         return bytes.fromhex(self.question("lower", bytes=data.hex(), magic=magic, from_offset=from_offset))
 
     def murmur2(self, data: Sequence[bytes]) -> list[int]:
@@ -101,7 +101,7 @@ class RecordsOracle(Oracle):
         return [int(line) for line in lines]
 
     def question(self, do: str, **given: Any) -> str:
-        """The answer to one question. Raises Refused where Kafka has none."""
+        """Return the answer to one question. Raises Refused if Kafka raises an exception."""
         [answer] = self.ask([json.dumps({"do": do, **given})])
         if answer.startswith("!"):
             raise Refused(answer[2:])

@@ -1,4 +1,4 @@
-"""Arrow's buffers read without Arrow: what columns hold, record by record."""
+"""Arrow's buffers read without pyarrow, record by record."""
 
 from itertools import pairwise
 from typing import Any
@@ -50,13 +50,13 @@ def rows(columns: ArrowColumns) -> list[tuple[Any, ...]]:
 
 
 def rows_left(chunk: ColumnChunk) -> list[tuple[Any, ...]]:
-    """What is still to be handed out; the chunk is left as it is."""
+    """Return the rows that the chunk has left, without handing them out."""
     every = rows(chunk._columns)
     return every[chunk.handed : chunk.handed + chunk.remaining]
 
 
 def row_of(message: Any) -> tuple[Any, ...]:
-    """A message as such a row."""
+    """Return a message as such a row."""
     return (
         message.offset,
         message.timestamp_ms,

@@ -1,4 +1,4 @@
-"""The kernel's half of sending: what an Appender takes, and what a Batch and a Delivery tell of it."""
+"""Appending records: the Appender of a kernel, its batches and its deliveries."""
 
 import gc
 import pickle

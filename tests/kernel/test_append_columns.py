@@ -19,7 +19,7 @@ PARTITIONS: Final = 3
 
 
 class Tracker:
-    """Nobody waits here."""
+    """A tracker that nobody waits for."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -31,7 +31,7 @@ class Tracker:
 
 
 class Mill:
-    """An Appender with somebody behind it who begins batches, and sticks to another partition each time."""
+    """An Appender whose declined calls begin batches, and move the sticky partition each time."""
 
     def __init__(self, kernel: Any, batch_size: int, memory: int) -> None:
         self.kernel = kernel
@@ -71,7 +71,7 @@ class Mill:
         return self.appender.append(topic, number, value, key, time_ms, headers, heard, 1 << 40)
 
     def send_row_by_row(self, rows: Sequence["Row"]) -> Any:
-        """As many of *rows* as can be sent: how many they are, and where."""
+        """Send *rows* until one cannot be sent. Return their number and their positions in batches."""
         places = []
         try:
             for row in rows:
@@ -84,7 +84,7 @@ class Mill:
         return sorted(places), "", self._state()
 
     def send_columns(self, rows: Any, calls: list[Any]) -> Any:
-        """The same from columns. *calls* gets what each call has returned."""
+        """Do the same with columns. The result of each call is added to *calls*."""
         places = []
         done = 0
         try:
@@ -124,7 +124,7 @@ class Row(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """Which columns there are, and how they lie in memory."""
+    """The columns of a test, and their layout in memory."""
 
     shapes: tuple[Shape, Shape, Shape, Shape, Shape, Shape] = (PLAIN,) * 6
     has_key: bool = True
@@ -191,7 +191,7 @@ def test_a_row_that_cannot_be_sent_stops_there_and_not_before(
 
 
 def _compare(rows: list[Row], layout: Layout, batch_size: int, memory: int) -> None:
-    """Both kernels, row by row and in columns: all the same."""
+    """Check that both kernels do the same, row by row and in columns."""
     columns = columns_of(rows, layout)
     alike = [
         row._replace(

@@ -1,4 +1,4 @@
-"""Both kernels take the same records into the same batches, decline the same, and report the same."""
+"""Both kernels append the same records to the same batches, decline the same calls, and report the same."""
 
 import pickle
 import sys
@@ -20,7 +20,7 @@ LIMIT: Final = 20_000
 
 
 class Tracker:
-    """Writes down which failures are unseen; nobody waits long."""
+    """A tracker that records unseen failures; waiting ends at once."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -34,7 +34,7 @@ class Tracker:
 
 
 class Bench:
-    """An Appender of one kernel and all around it, driven by steps that can be replayed on another."""
+    """An Appender of one kernel, driven by steps that can be repeated with the other kernel."""
 
     def __init__(self, kernel: Any, *, plain: bool = True) -> None:
         self.tracker = Tracker()
@@ -66,7 +66,7 @@ class Bench:
         self.called.append(f"{delivery!r}: {sys.exception()!r}")
 
     def step(self, name: str, *arguments: Any) -> Any:
-        """One step; what it returned, in a form that can be compared."""
+        """Run one step, and return its result in a form that can be compared."""
         result = outcome_of(getattr(self, f"_do_{name}"), *arguments)
         if type(result) is self.kernel.Delivery:
             self.deliveries.append(result)
@@ -271,7 +271,7 @@ class TestEach:
         assert batch.count == 0
 
     def test_a_clock_that_sends_loses_nothing(self, kernel: Any) -> None:
-        """Where foreign code runs in the middle of a send, it may send as well."""
+        """Foreign code that runs in the middle of a send may send as well."""
 
         def sending() -> int:
             if not batch.count:
@@ -382,7 +382,7 @@ class TestEach:
 
 
 def test_a_closed_batch_takes_nothing_even_where_it_is_still_to_be_found() -> None:
-    """As another thread may find it while this one is about to take it; in Python a lock is before."""
+    """Another thread may seal a batch just before this one appends to it. In Python a lock prevents that."""
     bench = Bench(COMPILED)
     bench.appender.set_partitions("t", 1)
     bench.step("open", "t", 0)

@@ -1,4 +1,4 @@
-"""Batches begin in memory of others that are done: only where nobody refers to that any more."""
+"""A batch uses the memory of an earlier one again, once nothing refers to that memory."""
 
 import gc
 import random
@@ -18,7 +18,7 @@ SIZES = (100, 5_000, 40_000, 300_000, 1_000_000)
 
 
 class Held(NamedTuple):
-    """A payload that something still refers to, its records, and how many they are."""
+    """A payload that is still referred to, the number of its records, and their values."""
 
     payload: Any
     size: int

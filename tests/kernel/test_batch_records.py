@@ -1,4 +1,4 @@
-"""Batches by their headers: facts, order, gaps, ends of buffers, and what cannot be written."""
+"""Encoding and reading whole batches: header facts, order, gaps, ends of buffers, and errors."""
 
 from typing import Any
 
@@ -131,7 +131,7 @@ def test_an_incomplete_batch_at_the_end_ends_the_iteration(magic: int) -> None:
 
 
 def test_the_oversized_entry_that_brokers_pad_with_is_an_incomplete_tail() -> None:
-    """A converting broker with nothing left to say fills up with an entry at offset -1 that never ends."""
+    """A broker that has converted everything fills the response with an endless entry at offset -1."""
     padding = (-1).to_bytes(8, "big", signed=True) + (1 << 20).to_bytes(4, "big") + bytes(500)
     assert list(iter_batches(padding)) == []
     assert batch_end(memoryview(padding), 0) == 0

@@ -1,4 +1,4 @@
-"""From fetched bytes to columns in Arrow's layout: they hold what ``decode`` would make messages of."""
+"""Decoding fetched bytes into columns: they hold the records that ``decode`` makes messages of."""
 
 from array import array
 from typing import Any, Final
@@ -30,7 +30,7 @@ def batch(base: int, count: int = 3, **facts: Any) -> bytes:
 
 
 def chunks_of(call: Any, data: bytes, start: int = 0, **options: Any) -> tuple[list[Any], Any]:
-    """Everything in *data* as *call* reads it, chunk by chunk, and the error that ends it."""
+    """Return everything that *call* reads from *data*, chunk by chunk, and the error that ends it."""
     seen: list[Any] = []
     position = 0
     aborted = AbortedTransactions([(-1, 0), (5, 3)])
@@ -48,7 +48,7 @@ def chunks_of(call: Any, data: bytes, start: int = 0, **options: Any) -> tuple[l
 
 
 def check(data: bytes, start: int = 0, **options: Any) -> None:
-    """Both kernels make the same columns of *data*, to the byte, of what ``decode`` makes messages of."""
+    """Check that both kernels decode *data* into the same columns, which hold the records of ``decode``."""
     twins = [chunks_of(kernel.decode_columns, data, start, headers=True, **options) for kernel in KERNELS]
     (python, python_error), (compiled, compiled_error) = twins
     assert [chunk._columns for chunk in python] == [chunk._columns for chunk in compiled]

@@ -1,4 +1,4 @@
-"""What a broker does with record bytes: number them, convert them for old clients, raise old formats."""
+"""Assigning offsets, and converting batches between formats."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Both ways between our record bytes and those of Kafka's own classes."""
+"""Our record bytes are read by Kafka's own classes, and theirs by us."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -53,7 +53,7 @@ def samples(magic: int) -> list[NewRecord]:
 
 
 def ours(data: bytes) -> list[dict[str, Any]]:
-    """What we read in *data*, in the oracle's words."""
+    """Return the records that we read in *data*, in the form of the oracle's answers."""
     return [_facts(batch) for batch in iter_batches(data)]
 
 

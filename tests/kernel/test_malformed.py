@@ -1,6 +1,6 @@
-"""Record bytes that lie: errors of our own types, in bounded time and memory, whatever is in them.
+"""Malformed record bytes raise our own errors, in bounded time and memory.
 
-Checksums are made to hold, or left unchecked, so that the parsers behind them see the bytes.
+Checksums are made right, or not compared, so that the parsers get the bytes.
 """
 
 import tracemalloc
@@ -33,7 +33,7 @@ LIMIT: Final = 4 << 20
 
 
 def resealed(data: bytes | bytearray) -> bytes:
-    """The bytes of one batch or entry with the checksum that they should have."""
+    """Return the bytes of one batch or entry with the right checksum."""
     sealed = bytearray(data)
     if len(sealed) > 21 and sealed[16] == 2:
         sealed[17:21] = crc32c(sealed[21:]).to_bytes(4, "big")

@@ -1,4 +1,4 @@
-"""Memory for responses and columns: what is handed out is nobody else's, however often it is used again."""
+"""Memory for responses and columns is never in use twice at a time."""
 
 from array import array
 from typing import Any

@@ -1,4 +1,4 @@
-"""From fetched bytes to messages: where chunks begin and end, what is passed over, and what raises."""
+"""Decoding fetched bytes into messages: the limits of chunks, skipped batches, and errors."""
 
 from typing import Any
 
@@ -52,14 +52,14 @@ def marker(offset: int, producer_id: int, *, commit: bool) -> bytes:
 
 
 def emptied(offset: int, producer_id: int) -> bytes:
-    """What the log cleaner leaves of a marker that is the last batch of its producer."""
+    """Return the batch that the log cleaner leaves of a marker, if it is the last batch of its producer."""
     return encode_batch([], base_offset=offset, producer_id=producer_id, transactional=True, control=True)
 
 
 def read_all(
     kernel: Any, data: bytes, start: int = 0, aborted: AbortedTransactions | None = None
 ) -> list[Message]:
-    """As a consumer reads a response: chunk by chunk, to the end."""
+    """Return the messages of a response, decoded chunk by chunk, as a consumer does."""
     messages: list[Message] = []
     position = 0
     while True:

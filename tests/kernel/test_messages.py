@@ -1,4 +1,4 @@
-"""Message and Chunk: what a reader holds."""
+"""Message and Chunk, which a reader gets."""
 
 import copy
 import gc

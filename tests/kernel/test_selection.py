@@ -1,4 +1,4 @@
-"""Which kernel runs, and that a pin is never silently ignored."""
+"""The kernel is selected at import, and a pinned kernel is never replaced silently."""
 
 import os
 import subprocess
@@ -57,7 +57,7 @@ sys.meta_path.insert(0, Broken())
 def imported(
     program: str = SAY, *, folder: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """What a new interpreter says of its kernel."""
+    """Run *program* in a new interpreter, which prints the kernel in use by default."""
     variables = {name: value for name, value in os.environ.items() if name != "PYKLIENT_KERNEL"}
     return subprocess.run(
         [sys.executable, "-c", program],
@@ -113,7 +113,7 @@ def copied(folder: Path, *, sources: bool, compiled: bool) -> Path:
 
 
 def in_copy(folder: Path, program: str = SAY, **environment: str) -> subprocess.CompletedProcess[str]:
-    """What a new interpreter says that finds the package in *folder* first, and the installed one behind."""
+    """Run *program* in a new interpreter that finds the package in *folder* before the installed one."""
     ran = imported(
         program, folder=folder, PYTHONPATH=os.pathsep.join((str(folder), str(PACKAGE.parent))), **environment
     )

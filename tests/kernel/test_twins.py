@@ -45,14 +45,14 @@ def plain(message: Any) -> tuple[Any, ...]:
 
 
 def same(name: str, *arguments: Any, **options: Any) -> Any:
-    """What both kernels give for the same call."""
+    """Return the result of a call, which must be the same for both kernels."""
     results = [outcome_of(getattr(kernel, name), *arguments, **options) for kernel in KERNELS]
     assert results[0] == results[1]
     return results[0]
 
 
 def same_messages(*arguments: Any) -> None:
-    """As ``same``, for lists of messages."""
+    """Return the messages of a call, which must be the same for both kernels."""
     calls = [kernel.parse_messages for kernel in KERNELS]
     calls.append(lambda *arguments: list(COMPILED.iterate_messages(*arguments)))
     results = [outcome_of(call, *arguments) for call in calls]
@@ -61,7 +61,7 @@ def same_messages(*arguments: Any) -> None:
 
 
 def read(kernel: Any, data: bytes, **options: Any) -> tuple[list[Any], Any]:
-    """Everything in *data*, chunk by chunk: facts and messages, and the error that ends it."""
+    """Return everything in *data*, chunk by chunk: facts, messages, and the error that ends it."""
     seen: list[Any] = []
     position = start = 0
     aborted = AbortedTransactions([(-1, 0), (5, 3)])
