@@ -197,13 +197,13 @@ class StreamCore:
         """Go on with what another kind of loop has begun."""
         remade = form.remade(chunk)
         with self._lock:
-            if self._chunk is not chunk:
-                return
-            if not chunk.remaining:
+            if self._chunk is chunk and not chunk.remaining:
                 self._leave_chunk()
+            if self._chunk is not chunk:
                 return
             if chunk.handed and self._source is not None:
                 self._mark(self._source.cursor, chunk.position)
+            chunk.stop()  # for a loop that still holds it
             self._chunk = remade
 
     def _leave_chunk(self) -> None:

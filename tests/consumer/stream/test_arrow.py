@@ -179,6 +179,17 @@ def test_loops_of_all_kinds_share_one_cursor_inside_a_batch_too(first: int) -> N
     ]
 
 
+def test_loops_of_all_kinds_share_one_cursor_also_when_their_steps_take_turns() -> None:
+    bench = Bench()
+    bench.put(batch(*"abcdefgh"), then=8)
+    messages: Any = iter(bench.stream)
+    columns = bench.stream.arrow_batches(2, timeout=0)
+    seen = [next(messages).value.decode(), *texts(next(columns)), next(messages).value.decode()]
+    assert seen == ["a", "b", "c", "d"]
+    assert [*texts(next(columns)), next(messages).value.decode()] == ["e", "f", "g"]
+    assert bench.committable(in_hand=True) == {0: 7}
+
+
 def test_what_has_been_handed_out_counts_before_a_loop_of_another_kind_hands_out_more() -> None:
     bench = Bench()
     bench.put(batch("a", "b", "c"), then=3)
