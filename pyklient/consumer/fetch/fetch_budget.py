@@ -101,8 +101,12 @@ class ResponseMemory:
         self._memory.append((size, parts))
 
     def compact(self, idle_allowed: int) -> None:
-        """Let go of responses that are read, and of enough of those that hardly hold anything."""
-        kept = [(size, [fetched for fetched in parts if fetched.size]) for size, parts in self._memory]
+        """Let go of responses that are read, or whose partitions have been taken away, and of enough of those
+        that hardly hold anything."""
+        kept = [
+            (size, [fetched for fetched in parts if fetched.size and fetched.cursor.active])
+            for size, parts in self._memory
+        ]
         self._memory = [(size, parts) for size, parts in kept if parts]
         idle = {id(parts): size - sum(fetched.size for fetched in parts) for size, parts in self._memory}
         excess = sum(idle.values()) - idle_allowed

@@ -119,8 +119,11 @@ class Fetcher:
         """Take in what has been handed over, and let go of what has been taken away."""
         while not self._inbox.empty():
             self._adopt(self._inbox.get_nowait())
-        for cursor in [cursor for cursor in self._cursors.values() if not cursor.active]:
+        gone = [cursor for cursor in self._cursors.values() if not cursor.active]
+        for cursor in gone:
             del self._cursors[cursor.partition]
+        if gone:
+            self._memory.compact(self._budget.idle_allowed)
 
     def _adopt(self, cursor: Cursor | None) -> None:
         if cursor is not None:

@@ -60,7 +60,8 @@ class InHand:
     def fetched_again(self, starts: Starts) -> list[tuple[FetchedBatches, FetchedBatches]]:
         """The parts of the partitions in *starts*, in order, each with one that goes on from there.
 
-        Those of partitions that were taken away are left out. The bytes count as waiting again.
+        Those of partitions that were taken away are left out. The bytes count as waiting again; the first of
+        each two lets go of them.
         """
         found: list[tuple[FetchedBatches, FetchedBatches]] = []
         for fetched, before in self._parts:
@@ -68,5 +69,6 @@ class InHand:
             if cursor is fetched.cursor and cursor.active:
                 before.start = max(before.start, offset)
                 cursor.taken -= fetched.at - before.at
+                fetched.buffer = memoryview(b"")
                 found.append((fetched, before))
         return found

@@ -1,5 +1,7 @@
 from dataclasses import dataclass
 
+import pytest
+
 from pyklient.consumer.fetch.fetch_budget import FetchBudget, ResponseMemory
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
 from tests.consumer.stream.bench import Bench
@@ -130,3 +132,14 @@ def test_one_unread_piece_does_not_keep_a_whole_response() -> None:
     frames.compact(idle_allowed=MIB // 2)
     assert left.buffer.obj is not frame
     assert (bytes(left.buffer), left.at) == (expected, 5)
+
+
+def test_parts_of_a_partition_that_was_taken_away_do_not_keep_their_response() -> None:
+    memory, bench, taken, kept = ResponseMemory(), Bench(), bytearray(MIB), bytearray(MIB)
+    for cursor, frame in zip(bench.cursors, (taken, kept), strict=True):
+        memory.add(MIB, [FetchedBatches(cursor, memoryview(frame), 0, 1)])
+    bench.cursors[0].dropped = True
+    memory.compact(idle_allowed=MIB)
+    taken.clear()  # nobody has a view of it any more
+    with pytest.raises(BufferError):
+        kept.clear()

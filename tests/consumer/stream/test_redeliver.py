@@ -187,6 +187,19 @@ def test_what_is_queued_counts_as_fetched_and_not_taken() -> None:
     assert [cursor.waiting_bytes for cursor in bench.cursors] == waiting
 
 
+def test_what_comes_again_does_not_keep_the_response_that_it_came_with() -> None:
+    bench = Bench(timeout=0)
+    # More than one chunk, so that the first message is in hand while much has not been decoded.
+    texts = [str(number) for number in range(10_000)]
+    fetched = bench.put(batch(*texts), batch(*texts, base=10_000), then=20_000)
+    loop = iter(bench.stream)
+    assert next(loop).offset == 0
+    assert fetched.size, "there is more of it"
+    bench.stream.redeliver()
+    assert [message.offset for message in islice(loop, 20_000)] == list(range(20_000))
+    assert fetched.size == 0, "a fetcher lets go of a response when its parts have been read"
+
+
 def test_a_message_of_a_partition_that_was_taken_away_is_left_to_its_new_owner() -> None:
     bench = filled()
     loop = iter(bench.stream)
