@@ -1,6 +1,5 @@
 """ConsumerConnector: where the user gets streams from."""
 
-import atexit
 import logging
 import os
 import threading
@@ -26,6 +25,7 @@ from pyklient.consumer.offsets.commits import Commits
 from pyklient.consumer.stream.decoding import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
+from pyklient.exit_calls import call_at_exit
 from pyklient.net.client import NetworkClient
 from pyklient.serialization import Decoder, as_decoder
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -87,8 +87,7 @@ class ConsumerConnector:
         self._forked = False
         _open.add(self)
         # What is registered last runs first: a broker in this process that was started before still serves.
-        atexit.unregister(_close_all)
-        atexit.register(_close_all)
+        call_at_exit(_close_all)
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
@@ -107,6 +106,8 @@ class ConsumerConnector:
         let_go = partial(self._fetchers.abandon, self._client.close)
         if not self._membership.abandon(let_go):
             let_go()
+        elif self._config.group_id is not None:
+            _leaving.add(self._membership)
         warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
 
     def __enter__(self) -> Self:
@@ -320,17 +321,23 @@ def _named(topic: str, name: str) -> None:
 
 
 _open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()
+_leaving: "weakref.WeakSet[Membership]" = weakref.WeakSet()
+"""Of connectors that nobody holds any more. Each is there as long as its thread runs."""
 
 
 def _close_all() -> None:
-    """At exit: close connectors left open, without counting what was in hand. Warn only when all of that is
-    done: with warnings as errors, the first one raises."""
+    """At exit: close connectors left open, without counting what was in hand, and wait for those that were
+    dropped to commit and leave. Warn only when all of that is done: with warnings as errors, the first one
+    raises."""
     left_open = {connector: repr(connector) for connector in list(_open)}
     for connector, name in left_open.items():
         try:
             connector._close(count_in_hand=False, timeout=_EXIT_TIMEOUT)
         except Exception as error:
             log.warning("%s, at exit: %s", name, error)
+    deadline = time.monotonic() + _EXIT_TIMEOUT
+    for membership in list(_leaving):
+        membership.join(max(0.0, deadline - time.monotonic()))
     for name in left_open.values():
         warnings.warn(f"{name} was left open; use it in a with block", ResourceWarning, stacklevel=1)
 
@@ -339,6 +346,7 @@ def _mark_forked() -> None:
     for connector in list(_open):
         connector._forked = True
     _open.clear()
+    _leaving.clear()
 
 
 os.register_at_fork(after_in_child=_mark_forked)

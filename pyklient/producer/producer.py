@@ -1,6 +1,5 @@
 """The Producer, through which users send records."""
 
-import atexit
 import logging
 import os
 import random
@@ -17,6 +16,7 @@ from pyklient.config import DEFAULT_SERVERS, ProducerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ProducerOptions
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.exit_calls import call_at_exit
 from pyklient.kernel import Batch, Delivery
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
@@ -81,8 +81,7 @@ class Producer:
         _producers.add(self)
         # The function that is registered last runs first: a broker that was started in this process before
         # the producer still runs then.
-        atexit.unregister(_close_all)
-        atexit.register(_close_all)
+        call_at_exit(_close_all)
 
     def send(
         self,
@@ -223,6 +222,7 @@ class Producer:
         self._closed = True
         accumulator, deadline = self._accumulator, time.monotonic() + _UNWIND_TIMEOUT
         self._thread.post(partial(_end, accumulator, self._sender, deadline))
+        _ending.add(self._thread)
         warnings.warn(f"{name} was never closed", ResourceWarning, source=self, stacklevel=2)
 
     def _flush(self, deadline: float | None) -> None:
@@ -334,16 +334,19 @@ def _end(accumulator: RecordAccumulator, sender: Sender, deadline: float) -> Non
 
 
 _producers: "weakref.WeakSet[Producer]" = weakref.WeakSet()
+_ending: "weakref.WeakSet[SenderThread]" = weakref.WeakSet()
+"""Of producers that nobody holds any more. Each is there as long as it runs."""
 
 
 def _abandon_all() -> None:
     for producer in list(_producers):
         producer._abandon()
     _producers.clear()
+    _ending.clear()
 
 
 def _close_all() -> None:
-    """Deliver what producers still hold that were not closed before the program ends.
+    """Deliver what producers still hold that were not closed before the program ends, or were dropped.
 
     The warnings come last: if they are turned into errors, the first one raises."""
     left_open = {producer: repr(producer) for producer in list(_producers)}
@@ -355,6 +358,8 @@ def _close_all() -> None:
             producer.close(max(0.0, deadline - time.monotonic()))
         except Exception as error:
             log.warning("closing %s at the end of the program failed: %s", name, error)
+    for thread in list(_ending):
+        thread.join(deadline - time.monotonic())
     for producer, name in left_open.items():
         warnings.warn(f"{name} was never closed", ResourceWarning, source=producer, stacklevel=1)
 

@@ -159,6 +159,23 @@ def test_a_connector_that_nobody_holds_closes_with_a_warning(feed: Feed, grouped
             assert next(iter(next_one.stream(topic))).value == b"b"
 
 
+def test_a_connector_that_a_function_drops_commits_and_leaves_before_the_program_ends(feed: Feed) -> None:
+    topic, group = feed.topic(1, "a", "b"), feed.name()
+    program = f"""
+from pyklient.consumer.connector import ConsumerConnector
+def main():
+    options = dict(group_id={group!r}, auto_offset_reset="earliest")
+    connector = ConsumerConnector({feed.bootstrap_servers!r}, **options)
+    for message in connector.stream({topic!r}):
+        if message.value == b"b":
+            return
+main()
+"""
+    subprocess.run([sys.executable, "-c", program], timeout=30, check=True)
+    assert feed.committed(group, topic) == [1], "the last message was in hand"
+    assert feed.members(group) == []
+
+
 @pytest.mark.parametrize("held", ["stream", "loop", "batches", "connector"])
 def test_a_connector_stays_open_for_whatever_the_user_holds_of_it(feed: Feed, held: str) -> None:
     topic = feed.topic(1, "a", "b")

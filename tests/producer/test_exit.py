@@ -101,3 +101,42 @@ for number in range(100):
     subprocess.run([sys.executable, "-c", program], cwd=ROOT, timeout=60, check=True)
     with Broker(data_dir=tmp_path) as broker:
         assert stored(broker) == list(range(100))
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        pytest.param("main()", id="at-once"),
+        pytest.param("main()\nraise SystemExit(0)", id="by-an-exception"),
+        pytest.param("thread = threading.Thread(target=main)\nthread.start()", id="in-a-thread"),
+        pytest.param(
+            "child = multiprocessing.get_context('fork').Process(target=main)\nchild.start()\nchild.join()",
+            id="in-a-child",
+        ),
+        pytest.param(
+            "child = multiprocessing.get_context('fork').Process(target=main, args=(kept,))\n"
+            "child.start()\nchild.join()",
+            id="left-open-in-a-child",
+        ),
+    ],
+)
+@pytest.mark.parametrize("action", ["always", "error"])
+def test_a_producer_that_a_function_drops_or_a_child_leaves_open_delivers_before_its_process_ends(
+    broker: Broker, action: str, last: str
+) -> None:
+    program = f"""
+import multiprocessing, threading
+from pyklient.producer.producer import Producer
+kept = []
+def main(keep=None):
+    producer = Producer({broker.bootstrap_servers!r}, linger_ms=60_000)
+    for number in range(100):
+        producer.send({TOPIC!r}, b"%d" % number)
+    if keep is not None:
+        keep.append(producer)
+{last}
+"""
+    command = [sys.executable, "-W", action, "-c", program]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+    assert stored(broker) == list(range(100)), ran.stderr
+    assert "was never closed" in ran.stderr
