@@ -234,9 +234,9 @@ class ConsumerConnector:
     def _begin(self, streams: Mapping[str, Sequence[StreamCore]]) -> None:
         """Read *streams*; return once the partitions are dealt. A failure closes the connector."""
         share = AssignmentHandler(self._config, streams, self._fetchers, self._commits, self._listener)
-        self._handler = share
-        self._fetchers.start()
         try:
+            self._fetchers.start()
+            self._handler = share
             self._membership.start(frozenset(streams), share)
         except BaseException:
             self._close(count_in_hand=False)

@@ -58,6 +58,28 @@ def test_more_streams_than_partitions_leave_some_waiting(feed: Feed) -> None:
         assert until_raised(second) == []
 
 
+@pytest.mark.parametrize(
+    ("grouped", "allowed"), [*((True, at) for at in range(4)), *((False, at) for at in range(3))]
+)
+def test_where_a_thread_cannot_be_started_that_is_raised_and_all_is_closed(
+    feed: Feed, monkeypatch: pytest.MonkeyPatch, grouped: bool, allowed: int
+) -> None:
+    topic, group, before = feed.topic(1, "a"), feed.name() if grouped else None, set(threading.enumerate())
+    start, left = threading.Thread.start, [None] * allowed
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name.startswith("pyklient"):
+            if not left:
+                raise RuntimeError("can't start new thread")
+            left.pop()
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(RuntimeError, match="can't start new thread"), connect(feed, group) as connector:
+        next(iter(connector.stream(topic)))
+    wait_for(lambda: not set(threading.enumerate()) - before, "the end of all threads")
+
+
 def test_streams_by_the_thousand_are_dealt_at_a_price_that_rises_with_their_number(feed: Feed) -> None:
     topic = feed.topic(1, "a")
     few, many = (min(_price_of_dealing(feed, topic, count) for _ in range(3)) for count in (1_000, 10_000))
