@@ -14,6 +14,7 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchFailure
 from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
+from pyklient.consumer.group.membership import LookedUp
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
@@ -230,7 +231,8 @@ class LeaderLookup:
             return True
         for cursor in times:
             offset = found[cursor.partition].offset
-            cursor.position = cursor.assignment.looked_up[cursor.partition] = offset
+            cursor.position = offset
+            cursor.assignment.looked_up[cursor.partition] = LookedUp(offset, cursor.topic_id)
             cursor.stream.begin_at(cursor, offset)
         return True
 

@@ -106,6 +106,8 @@ class AssignmentHandler:
     def take(self, assignment: Assignment) -> None:
         """Read *assignment* from now on."""
         self._assignment = assignment
+        # A start may have been looked up just when the assignment before ended, and be noted nowhere.
+        noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
         cursors: list[Cursor] = []
         dealt: dict[str, dict[int, str]] = {}
         for topic, partitions in assignment.by_topic().items():
@@ -117,7 +119,11 @@ class AssignmentHandler:
                 name = f"{assignment.member_id}-{self._index[stream]}"
                 for partition in run:
                     dealt.setdefault(topic, {})[partition] = name
-                    cursors.append(self._cursor(TopicPartition(topic, partition), assignment, stream))
+                    cursor = self._cursor(TopicPartition(topic, partition), assignment, stream)
+                    cursors.append(cursor)
+                    found = assignment.start_looked_up(cursor.partition)
+                    if found is not None and cursor.partition not in noted:
+                        stream.begin_at(cursor, found.offset)
         if self._listener is not None:
             try:
                 self._listener.before_starting_fetchers(assignment.member_id, dealt)
@@ -164,5 +170,8 @@ class AssignmentHandler:
             stream.fail(error)
 
     def _cursor(self, partition: TopicPartition, assignment: Assignment, stream: StreamCore) -> Cursor:
-        start = assignment.start(partition)
-        return Cursor(partition, assignment, stream, position=start, reset=self._reset)
+        start, found = assignment.start(partition), assignment.start_looked_up(partition)
+        cursor = Cursor(partition, assignment, stream, position=start, reset=self._reset)
+        if found is not None:
+            cursor.topic_id = found.topic_id
+        return cursor

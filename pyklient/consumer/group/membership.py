@@ -7,12 +7,22 @@ what it is given and lets go of it when told.
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import Future
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["Assignment", "ConsumerRebalanceListener", "Membership", "Owner"]
+__all__ = ["Assignment", "ConsumerRebalanceListener", "LookedUp", "Membership", "Owner"]
+
+
+class LookedUp(NamedTuple):
+    """The offset at which ``auto_offset_reset`` begins a partition, and the id of the topic at that time.
+
+    The offset means nothing in a topic that was deleted and created again.
+    """
+
+    offset: int
+    topic_id: bytes
 
 
 class Assignment:
@@ -36,7 +46,7 @@ class Assignment:
         generation: int = -1,
         member_id: str = "",
         held_since: Mapping[TopicPartition, int] | None = None,
-        looked_up: Mapping[TopicPartition, int] | None = None,
+        looked_up: Mapping[TopicPartition, LookedUp] | None = None,
     ) -> None:
         self.starts = starts
         self.generation = generation
@@ -54,8 +64,15 @@ class Assignment:
     def start(self, partition: TopicPartition) -> int | None:
         """Where to begin reading *partition*: at the committed offset, else where it was looked up to begin;
         None for a start that is still to be looked up."""
-        committed = self.starts[partition]
-        return self.looked_up.get(partition) if committed is None else committed.offset
+        committed, found = self.starts[partition], self.start_looked_up(partition)
+        if committed is not None:
+            return committed.offset
+        return None if found is None else found.offset
+
+    def start_looked_up(self, partition: TopicPartition) -> LookedUp | None:
+        """Where *partition* was looked up to begin; None if there is a committed offset instead, or if
+        nothing has been looked up."""
+        return self.looked_up.get(partition) if self.starts[partition] is None else None
 
     def by_topic(self) -> dict[str, set[int]]:
         """The partitions, by topic."""

@@ -1,15 +1,22 @@
 """Positions that auto_offset_reset led to: when they count as handed out, and who may commit them."""
 
+from collections.abc import Sequence
 from itertools import islice
 from typing import Any
 
 import pytest
 
+from pyklient.config import ConsumerConfig
 from pyklient.consumer.connector import ConsumerConnector
-from pyklient.topic_partition import TopicPartition
+from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.membership import Assignment, LookedUp
+from pyklient.protocol.primitives import ZERO_UUID
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.stream.bench import Bench, batch, until_raised, values
 
+TOPIC_ID = bytes(range(16))
 LATEST: dict[str, Any] = {
     "auto_offset_reset": "latest",
     "enable_auto_commit": False,
@@ -64,6 +71,52 @@ def test_a_start_wakes_a_read_whose_end_it_passes() -> None:
     bench.stream.end_with([cursor])
     bench.stream.begin_at(cursor, 4)
     assert list(bench.stream) == []
+
+
+class Cursors:
+    """The part of a FetcherManager that an AssignmentHandler gives its cursors to."""
+
+    def read(self, cursors: Sequence[Cursor]) -> None:
+        self.cursors = {cursor.partition.partition: cursor for cursor in cursors}
+
+
+def taken_over(bench: Bench, assignment: Assignment) -> dict[int, Cursor]:
+    """The cursors of *bench*'s stream for *assignment*, by partition."""
+    fetchers: Any = Cursors()
+    nobody: Any = None
+    AssignmentHandler(ConsumerConfig(), {"t": [bench.stream]}, fetchers, nobody, None).take(assignment)
+    cursors: dict[int, Cursor] = fetchers.cursors
+    return cursors
+
+
+def test_a_start_that_was_looked_up_just_when_a_rebalance_began_counts_after_it() -> None:
+    bench, (zero, one) = Bench(), (TopicPartition("t", number) for number in range(2))
+    before = bench.assignment
+    before.active = False
+    before.looked_up.update({zero: LookedUp(7, TOPIC_ID), one: LookedUp(8, TOPIC_ID)})
+    bench.stream.begin_at(bench.cursors[0], 7)
+    assert bench.committable(in_hand=True) == {}
+    starts = {zero: None, one: OffsetAndMetadata(3)}
+    taken_over(bench, Assignment(starts, generation=2, looked_up=before.looked_up))
+    assert bench.committable(in_hand=True) == {0: 7}
+
+
+def test_what_was_handed_out_counts_more_than_the_start_before_it() -> None:
+    bench, zero = Bench(), TopicPartition("t", 0)
+    bench.put(batch("a", base=7), start=7, then=8)
+    assert values(list(islice(bench.stream, 1))) == ["a"]
+    offset = bench.committable(in_hand=True)
+    bench.assignment.active = False
+    taken_over(bench, Assignment({zero: None}, generation=2, looked_up={zero: LookedUp(0, TOPIC_ID)}))
+    assert bench.committable(in_hand=True) == offset
+
+
+def test_a_start_that_was_looked_up_in_a_topic_that_is_gone_is_told_by_its_id() -> None:
+    bench, (zero, one) = Bench(), (TopicPartition("t", number) for number in range(2))
+    looked_up = {zero: LookedUp(7, TOPIC_ID), one: LookedUp(8, TOPIC_ID)}
+    cursors = taken_over(bench, Assignment({zero: None, one: OffsetAndMetadata(3)}, looked_up=looked_up))
+    assert (cursors[0].position, cursors[0].topic_id) == (7, TOPIC_ID)
+    assert (cursors[1].position, cursors[1].topic_id) == (3, ZERO_UUID)
 
 
 def test_no_commit_error_names_a_lost_partition_of_which_nothing_was_handed_out(feed: Feed) -> None:
