@@ -33,9 +33,9 @@ def _options() -> str:
             _number(item.default),
             "`True`, `False`"
             if isinstance(item.default, bool)
-            else f"{item.metadata['low']:,} to {_limit(item.metadata['high'])}",
+            else f"{item.metadata['at_least']:,} to {_limit(item.metadata['at_most'])}",
             item.metadata["doc"],
-            item.metadata["kafka"] or "",
+            item.metadata["kafka_default"] or "",
         ]
         for item in fields(BrokerConfig)
     ]
