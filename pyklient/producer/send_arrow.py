@@ -49,14 +49,14 @@ def _send_rows(
 ) -> None:
     done = 0
     while done < rows.count:
-        taken, runs = append_rows(appender, topic, rows, done)
-        if not taken:
+        appended, runs = append_rows(appender, topic, rows, done)
+        if not appended:
             value, key, partition, timestamp_ms, headers = rows.row(done)
             batch, index = send(topic, value, key, partition, timestamp_ms, headers).batch_and_index
-            taken, runs = 1, [(batch, index, index + 1)]
+            appended, runs = 1, [(batch, index, index + 1)]
         for run in runs:
             bulk.add(*run)
-        done += taken
+        done += appended
 
 
 def _pyarrow() -> Any:

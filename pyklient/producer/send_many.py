@@ -11,7 +11,7 @@ from pyklient.producer.bulk_delivery import BulkDelivery
 __all__ = ["send_many"]
 
 _AT_ONCE: Final = 1_000
-"""Values taken from the user's iterable before they are appended."""
+"""Values that are read from the user's iterable before they are appended."""
 
 _END: Final = object()
 

@@ -114,9 +114,9 @@ class TopicMetadata:
             return None
         failure: KafkaError | None = None
         for index, node_id in enumerate(sorted(leaders)):
-            share = (deadline - time.monotonic()) / (len(leaders) - index)
+            seconds = (deadline - time.monotonic()) / (len(leaders) - index)
             try:
-                connection = self._client.connection(node_id, Purpose.PRODUCE, max(share, 0.001))
+                connection = self._client.connection(node_id, Purpose.PRODUCE, max(seconds, 0.001))
                 self._produce_version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
             except KafkaError as error:
                 failure = error

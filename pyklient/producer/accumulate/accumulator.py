@@ -229,7 +229,7 @@ class RecordAccumulator:
             if not self._waiting:
                 # In case Ctrl-C kept the last waiting thread from resetting it.
                 self.appender.memory_limit = memory
-                if self._has_room(record, memory):
+                if self._fits(record, memory):
                     return self._append(topic, number, record, on_delivery, memory)
         wakeup = Wakeup()
         try:
@@ -240,7 +240,7 @@ class RecordAccumulator:
             while True:
                 with self.tracker.lock:
                     self.raise_if_closed()
-                    if self._waiting[0] is wakeup and self._has_room(record, memory):
+                    if self._waiting[0] is wakeup and self._fits(record, memory):
                         return self._append(topic, number, record, on_delivery, memory)
                 remaining = deadline - self._clocks.monotonic()
                 if remaining <= 0:
@@ -286,7 +286,7 @@ class RecordAccumulator:
         full = appender.current_batch(topic, chosen)
         if full is not None:
             delivery = appender.append(topic, chosen, value, key, timestamp_ms, headers, on_delivery, limit)
-            if delivery is not None or not self._has_room(record, limit):
+            if delivery is not None or not self._fits(record, limit):
                 return delivery
         unfinished = self._unfinished.get(topic, {})
         if number is None and (other := self._choice.next_sticky(topic, chosen, unfinished)) != chosen:
@@ -316,7 +316,7 @@ class RecordAccumulator:
         self.new_batches.append(batch)
         self._unfinished.setdefault(batch.topic, {}).setdefault(batch.partition, {})[batch] = None
 
-    def _has_room(self, record: CheckedRecord, limit: int) -> bool:
+    def _fits(self, record: CheckedRecord, limit: int) -> bool:
         return self.appender.used_memory + record.size + Appender.OVERHEAD <= limit
 
     def _release(self, amount: int) -> None:

@@ -113,7 +113,7 @@ class PartitionQueue(Timed):
         self._changed[self] = None
 
     def add(self, batch: Batch) -> None:
-        """Add a batch that has been begun. The one before it takes no more records."""
+        """Add a batch that has been begun. The one before it accepts no more records."""
         self._waiting.append(batch)
 
     def leave_line(self) -> None:

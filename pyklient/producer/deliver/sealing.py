@@ -1,4 +1,4 @@
-"""Seals batches, which then take no more records, and compresses them.
+"""Seals batches, which then accept no more records, and compresses them.
 
 A batch is due to be sent in two cases:
 
