@@ -9,9 +9,7 @@ program), ``submit`` waits for the response itself.
 Responses come in the order of the requests. After a time-out it is not certain which request the next
 response belongs to. Therefore a time-out ends the connection, and all requests in flight fail.
 
-Locks: ``_turn`` is held by an ``ask`` while there is no reader. ``_sending`` keeps the requests in order.
-``_state`` guards the table of requests in flight. They are taken in this order. If ``submit_at_once`` leaves
-the rest of a request to another thread, that thread also takes over ``_sending``, and releases it.
+The order of its locks is in ``net/locks.py``.
 """
 
 import logging
@@ -32,6 +30,7 @@ from pyklient.errors import (
 )
 from pyklient.net.api_versions import AgreedVersions, request_name
 from pyklient.net.frames import FrameReader
+from pyklient.net.locks import new_sending_lock, new_turn_lock
 from pyklient.net.request_writer import Remainder, RequestWriter
 from pyklient.net.requests_in_flight import Answered, RequestsInFlight
 from pyklient.net.transport import (
@@ -72,14 +71,13 @@ class Connection:
         self._transport = transport
         self._request_timeout = request_timeout
         self._max_idle = max_idle
-        self._state = threading.Lock()
-        self._in_flight = RequestsInFlight(endpoint, transport, client_id, max_idle, self._state)
+        self._in_flight = RequestsInFlight(endpoint, transport, client_id, max_idle)
         self._frames = FrameReader(endpoint, transport, max_response)
         self._versions = AgreedVersions(endpoint, {})
         self._expires_at = float("inf")
         self._reader: threading.Thread | None = None
-        self._turn = threading.Lock()
-        self._sending = threading.Lock()
+        self._turn = new_turn_lock()
+        self._sending = new_sending_lock()
         self._writer = RequestWriter(endpoint, transport, self._in_flight, self._sending)
 
     def __repr__(self) -> str:

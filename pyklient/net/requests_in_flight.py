@@ -7,7 +7,6 @@ function that waits for a response is called.
 import time
 from collections.abc import Callable, Iterable
 from operator import attrgetter
-from threading import Lock
 from typing import Any, NamedTuple, TypeAlias
 
 from pyklient.errors import (
@@ -18,6 +17,7 @@ from pyklient.errors import (
     for_another,
 )
 from pyklient.net.api_versions import request_name
+from pyklient.net.locks import new_state_lock
 from pyklient.net.transport import TICK, Endpoint, PeerClosedError, Transport
 from pyklient.protocol.framing import ClientFraming, MissingAnswerError
 from pyklient.protocol.primitives import Buffer
@@ -53,9 +53,7 @@ class RequestsInFlight:
     After *max_idle* seconds without a request, the connection counts as ended.
     """
 
-    def __init__(
-        self, endpoint: Endpoint, transport: Transport, client_id: str, max_idle: float, lock: Lock
-    ) -> None:
+    def __init__(self, endpoint: Endpoint, transport: Transport, client_id: str, max_idle: float) -> None:
         self.failure: KafkaError | None = None
         """The error that has ended the connection."""
         self.hint = ""
@@ -63,7 +61,7 @@ class RequestsInFlight:
         self._endpoint = endpoint
         self._transport = transport
         self._max_idle = max_idle
-        self._lock = lock
+        self._lock = new_state_lock()
         self._wire = ClientFraming(client_id)
         self._waiting: dict[int, _Waiting] = {}
         self._last_used = time.monotonic()

@@ -11,7 +11,6 @@ next writer. TLS 1.3 permits this (RFC 8446, 4.6.3).
 
 import contextlib
 import ssl
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import cast
 
@@ -23,6 +22,7 @@ from pyklient.errors import (
     KafkaError,
     ProtocolError,
 )
+from pyklient.net.locks import new_tls_lock
 from pyklient.net.transport import PeerClosedError, TcpTransport, TimeLeft
 from pyklient.protocol.primitives import Buffer
 
@@ -76,7 +76,7 @@ class TlsTransport:
     def __init__(self, below: TcpTransport, peer: str, context: ssl.SSLContext, server_hostname: str) -> None:
         self._below = below
         self._peer = peer
-        self._lock = threading.Lock()
+        self._lock = new_tls_lock()
         self._incoming = ssl.MemoryBIO()
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
