@@ -21,8 +21,8 @@ __all__ = ["OffsetLookup", "find_latest", "find_log_ends", "find_offsets", "find
 
 _T = TypeVar("_T")
 _ATTEMPTS: Final = 4
-"""How often a topic is looked up that is missing, or a log that is too short: changes take a moment to reach
-all brokers."""
+"""The number of lookups of a missing topic, or of a log that is too short, before that counts as the result.
+Changes take a moment to reach all brokers."""
 
 
 def find_partitions(

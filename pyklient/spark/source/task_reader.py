@@ -26,7 +26,7 @@ __all__ = ["record_batches"]
 
 _BATCH_ROWS: Final = 10_000
 _TOPIC_CHECK_MS: Final = 2_000
-"""How long nothing may come before the brokers are asked if the topic still exists."""
+"""The time without records after which the brokers are asked if the topic still exists."""
 _MAX_CLIENTS: Final = 4
 _clients: dict[ConsumerConfig, NetworkClient] = {}
 
