@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         ReadOptions,
     )
     from pyklient.consumer.connector import ConsumerConnector
-    from pyklient.consumer.group.membership import ConsumerRebalanceListener
+    from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
     from pyklient.consumer.kafka_stream import KafkaStream
     from pyklient.consumer.read import BoundedRead, read
     from pyklient.consumer.simple import Fetched, SimpleConsumer
@@ -126,7 +126,7 @@ _HOMES: Final = {
     "pyklient.admin": "Admin",
     "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
     "pyklient.consumer.connector": "ConsumerConnector",
-    "pyklient.consumer.group.membership": "ConsumerRebalanceListener",
+    "pyklient.consumer.group.rebalance_listener": "ConsumerRebalanceListener",
     "pyklient.consumer.kafka_stream": "KafkaStream",
     "pyklient.consumer.read": "BoundedRead read",
     "pyklient.consumer.simple": "Fetched SimpleConsumer",

@@ -1,4 +1,4 @@
-"""ConsumerConnector: where the user gets streams from."""
+"""ConsumerConnector: it makes the streams, and commits what they hand out."""
 
 import logging
 import os
@@ -17,11 +17,12 @@ from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ConsumerOptions
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.classic.membership import KafkaMembership
-from pyklient.consumer.group.membership import ConsumerRebalanceListener, Membership
-from pyklient.consumer.group.standalone import Standalone
+from pyklient.consumer.group.coordination import choose_coordination
+from pyklient.consumer.group.membership import Membership
+from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.offsets.commits import Commits
+from pyklient.consumer.ownership import Ownership
 from pyklient.consumer.stream.decoding import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
@@ -65,17 +66,15 @@ class ConsumerConnector:
         self._config = ConsumerConfig.from_options(by_option_name(ConsumerConfig, bootstrap_servers, options))
         self._client = NetworkClient(self._config)
         self._fetchers = FetcherManager(self._client, self._config)
-        self._membership: Membership = (
-            Standalone(self._client, self._config.default_api_timeout_ms / 1000, self._fetchers.watch)
-            if self._config.group_id is None
-            else KafkaMembership(self._client, self._config, self._fetchers.watch)
-        )
+        self._membership, self._store = choose_coordination(self._client, self._config)
+        self._ownership = Ownership()
         self._listener: ConsumerRebalanceListener | None = None
         self._streams: list[StreamCore] = []
         self._handler: AssignmentHandler | None = None
         client = self._client
         self._commits = Commits(
-            self._membership,
+            self._ownership,
+            self._store,
             self._streams,
             lambda topic: client.metadata.partition_count(topic),
         )
@@ -122,7 +121,7 @@ class ConsumerConnector:
         self._close(count_in_hand=error is None)
 
     def set_rebalance_listener(self, listener: ConsumerRebalanceListener) -> None:
-        """Tell *listener* of rebalances. Raises MessageStreamsExistError once streams have been made."""
+        """Tell *listener* of rebalances. Raise MessageStreamsExistError after streams have been made."""
         if self._created:
             raise MessageStreamsExistError("set the rebalance listener before making streams")
         for method in ("before_releasing_partitions", "before_starting_fetchers"):
@@ -136,11 +135,12 @@ class ConsumerConnector:
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> dict[str, list[KafkaStream]]:
-        """As many streams for each topic as asked for, e.g. ``{"clicks": 2}``. → topic → streams.
+        """Make several streams for each topic, e.g. ``{"clicks": 2}``. Return the streams of each topic.
 
-        Joins the group first. A topic's partitions are dealt evenly to its streams, 10,000 at most; those
-        without any just wait. A topic that does not exist is read as soon as it does. Once per connector: a
-        second call, of :meth:`stream` too, raises MessageStreamsExistError.
+        Joins the group first. The partitions of a topic are divided evenly between its streams, 10,000 at
+        most; streams without partitions wait. A topic that does not exist yet is read once it does. Streams
+        can be made once per connector: a second call, of :meth:`stream` too, raises
+        MessageStreamsExistError.
         """
         for topic, count in argument_checks.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
             _named(topic, "a topic in topic_streams")
@@ -163,7 +163,7 @@ class ConsumerConnector:
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> KafkaStream:
-        """One stream of all messages of *topics*. Otherwise as :meth:`create_message_streams`."""
+        """Make one stream of all messages of *topics*. Otherwise as :meth:`create_message_streams`."""
         if not topics:
             raise ConfigurationError("name at least one topic to stream")
         for topic in topics:
@@ -232,12 +232,20 @@ class ConsumerConnector:
         return stream
 
     def _begin(self, streams: Mapping[str, Sequence[StreamCore]]) -> None:
-        """Read *streams*; return once the partitions are dealt. A failure closes the connector."""
-        share = AssignmentHandler(self._config, streams, self._fetchers, self._commits, self._listener)
+        """Read *streams*; return once partitions are assigned. A failure closes the connector."""
+        handler = AssignmentHandler(
+            self._config,
+            streams,
+            self._fetchers,
+            self._ownership,
+            self._store,
+            self._commits,
+            self._listener,
+        )
         try:
             self._fetchers.start()
-            self._handler = share
-            self._membership.start(frozenset(streams), share)
+            self._handler = handler
+            self._membership.start(frozenset(streams), handler)
         except BaseException:
             self._close(count_in_hand=False)
             raise
@@ -246,7 +254,7 @@ class ConsumerConnector:
         self._commits.commit([stream], self._commit_timeout(timeout))
 
     def _commit_timeout(self, timeout: float | None) -> float:
-        """How long a commit may take, in seconds. Raises what makes it impossible."""
+        """Return how long a commit may take, in seconds. Raise the error that makes it impossible."""
         self._refuse()
         if self._config.group_id is None:
             raise ConfigurationError("offsets are committed for a group; set group_id")
@@ -292,7 +300,7 @@ class ConsumerConnector:
             self._membership.join(max(0.1, deadline - time.monotonic()))
 
     def _end_later(self, count_in_hand: bool, timeout: float) -> None:
-        """A rebalance listener closes: the membership ends once that has returned, and then the rest does."""
+        """End after the rebalance listener that closes this connector has returned."""
         client, gone = self._client, self._gone
 
         def let_go() -> None:
@@ -305,7 +313,7 @@ class ConsumerConnector:
             let_go()
 
     def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
-        """Another thread closes, or this one does, further up its stack."""
+        """Wait while another thread closes. Return at once if this thread closes, further up its stack."""
         if threading.current_thread() is self._closer or self._membership.runs_here():
             return
         if count_in_hand:
@@ -322,12 +330,12 @@ def _named(topic: str, name: str) -> None:
 
 _open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()
 _leaving: "weakref.WeakSet[Membership]" = weakref.WeakSet()
-"""Of connectors that nobody holds any more. Each is there as long as its thread runs."""
+"""The memberships of connectors that nobody holds any more. Each stays here as long as its thread runs."""
 
 
 def _close_all() -> None:
-    """At exit: close connectors left open, without counting what was in hand, and wait for those that were
-    dropped to commit and leave. Warn only when all of that is done: with warnings as errors, the first one
+    """Close the connectors that are still open at exit, without counting what was in hand. Wait for those
+    that were dropped to commit and leave. Warn only after that: with warnings as errors, the first one
     raises."""
     left_open = {connector: repr(connector) for connector in list(_open)}
     for connector, name in left_open.items():

@@ -1,7 +1,8 @@
-"""KafkaStream: the part of a stream that is the user's.
+"""KafkaStream: the object that the user iterates over.
 
-Threads know the StreamCore behind it and never this, nor the connector. So both go when the user holds
-neither them nor a loop any more, which is how a connector that nobody closed can be told from one in use.
+Threads refer to the StreamCore behind it, and never to the KafkaStream or the connector. So both are
+collected when the user holds neither of them nor a loop any more. That is how a connector that nobody
+closed is noticed.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,12 +25,12 @@ _T = TypeVar("_T")
 class KafkaStream:
     """An endless iterable of Messages from some partitions of some topics. Made by a ConsumerConnector.
 
-    ``for``, :meth:`batches` and :meth:`arrow_batches` share one cursor, and a new ``iter()`` goes on behind
-    the message in hand, or with it after :meth:`redeliver`. Iteration ends when the connector is closed, and
+    ``for``, :meth:`batches` and :meth:`arrow_batches` share one position. A new ``iter()`` goes on after the
+    message in hand, or with it after :meth:`redeliver`. Iteration ends when the connector is closed, and
     raises
 
-    - StreamInUseError while a loop of another thread is under way: a stream belongs to one at a time;
-    - ClosedError where a loop begins after that; one that is under way just ends;
+    - StreamInUseError while a loop in another thread reads it: one thread at a time can read a stream;
+    - ClosedError if a loop begins after that; a loop that has begun just ends;
     - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
     - CorruptRecordError where record bytes are damaged; a new ``iter()`` fetches them again;
     - what a decoder raises, with topic, partition and offset in a note; a new ``iter()`` goes on behind it;
@@ -53,7 +54,7 @@ class KafkaStream:
         return chain.from_iterable(chunks)
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
-        """Lists of up to *max_records* messages: as many as are there, waiting for the first one.
+        """Return lists of up to *max_records* messages. Waits for the first one only.
 
         After *timeout* seconds without a message the list is empty; without a *timeout* it is as in a ``for``
         loop, which may raise ConsumerTimeout. A whole list is in hand until the next one is asked for, which
@@ -64,8 +65,8 @@ class KafkaStream:
     def arrow_batches(
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
     ) -> "Loop[RecordBatch]":
-        """``pyarrow.RecordBatch`` after ``pyarrow.RecordBatch``, each of up to *max_records* records of one
-        partition: as many as are there, waiting for the first one.
+        """Return ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one partition.
+        Waits for the first record only.
 
         Columns: key, value, topic, partition, offset, timestamp (microseconds, UTC), timestampType, and
         headers, a list of key and value, if asked for. Bytes are copied once, and no object is made per
@@ -99,7 +100,7 @@ class KafkaStream:
     def commit_offsets(self, timeout: float | None = None) -> None:
         """Commit what this stream has handed out, the message in hand included.
 
-        Raises CommitError naming the partitions that are not ours any more, after committing the rest; and
+        Raise CommitError naming the partitions that are not ours any more, after committing the rest; and
         KafkaTimeoutError, naming the last failure, after *timeout* seconds (None:
         ``default_api_timeout_ms``).
         """
@@ -107,8 +108,8 @@ class KafkaStream:
         self._commit(self._core, timeout)
 
     def _begin(self, loop: Loop[_T]) -> Loop[_T]:
-        """*loop*, which keeps this stream. Raises ClosedError where it could only end at once."""
-        if self._core.ended and not self._core.forked:
+        """Return *loop*, which keeps this stream alive. Raise ClosedError if the stream has ended."""
+        if self._core.queue.ended and not self._core.forked:
             topics = ", ".join(self.topics)
             raise ClosedError(f"the stream of {topics} has ended: its ConsumerConnector has been closed")
         loop.keeps = self

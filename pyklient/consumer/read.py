@@ -1,4 +1,4 @@
-"""read(): the part of some topics between two points, and then an end."""
+"""read(): all messages of some topics between two points, with an end."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ReadOptions
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.group.membership import Assignment
+from pyklient.consumer.ownership import OwnedPartition
 from pyklient.consumer.stream.decoding import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError, ConfigurationError
@@ -46,7 +46,7 @@ def read(
     value_decoder: Decoder | None = None,
     **options: Unpack[ReadOptions],
 ) -> "BoundedRead":
-    """All messages of *topics* from *start* up to, and without, *end*.
+    """Return all messages of *topics* from *start* up to, and without, *end*.
 
     Each is an offset, an aware datetime (the first message at or after it), or a mapping from TopicPartition
     to those; partitions not in a mapping, and None, mean the first offset and the end of the log as it is
@@ -83,7 +83,7 @@ def read(
 
 class BoundedRead:
     """The messages of a :func:`read`: iterate, or take :meth:`batches` or :meth:`arrow_batches`, which share
-    one cursor. Once that has come to the end, or this was closed, a new loop raises ClosedError.
+    one position. After its end, and after :meth:`close`, a new loop raises ClosedError.
 
     Closes itself when it has come to its end, when it is dropped, and at the end of a ``with`` block; the
     connections of *client* too, unless it *keeps_client* for the next.
@@ -101,19 +101,17 @@ class BoundedRead:
         keeps_client: bool = False,
     ) -> None:
         self.bounds = dict(bounds)
-        """The first offset of each partition, and the one after its last."""
+        """The first offset of each partition, and the offset after its last."""
         self._client = client
         self._keeps_client = keeps_client
         self._fetchers = FetcherManager(client, config)
         timeout_ms = config.consumer_timeout_ms
         timeout = (config.default_api_timeout_ms if timeout_ms < 0 else timeout_ms) / 1000
         self._stream = StreamCore(topics, decoding, timeout, self._fetchers.restart)
-        assignment = Assignment({})
         self._cursors = [
             Cursor(
-                each,
-                assignment,
-                self._stream,
+                OwnedPartition(each),
+                self._stream.queue,
                 position=first,
                 reset="none" if exact(each) else "earliest",
                 end=last,
@@ -131,20 +129,23 @@ class BoundedRead:
         return chain.from_iterable(self._to_the_end(self._stream.chunks()))
 
     def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
-        """Lists of up to *max_records* messages, as they come; none is empty."""
+        """Return lists of up to *max_records* messages, as they come. None of them is empty."""
         most = argument_checks.whole(max_records, "max_records", low=1)
         self._refuse_closed()
         return filter(None, self._to_the_end(self._stream.batches(most, None)))
 
     def arrow_batches(self, max_records: int = 100_000, headers: bool = False) -> "Iterator[RecordBatch]":
-        """``pyarrow.RecordBatch`` of up to *max_records* records of one partition, as they come; none is
-        empty. Columns and errors as of ``KafkaStream.arrow_batches``."""
+        """Return ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one partition.
+
+        They come as they are fetched, and none is empty. Columns and errors are those of
+        ``KafkaStream.arrow_batches``.
+        """
         batches = self._stream.arrow_batches(max_records, None, headers)
         self._refuse_closed()
         return self._to_the_end(batches)
 
     def to_arrow(self, headers: bool = False) -> "Table":
-        """All that is still to be read, as one ``pyarrow.Table`` in memory."""
+        """Return everything that is still to be read as one ``pyarrow.Table`` in memory."""
         batches = self.arrow_batches(headers=headers)
         from pyklient.consumer.stream import arrow
 
@@ -176,11 +177,11 @@ class BoundedRead:
             raise ClosedError(f"this read {state}; call read() again")
 
     def _to_the_end(self, parts: Iterator[_T]) -> Iterator[_T]:
-        """*parts*, keeping this object alive as long as somebody iterates, and closing it at the end."""
+        """Yield *parts*, keep this object alive meanwhile, and close it at the end."""
         if not self._started:
             self._started = True
             self._fetchers.start()
-            self._fetchers.read(self._cursors)
+            self._fetchers.add(self._cursors)
         yield from parts
         self._ended = not self._closed
         self.close()
@@ -207,11 +208,11 @@ class _Times:
             _check(point)
 
     def point(self, partition: TopicPartition) -> Point | None:
-        """Where the bound of *partition* is, None for the end of the log on its side."""
+        """Return the bound of *partition*; None for the end of the log on its side."""
         return self._all if self._points is None else self._points.get(partition)
 
     def refuse_strangers(self, partitions: Sequence[TopicPartition]) -> None:
-        """Raises ConfigurationError for a bound of something that is not among the *partitions* read."""
+        """Raise ConfigurationError for a bound of a partition that is not among *partitions*."""
         known = set(partitions)
         for key in self._points or ():
             if key not in known:
@@ -221,7 +222,7 @@ class _Times:
                 )
 
     def is_offset(self, partition: TopicPartition) -> bool:
-        """Whether the bound is an offset, which must then be in the log."""
+        """Return whether the bound is an offset, which must then be in the log."""
         return isinstance(self.point(partition), int)
 
 
@@ -239,7 +240,7 @@ def _check(point: object) -> None:
 def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
-    """First and last offset (exclusive) of each partition."""
+    """Return the first and the last offset (exclusive) of each partition."""
     partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
     for bound in (start, end):
         bound.refuse_strangers(partitions)
@@ -256,7 +257,7 @@ def _resolve(
     open_ends: Mapping[TopicPartition, int],
     high: Mapping[TopicPartition, int],
 ) -> Dialogue[dict[TopicPartition, int]]:
-    """The offset of *bound* in each partition; *high* where there is none, or nothing that late."""
+    """Return the offset of *bound* in each partition; *high* if there is none, or no record that late."""
     found = dict(high)
     asked = dict(open_ends)
     for each in partitions:

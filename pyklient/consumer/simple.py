@@ -39,11 +39,11 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What one partition gave.
+    """The result of a fetch from one partition.
 
-    ``next_offset`` is where to fetch on, past gaps and control records; ``high_watermark`` is the offset
-    after the last message that all replicas have. In the result of ``multifetch`` a partition that failed has
-    its ``error``, and iterating over it raises that.
+    ``next_offset`` is the offset to fetch next, after gaps and control records. ``high_watermark`` is the
+    offset after the last message that all in-sync replicas have. In the result of ``multifetch``, a
+    partition that failed has an ``error``, and iterating over it raises that error.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -64,8 +64,8 @@ class SimpleConsumer(DialogueClient):
     """Fetches from offsets that the caller keeps. Goes to each partition's leader by itself.
 
     Safe to use from several threads. Each call takes at most ``default_api_timeout_ms`` and raises
-    KafkaTimeoutError when that runs out. A wrong argument is a TypeError or a ConfigurationError before
-    anybody is asked. Reads everything (``read_uncommitted``). Options: ``AdminConfig``.
+    KafkaTimeoutError after that. A wrong argument raises TypeError or ConfigurationError before a request
+    is sent. Reads everything (``read_uncommitted``). Options: ``AdminConfig``.
     """
 
     EARLIEST: Final = EARLIEST
@@ -79,10 +79,11 @@ class SimpleConsumer(DialogueClient):
         super().__init__(bootstrap_servers, options)
 
     def fetch(self, topic: str, partition: int, offset: int, max_bytes: int = 1_048_576) -> Fetched:
-        """The messages of a partition from *offset* on, up to about *max_bytes*; none at the end of the log.
+        """Return the messages of a partition from *offset* on, up to about *max_bytes*.
 
-        Returns at once. Raises OffsetOutOfRangeError, MessageTooLargeError where *max_bytes* does not hold
-        one message (brokers before 0.10.1; later ones then send one), CorruptRecordError, and BrokerError.
+        Return none at the end of the log, without waiting. Raise OffsetOutOfRangeError, CorruptRecordError,
+        BrokerError, and MessageTooLargeError if a message is larger than *max_bytes* (only with brokers
+        before 0.10.1; later ones return one message then).
         """
         where = _where(topic, partition)
         fetched = self.multifetch({where: offset}, max_bytes)[where]
@@ -93,9 +94,11 @@ class SimpleConsumer(DialogueClient):
     def multifetch(
         self, positions: Mapping[TopicPartition, int], max_bytes: int = 1_048_576
     ) -> dict[TopicPartition, Fetched]:
-        """:meth:`fetch` from several partitions, *max_bytes* from each, in the order of *positions*.
+        """Return what :meth:`fetch` would for several partitions, *max_bytes* from each, in the order of
+        *positions*.
 
-        A partition's failure is in its own ``Fetched.error``; only what concerns all of them is raised.
+        The error of a partition is in its own ``Fetched.error``. Only errors that concern all partitions are
+        raised.
         """
         given = argument_checks.mapping(positions, "positions", "{TopicPartition('clicks', 0): 17}")
         wanted = {argument_checks.partition(each, "positions"): offset for each, offset in given.items()}
@@ -110,11 +113,12 @@ class SimpleConsumer(DialogueClient):
     def get_offsets_before(
         self, topic: str, partition: int, timestamp_ms: int = LATEST, max_offsets: int = 1
     ) -> list[int]:
-        """Up to *max_offsets* offsets at which reading may begin, written before *timestamp_ms*, descending.
+        """Return up to *max_offsets* offsets at which reading may begin, written before *timestamp_ms*, in
+        descending order.
 
-        ``EARLIEST`` gives the first offset of the log, ``LATEST`` the end of it and what is before. Brokers
-        up to 3.x answer with the starts of their log segments. Later ones know single offsets only: then it
-        is the offset at that time, and the first one of the log if that is another.
+        ``EARLIEST`` gives the first offset of the log; ``LATEST`` gives the end of the log and offsets before
+        it. Brokers up to 3.x return the starts of their log segments. Later brokers return single offsets
+        only; the result is then the offset at that time, and the first offset of the log if that differs.
         """
         where = _where(topic, partition)
         at = argument_checks.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)
@@ -205,7 +209,7 @@ def _raise_for(where: TopicPartition, offset: int, code: int) -> None:
 def _messages(
     where: TopicPartition, offset: int, records: memoryview | bytes, max_bytes: int
 ) -> tuple[list[Message], int]:
-    """All messages of *records*, and the offset to go on at."""
+    """Return all messages of *records*, and the offset to go on at."""
     messages: list[Message] = []
     position, next_offset = 0, offset
     while True:
@@ -227,7 +231,7 @@ def _messages(
 
 
 def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Dialogue[list[int]]:
-    """The answer of version 0, or what later versions can tell."""
+    """Ask with version 0, or get the same from later versions as far as possible."""
     partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
         partition_index=where.partition, timestamp=timestamp_ms, max_num_offsets=most
     )

@@ -15,10 +15,11 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyklient import argument_checks
 from pyklient.config import AdminConfig
 from pyklient.config.keyword_types import ClientOptions
-from pyklient.consumer.group.classic.dialogues import Member
-from pyklient.consumer.group.membership import Assignment
+from pyklient.consumer.coordinator import Coordinator
 from pyklient.consumer.offsets.kafka import commit_offsets
-from pyklient.errors import ConfigurationError, broker_error
+from pyklient.consumer.offsets.offset_store import Rejections
+from pyklient.consumer.ownership import NOBODY
+from pyklient.errors import ConfigurationError
 from pyklient.net.client import NetworkClient
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
@@ -118,28 +119,27 @@ class LagListener(StreamingQueryListener):
         if not new:
             return
         try:
-            refused = self._play(new)
+            rejected = self._play(new)
         except Exception as error:
             self._not_before = time.monotonic() + _RETRY_AFTER
             log.warning(
                 "offsets could not be committed to group %s, which shows lag: %s", self._group_id, error
             )
             return
-        if refused:
+        if rejected:
             self._not_before = time.monotonic() + _RETRY_AFTER
-        for each, code in refused.items():
-            log.warning("%s", broker_error(code, f"group {self._group_id}, committing {each}"))
+        for each, why in rejected.items():
+            log.warning("group %s, committing %s: %s", self._group_id, each, why.error)
         self._committed.update(new)
         self._uncommitted.clear()
 
-    def _play(self, offsets: "Mapping[TopicPartition, int]") -> "dict[TopicPartition, int]":
+    def _play(self, offsets: "Mapping[TopicPartition, int]") -> Rejections:
         config = self._config
         if self._client is None:
             self._client = NetworkClient(config)
         # Nothing joins the group. The commits are those of a consumer without a membership.
-        nobody = Member(self._group_id, None, "range", session_timeout_ms=0, rebalance_timeout_ms=0)
         positions = {each: OffsetAndMetadata(at) for each, at in offsets.items()}
-        dialogue = commit_offsets(nobody, Assignment({}), positions)
+        dialogue = commit_offsets(Coordinator(self._group_id), NOBODY, positions)
         return self._client.play(dialogue, config.default_api_timeout_ms / 1000)
 
 

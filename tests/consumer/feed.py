@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from pyklient.broker import Broker
 from pyklient.config import ClientConfig
-from pyklient.consumer.group.classic.dialogues import Member
+from pyklient.consumer.coordinator import Coordinator
 from pyklient.consumer.offsets.kafka import fetch_offsets
 from pyklient.kernel import encode_batch
 from pyklient.net.client import NetworkClient
@@ -106,9 +106,8 @@ class Feed:
 
     def committed(self, group: str, topic: str, partitions: int = 1) -> list[int | None]:
         """What *group* has committed, partition by partition."""
-        member = Member(group, None, "range", 1, 1)
         wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
-        found = self._client.play(fetch_offsets(member, wanted, stable=False), _PATIENCE)
+        found = self._client.play(fetch_offsets(Coordinator(group), wanted, stable=False), _PATIENCE)
         return [None if (at := found[each]) is None else at.offset for each in wanted]
 
 

@@ -78,7 +78,7 @@ def test_a_commit_behind_one_that_waits_for_a_broker_names_the_refused_connectio
     first = threading.Thread(target=commit)
     first.start()
     wait_for(home.connector._commits._turn.locked, "the first commit to begin")
-    wait_for(lambda: home.connector._membership.trouble() is not None, "a refused connection")
+    wait_for(lambda: home.connector._store.unreachable() is not None, "a refused connection")
     with pytest.raises(KafkaTimeoutError, match=r"the commit before is not done; .* connection refused"):
         home.connector.commit_offsets(timeout=0.5)
     home.connector.close()  # which ends the first one too
@@ -90,7 +90,7 @@ def test_a_commit_waits_for_a_broker_that_comes_back(home: Home) -> None:
     home.stop()
     committer = threading.Thread(target=home.connector.commit_offsets, kwargs={"timeout": 60})
     committer.start()
-    wait_for(lambda: home.connector._membership.trouble() is not None, "a refused connection")
+    wait_for(lambda: home.connector._store.unreachable() is not None, "a refused connection")
     assert committer.is_alive()
     home.restart()
     committer.join(30)

@@ -90,11 +90,13 @@ def _price_of_dealing(feed: Feed, topic: str, count: int) -> float:
     """CPU seconds for dealing a topic's partition to so many streams, without the garbage of other tests."""
     with connect(feed, feed.name()) as connector:
         streams = connector.create_message_streams({topic: count})[topic]
-        share: Any = connector._handler
+        handler, assignment = connector._handler, connector._ownership.assignment
+        assert handler is not None
+        assert assignment is not None
         gc.disable()
         try:
             began = time.thread_time()
-            share.take(connector._membership.assignment)
+            handler.assigned(assignment.partitions, assignment.identity)
             price = time.thread_time() - began
         finally:
             gc.enable()

@@ -1,9 +1,9 @@
-"""How much may be fetched ahead: one byte budget over all partitions of a client.
+"""The fetch budget: how many bytes may be fetched ahead, over all partitions of a client.
 
-Half of it is dealt evenly, so that every partition can be fetched however slow the others' readers are. The
-other half is common: a partition may hold no more of it than it leaves, so that several readers that stand
-still never use it up. Within that, a partition is fetched as far ahead as its reader gets in a second, two
-fetches at least.
+Half of the budget is divided evenly between the partitions, so that each can be fetched however slow the
+loops of the others are. The other half is common. A partition may use no more of it than it leaves free, so
+several loops that stand still never use it up. Within these limits, a partition is fetched as far ahead as
+its loop reads in one second, and at least two fetches ahead.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -15,10 +15,10 @@ __all__ = ["ResponseMemory", "FetchBudget"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
-"""As much as the largest response by default: one that is read from beginning to end is never moved."""
+"""The size of the largest response by default, so that a response that is read evenly is never copied."""
 _RESPONSES = 4
-"""The budget holds so many responses: one being received while others are read. Larger ones cost more, in
-memory that is new each time, than they save in calls."""
+"""The budget holds this many responses: one is received while others are read. Larger responses need memory
+that is new each time, and that costs more than the calls that they save."""
 
 
 class _Fetching(Protocol):
@@ -29,8 +29,8 @@ class FetchBudget:
     """The bytes that may be fetched ahead. The leader lookup replaces ``cursors`` and ``fetchers`` whole;
     fetchers ask for allowances.
 
-    The numbers asked about change under way. That is harmless: readers only make room, and every fetcher
-    announces what it has asked for before it asks.
+    The numbers may change while they are added up. That is harmless: loops only free bytes, and every
+    fetcher sets ``in_flight`` before it asks.
     """
 
     def __init__(self, total: int) -> None:
@@ -41,10 +41,10 @@ class FetchBudget:
     def allow(
         self, cursors: Iterable[Cursor], per_partition: int, now: float, *, least: int = 1
     ) -> dict[Cursor, int]:
-        """How many bytes to fetch for each of *cursors* at most; those without room are left out.
+        """Return how many bytes may be fetched for each of *cursors*. Cursors without room are left out.
 
-        *now* is in seconds, *least* the smallest limit that brings anything: old brokers answer one below
-        the size of the next message with nothing at all. Where nothing waits, it is never less.
+        *now* is in seconds. *least* is the smallest limit worth asking for: old brokers return nothing if
+        the next message is larger than the limit. A cursor with nothing queued gets at least that.
         """
         own, spare = self._own, self._spare()
         enough = max(least, min(per_partition, own // 2))
@@ -62,8 +62,10 @@ class FetchBudget:
         return allowed
 
     def response_limit(self, fetcher: _Fetching, allowed: Collection[Cursor], most: int) -> int:
-        """How large *fetcher*'s next response, for the cursors *allowed*, may be: as much again is left for
-        each other fetcher, and what is their own the cursors always get."""
+        """Return how large the next response to *fetcher* may be, for the cursors *allowed*.
+
+        The same is left for each other fetcher. The cursors always get the bytes that are theirs alone.
+        """
         others = sum(each.in_flight for each in self.fetchers if each is not fetcher)
         left = self._total - others - sum(cursor.waiting_bytes for cursor in self.cursors)
         own = sum(max(0, self._own - cursor.waiting_bytes) for cursor in allowed)
@@ -72,37 +74,37 @@ class FetchBudget:
 
     @property
     def _own(self) -> int:
-        """Bytes that each partition has to itself."""
+        """The bytes that each partition has to itself."""
         return self._total // 2 // max(1, len(self.cursors))
 
     def _spare(self) -> int:
-        """Bytes of the common half that nobody holds; below 0 when a large batch did not fit."""
+        """Return the free bytes of the common half; below 0 if a large batch did not fit."""
         own = self._own
         return self._total // 2 - sum(max(0, cursor.waiting_bytes - own) for cursor in self.cursors)
 
     @property
     def idle_allowed(self) -> int:
-        """Bytes that one fetcher's responses may hold on to beyond what waits in them."""
+        """The bytes by which one fetcher's responses may exceed those that are still to be read."""
         return _IDLE_BYTES // max(1, len(self.fetchers))
 
 
 class ResponseMemory:
     """The responses of one fetcher that are still in memory.
 
-    The parts of a response are slices of it, so a single one that nobody reads would keep all of it. When
-    too much is kept so, the parts of the emptiest responses move into memory of their own.
+    Fetched batches are slices of their response, so a single slice that nobody reads keeps the whole
+    response in memory. If too much is kept that way, the slices of the emptiest responses are copied.
     """
 
     def __init__(self) -> None:
         self._memory: list[tuple[int, list[FetchedBatches]]] = []
 
     def add(self, size: int, parts: list[FetchedBatches]) -> None:
-        """A response of *size* bytes has been cut into *parts*."""
+        """Add a response of *size* bytes that has been cut into *parts*."""
         self._memory.append((size, parts))
 
     def compact(self, idle_allowed: int) -> None:
-        """Let go of responses that are read, or whose partitions have been taken away, and of enough of those
-        that hardly hold anything."""
+        """Drop responses that have been read or whose partitions were revoked, and copy what is left of the
+        emptiest others."""
         kept = [
             (size, [fetched for fetched in parts if fetched.size and fetched.cursor.active])
             for size, parts in self._memory
@@ -115,7 +117,7 @@ class ResponseMemory:
                 break
             excess -= idle[id(parts)]
             for fetched in parts:
-                # The reader may be decoding the slice this very moment; it then keeps it until it is done.
+                # A loop may be decoding the slice at this moment; it then keeps the slice until it is done.
                 if fetched.size:
                     fetched.buffer = memoryview(bytes(fetched.buffer))
             parts.clear()

@@ -1,50 +1,50 @@
-"""One partition being read, and the stretches of its bytes on their way to a stream."""
+"""The cursor that owns the fetch position of a partition, and the batches that were fetched for it."""
 
 import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from pyklient.consumer.group.membership import Assignment
+from pyklient.consumer.ownership import OwnedPartition
 from pyklient.errors import KafkaError
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records.aborted import AbortedTransactions
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Cursor", "FetchFailure", "Item", "Pace", "FetchedBatches", "Sink"]
+__all__ = ["Cursor", "FetchFailure", "Item", "Pace", "FetchedBatches", "FetchSink"]
 
 _PERIOD = 1.0
 
 
-class Sink(Protocol):
-    """Where what is fetched goes to: a stream."""
+class FetchSink(Protocol):
+    """The queue of a stream, which takes what is fetched."""
 
     def put(self, items: "Sequence[Item]") -> None:
-        """Queue *items*, which belong to one cursor. Never waits."""
+        """Queue *items* of one cursor. Never waits."""
 
     def begin_at(self, cursor: "Cursor", offset: int) -> None:
-        """Note that *cursor* goes on at *offset*, which was looked up: the position once what is queued of it
-        has been handed out."""
+        """Note that *cursor* goes on at *offset*, which was looked up. It becomes the position once what is
+        queued of the cursor has been handed out."""
 
     def drop(self, cursor: "Cursor") -> None:
         """Forget what is queued of *cursor*."""
 
     def fail(self, error: Exception) -> None:
-        """Reading cannot go on: every loop raises *error*."""
+        """Have every loop raise *error*, because reading cannot go on."""
 
 
 class Pace:
-    """How fast a reader takes bytes, over the last second or so. Belongs to the fetcher's thread."""
+    """The speed at which a loop reads bytes, over about one second. Used on the fetcher's thread only."""
 
     __slots__ = ("_since", "_taken", "per_second")
 
     def __init__(self) -> None:
         self.per_second = math.inf
-        """Any speed may be expected of a reader that has not been watched for a second."""
+        """Infinite until a loop has been watched for a second, so that its first fetches are not limited."""
         self._since: float | None = None
         self._taken = 0
 
     def note(self, taken: int, now: float) -> None:
-        """The reader has taken *taken* bytes in all at the time *now*, in seconds."""
+        """Note that the loop has read *taken* bytes in all at the time *now*, in seconds."""
         if self._since is None:
             self._since, self._taken = now, taken
         elif (elapsed := now - self._since) >= _PERIOD:
@@ -53,51 +53,50 @@ class Pace:
 
 
 class Cursor:
-    """One partition of an Assignment: who reads it, and how far it has been fetched.
+    """One partition that is being fetched: the stream that reads it, and the position of the next fetch.
 
-    It belongs to one thread at a time, the fetcher of its leader or the finder of leaders, which alone
-    changes ``position`` and ``fetched``. The thread that reads the stream alone changes ``taken``. So each
-    number has one writer, and their difference needs no lock.
+    It belongs to one thread at a time: the fetcher of its leader, or the leader lookup. Only that thread
+    changes ``position`` and ``fetched``, and only the thread that reads the stream changes ``taken``. Each
+    number has one writer, so their difference needs no lock.
     """
 
     __slots__ = (
-        "assignment", "dropped", "end", "failures", "fetched", "leader_epoch", "on_room", "pace",
-        "partition", "position", "reset", "retry_at", "stream", "taken", "topic_id",
+        "dropped", "end", "failures", "fetched", "leader_epoch", "on_room", "owned", "pace",
+        "partition", "position", "queue", "reset", "retry_at", "taken", "topic_id",
     )  # fmt: skip
 
     def __init__(
         self,
-        partition: TopicPartition,
-        assignment: Assignment,
-        stream: Sink,
+        owned: OwnedPartition,
+        queue: FetchSink,
         *,
         position: int | None,
         reset: str,
         end: int | None = None,
     ) -> None:
-        self.partition = partition
-        self.assignment = assignment
-        self.stream = stream
+        self.partition: TopicPartition = owned.partition
+        self.owned = owned
+        self.queue = queue
         self.position = position
-        """Offset to fetch next; None until looked up."""
+        """The fetch position: the offset to fetch next. None until it is looked up."""
         self.reset = reset
-        """Where to go from a position that is not in the log: earliest, latest, or none (an error)."""
+        """Where to begin without a position in the log: earliest, latest, or none (an error)."""
         self.end = end
-        """Offset at which reading ends; None for never."""
+        """The offset at which reading ends; None if it does not end."""
         self.leader_epoch = -1
         self.topic_id = ZERO_UUID
-        """The topic's id, zeros where the cluster has none. Like the epoch, as its leader was found."""
+        """The topic's id, zeros if the cluster has none. Like the epoch, from the last leader lookup."""
         self.failures = 0
-        """Fetches that have failed in a row."""
+        """The number of fetches that have failed in a row."""
         self.retry_at = 0.0
-        """Not to be fetched again before that time."""
+        """The time before which the partition is not fetched again."""
         self.fetched = 0
-        """Bytes given to the stream so far."""
+        """The bytes that have been queued so far."""
         self.taken = 0
-        """Bytes of those that the stream has decoded."""
+        """The bytes of those that a loop has decoded."""
         self.pace = Pace()
         self.on_room: Callable[[], None] | None = None
-        """Set by a fetcher that waits for this partition's bytes to be taken."""
+        """Called once the loop decodes more; set by a fetcher that waits for that."""
         self.dropped = False
 
     def __repr__(self) -> str:
@@ -105,41 +104,39 @@ class Cursor:
 
     @property
     def active(self) -> bool:
-        """Whether what is fetched for it may still be handed out."""
-        return self.assignment.active and not self.dropped
+        """True while what is fetched may be handed out: the partition is ours, and is not read anew."""
+        return self.owned.active and not self.dropped
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes fetched and not yet taken."""
+        """The bytes that are queued and not yet decoded."""
         return self.fetched - self.taken
 
     @property
     def finished(self) -> bool:
-        """Whether everything up to its end has been fetched."""
+        """True if everything up to ``end`` has been fetched."""
         return self.end is not None and self.position is not None and self.position >= self.end
 
     def take(self, size: int) -> None:
-        """The reading thread has decoded *size* bytes."""
+        """Note that the loop has decoded *size* bytes."""
         self.taken += size
         if (on_room := self.on_room) is not None:
             self.on_room = None
             on_room()
 
     def successor(self, position: int | None) -> "Cursor":
-        """The same partition read from *position* on, in place of this one, which is dropped."""
+        """Return a cursor that reads the same partition from *position* on. This one is dropped."""
         self.dropped = True
-        cursor = Cursor(
-            self.partition, self.assignment, self.stream, position=position, reset=self.reset, end=self.end
-        )
+        cursor = Cursor(self.owned, self.queue, position=position, reset=self.reset, end=self.end)
         cursor.topic_id = self.topic_id
         return cursor
 
 
 class FetchedBatches:
-    """Whole batches of one cursor, undecoded, as one response brought them.
+    """The undecoded batches of one partition from one fetch response.
 
-    ``at`` is the byte and ``start`` the offset from which it is still to be decoded; the reading thread moves
-    both. ``next_offset`` follows the last batch.
+    Decoding goes on at byte ``at`` and offset ``start``; the thread that reads moves both. ``next_offset`` is
+    the offset after the last batch.
     """
 
     __slots__ = ("aborted", "at", "buffer", "cursor", "next_offset", "start")
@@ -160,21 +157,21 @@ class FetchedBatches:
         self.aborted = aborted
 
     def copy(self) -> "FetchedBatches":
-        """The same stretch of the same bytes, to be decoded from where this one stands."""
+        """Return a copy that can be decoded again from the same place. The bytes are shared."""
         copy = FetchedBatches(self.cursor, self.buffer, self.start, self.next_offset, self.aborted)
         copy.at = self.at
         return copy
 
     @property
     def size(self) -> int:
-        """Bytes still to be decoded."""
+        """The bytes that are still to be decoded."""
         return max(0, len(self.buffer) - self.at)
 
 
 class FetchFailure:
-    """Why a cursor cannot be read from ``position`` on (None: from where it would begin).
+    """The error because of which a cursor cannot be fetched from ``position`` on (None: from its start).
 
-    The stream raises the error when it gets there.
+    A loop raises it when it gets there.
     """
 
     __slots__ = ("cursor", "error", "position", "size")
@@ -187,4 +184,4 @@ class FetchFailure:
 
 
 Item: TypeAlias = FetchedBatches | FetchFailure
-"""What a stream queues."""
+"""An entry of a stream's queue."""

@@ -1,7 +1,8 @@
-"""Incremental fetch sessions (KIP-227): a leader remembers what it was asked for, so a request names only
-what has changed since the one before, and an answer only the partitions that have news.
+"""Incremental fetch sessions (KIP-227).
 
-Nothing here sends or receives: the fetcher does, and tells the session what came of it.
+A leader remembers what it was asked for. So a request names only the partitions that have changed since the
+request before, and a response only those with new records. The fetcher sends and receives, and tells the
+session the result.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ _REFUSALS = {
 
 
 class Wanted(NamedTuple):
-    """What one partition is asked for: records from an offset on, so many bytes at most."""
+    """The fetch of one partition: the records from an offset on, up to a number of bytes."""
 
     fetch_offset: int
     max_bytes: int
@@ -35,7 +36,7 @@ class Wanted(NamedTuple):
 
 
 class FetchSession:
-    """One leader's session with one fetcher. Belongs to the fetcher's thread.
+    """The session of one fetcher with its leader. Used on the fetcher's thread only.
 
     Every request goes through :meth:`fill`, and exactly one of :meth:`accept`, :meth:`refused` and
     :meth:`restart` follows.
@@ -50,10 +51,10 @@ class FetchSession:
     def fill(
         self, request: FetchRequest, wanted: Mapping[TopicPartition, Wanted], *, by_id: bool = False
     ) -> None:
-        """Write into *request* what it takes to get *wanted* and nothing else.
+        """Fill in *request*, so that the leader sends records of *wanted* and of nothing else.
 
-        *by_id*: the request's version names topics by their ids only (13 and later). The broker keeps
-        either kind in a session, so a change of kind opens another.
+        With *by_id*, the request's version names topics by their ids only (13 and later). A session holds
+        names or ids, so a change from one to the other opens another session.
         """
         if by_id != self._by_id:
             self.restart()
@@ -73,7 +74,7 @@ class FetchSession:
         request.forgotten_topics_data = _forgotten(forgotten)
 
     def accept(self, response: FetchResponse) -> None:
-        """*response* answers the last request without an error of its own."""
+        """Note that *response* answers the last request without an error for the whole request."""
         self._id = response.session_id
         if self._id == _NO_SESSION:  # the broker keeps none, or is from before sessions
             self._epoch = _OPENING
@@ -81,8 +82,8 @@ class FetchSession:
             self._epoch = next_epoch(self._epoch)
 
     def refused(self, code: int) -> bool:
-        """The last request was answered with error *code*. → whether asking again at once, which opens
-        another session, is all there is to do."""
+        """Note that the last request was answered with error *code*. Return whether it is enough to ask again
+        at once, which opens another session."""
         cured = self._epoch != _OPENING and code in _REFUSALS
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = _NO_SESSION
@@ -90,8 +91,8 @@ class FetchSession:
         return cured
 
     def restart(self) -> None:
-        """What the broker remembers is not known any more (no answer came, or the connection is another):
-        the next request names everything and opens another session in place of this one."""
+        """Forget what the broker remembers, because no answer came or the connection is a new one. The next
+        request names everything and opens another session in place of this one."""
         self._epoch = _OPENING
 
 

@@ -1,11 +1,11 @@
-"""Reading from one leader: a thread that asks for records, cuts the answers and queues them at the streams.
+"""A fetcher: the thread that fetches from one leader and queues the batches at the streams.
 
-It uses a connection of its own, in its own thread, so that an answer crosses no thread before it is queued.
-The leader keeps a session of what it is asked for, but for a bounded read: that is over soon, and would only
-leave its session behind.
+It has a connection of its own and receives in its own thread, so a response crosses no thread before it is
+queued. It uses a fetch session, except for a bounded read, which is over soon and would only leave its
+session behind.
 
-A partition without room is left out of the next request; how long that may wait then depends on whether its
-reader is making room.
+A partition that has used up its part of the fetch budget is left out of the next request. That request
+waits for less time, so that the partition is asked for again soon.
 """
 
 import logging
@@ -46,15 +46,15 @@ log = logging.getLogger("pyklient.consumer")
 _BY_NAME = 12
 """The newest Fetch that names topics; later ones have ids only."""
 _LIMITED = 3
-"""The first Fetch with a limit for the whole response, and the first whose answer holds one whole batch."""
+"""The first Fetch that limits the whole response, and that returns one batch however large it is."""
 _TICK = 1.0
 _BRIEF_MS = 10
-_LONGEST_BRIEF_MS = 100  # so long may a reader that goes on after a while have to wait
+_LONGEST_BRIEF_MS = 100  # a loop that goes on after a pause may have to wait this long
 _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class Fetcher:
-    """Reads the partitions that *node_id* leads. ``seek`` takes those that have to look for another leader.
+    """Fetches the partitions that *node_id* leads. *seek* takes those that need another leader.
 
     Its thread owns the positions of its cursors; others hand cursors in with :meth:`take`.
     """
@@ -85,7 +85,7 @@ class Fetcher:
         self.thread = threading.Thread(target=self._run, name=f"pyklient-fetcher-{node_id}", daemon=True)
 
     def take(self, cursor: Cursor) -> None:
-        """Read *cursor* from now on, from its position."""
+        """Fetch *cursor* from now on, from its position."""
         self._inbox.put(cursor)
 
     def close(self) -> None:
@@ -109,14 +109,14 @@ class Fetcher:
         except Exception as error:
             log.exception("reading from broker %d has stopped", self.node_id)
             for cursor in self._cursors.values():
-                cursor.stream.fail(error)
+                cursor.queue.fail(error)
 
     def _allowed(self) -> dict[Cursor, int]:
         limit = self._config.max_partition_fetch_bytes
         return self._budget.allow(self._cursors.values(), limit, time.monotonic(), least=self._least)
 
     def _admit(self) -> None:
-        """Take in what has been handed over, and let go of what has been taken away."""
+        """Add the cursors that were handed over, and drop those that are not active any more."""
         while not self._inbox.empty():
             self._adopt(self._inbox.get_nowait())
         gone = [cursor for cursor in self._cursors.values() if not cursor.active]
@@ -130,10 +130,10 @@ class Fetcher:
             self._cursors[cursor.partition] = cursor
 
     def _wait_for_room(self) -> None:
-        """Every partition has enough waiting, or there is none: wait for a reader, or for a cursor."""
+        """Wait until a loop has read something, or until there is a new cursor."""
         for cursor in self._cursors.values():
             cursor.on_room = self._wake
-        # A reader may have made room before it could see that someone waits for it.
+        # A loop may have read something before it could see that this thread waits for it.
         if not self._allowed():
             with suppress(queue.Empty):
                 self._adopt(self._inbox.get(timeout=_TICK))
@@ -142,7 +142,7 @@ class Fetcher:
         self._inbox.put(None)
 
     def _fetch(self, allowed: Mapping[Cursor, int]) -> None:
-        """One request and its answer."""
+        """Send one request and handle its response."""
         max_wait_ms = self._patience(allowed)
         timeout = self._config.request_timeout_ms / 1000
         self.in_flight = self._budget.response_limit(self, allowed, self._config.fetch_max_bytes)
@@ -181,7 +181,7 @@ class Fetcher:
         return connection
 
     def _request(self, allowed: Mapping[Cursor, int], version: int, max_wait_ms: int) -> FetchRequest:
-        """Asks for each cursor from its position, for so many bytes at most."""
+        """Return a request for each cursor from its position, up to its limit in bytes."""
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=self._config.fetch_min_bytes,
@@ -199,8 +199,11 @@ class Fetcher:
         return request
 
     def _patience(self, allowed: Mapping[Cursor, int]) -> int:
-        """Milliseconds for which the broker may wait for data: briefly where a partition that is left out
-        for lack of room may have it soon, longer and longer while its reader stands still."""
+        """Return for how many milliseconds the broker may wait for data.
+
+        If a partition is left out for lack of room, that is a short time, because it may have room soon. The
+        time doubles while the loop of that partition stands still.
+        """
         most = self._config.fetch_max_wait_ms
         left_out = [cursor for cursor in self._cursors.values() if cursor not in allowed]
         if not left_out:
@@ -213,7 +216,9 @@ class Fetcher:
 
     def _lose_all(self, error: KafkaError | None) -> None:
         if error is not None:
-            log.info("cannot fetch from broker %d, looking for its partitions: %s", self.node_id, error)
+            log.info(
+                "cannot fetch from broker %d; looking up its partitions' leaders: %s", self.node_id, error
+            )
         for cursor in list(self._cursors.values()):
             self._lose(cursor, error)
 
@@ -246,7 +251,7 @@ class Fetcher:
     def _queue(
         self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData"
     ) -> list[FetchedBatches]:
-        """Hand what has come for *cursor* to its stream, up to the last whole batch."""
+        """Queue the records of *cursor* at its stream, up to the last whole batch."""
         records: memoryview = memoryview(data.records or b"")
         position = cursor.position or 0
         try:
@@ -275,7 +280,7 @@ class Fetcher:
         )
         cursor.position = max(position, next_offset)
         cursor.failures = 0
-        cursor.stream.put([fetched])
+        cursor.queue.put([fetched])
         del self._cursors[cursor.partition]
         if not cursor.finished:
             # It goes to the end of the next request, so that an answer that is full serves the others first.
@@ -283,17 +288,20 @@ class Fetcher:
         return [fetched]
 
     def _pass_gap(self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData") -> None:
-        """Asked for alone, a partition answers with nothing although there are later offsets: all that was
-        left of it up to its end has been compacted away."""
+        """Go to the end of a bounded cursor if nothing is left before it.
+
+        The partition was asked for alone and returned nothing, although there are later offsets: the
+        records up to the end have been compacted away.
+        """
         position = cursor.position or 0
         readable = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
         if cursor.end is not None and readable >= cursor.end > position:
             cursor.position = cursor.end
-            cursor.stream.put([FetchedBatches(cursor, memoryview(b""), position, cursor.end)])
+            cursor.queue.put([FetchedBatches(cursor, memoryview(b""), position, cursor.end)])
             del self._cursors[cursor.partition]
 
     def _refused(self, cursor: Cursor, code: int) -> None:
-        """A partition's own error code."""
+        """Handle the error code of one partition."""
         error: KafkaError = broker_error(code, f"fetching {cursor.partition} at offset {cursor.position}")
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if cursor.reset == "none":
@@ -310,23 +318,25 @@ class Fetcher:
             self._fail(cursor, CorruptRecordError(str(error)) if code == ErrorCode.CORRUPT_MESSAGE else error)
 
     def _fail(self, cursor: Cursor, error: KafkaError) -> None:
-        """Leave *cursor* alone until its reader has heard of *error* and wants to go on."""
+        """Stop fetching *cursor* until its loop has raised *error* and goes on."""
         del self._cursors[cursor.partition]
-        cursor.stream.put([FetchFailure(cursor, error, cursor.position)])
+        cursor.queue.put([FetchFailure(cursor, error, cursor.position)])
 
 
 def may_pass(error: KafkaError) -> bool:
-    """Whether reading may go on if the broker is asked again. That includes a failure that it has no code
-    for (UNKNOWN_SERVER_ERROR): nothing is lost by another try, as there would be in a producer."""
+    """Return whether reading may go on if the broker is asked again.
+
+    It may after UNKNOWN_SERVER_ERROR too: unlike in a producer, another try can do no harm.
+    """
     return error.retriable or (
         isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
     )
 
 
 def whole_batches(records: memoryview) -> tuple[int, int]:
-    """Where the last whole batch in *records* ends, and the offset after it; (0, -1) when there is none.
+    """Return where the last whole batch in *records* ends, and the offset after it; (0, -1) if there is none.
 
-    Raises CorruptRecordError where the bytes are no batch.
+    Raise CorruptRecordError if the bytes are not a batch.
     """
     last = position = 0
     while end := batch_end(records, position):
@@ -337,5 +347,5 @@ def whole_batches(records: memoryview) -> tuple[int, int]:
 
 
 def _newest(allowed: Iterable[Cursor]) -> int | None:
-    """The newest Fetch that can name the topics of *allowed*; None for any."""
+    """Return the newest version of Fetch that can name the topics of *allowed*; None for any."""
     return _BY_NAME if any(cursor.topic_id == ZERO_UUID for cursor in allowed) else None

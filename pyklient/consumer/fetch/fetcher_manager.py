@@ -1,4 +1,4 @@
-"""Everything between the brokers and the streams, as one thing to start and stop."""
+"""All fetchers of a client, as one object to start and stop."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -13,27 +13,27 @@ __all__ = ["FetcherManager"]
 
 
 class FetcherManager:
-    """Fetches cursors into their streams, within ``prefetch_max_bytes``."""
+    """Fetches cursors into the queues of their streams, within ``prefetch_max_bytes``."""
 
     def __init__(self, client: NetworkClient, config: ConsumerConfig) -> None:
         self._budget = FetchBudget(config.prefetch_max_bytes)
         self._lookup = LeaderLookup(client, config, self._budget)
 
     def start(self) -> None:
-        """Start the thread that finds leaders; fetchers start as they are needed."""
+        """Start the leader lookup. Fetchers start when they are needed."""
         self._lookup.thread.start()
 
-    def read(self, cursors: Sequence[Cursor]) -> None:
-        """Read *cursors*, and nothing else from now on."""
-        self._lookup.read(cursors)
+    def add(self, cursors: Sequence[Cursor]) -> None:
+        """Read *cursors* too, and none of those any more that are not active."""
+        self._lookup.add(cursors)
 
-    def add(self, cursor: Cursor) -> None:
-        """Read *cursor* too."""
-        self._lookup.seek(cursor, None)
+    def drop_inactive(self) -> None:
+        """Give the budget of partitions that are not ours any more to the others."""
+        self._lookup.add([])
 
     def restart(self, cursor: Cursor, position: int | None) -> None:
-        """Read the partition of *cursor* again, from *position* on or from where it would begin."""
-        cursor.stream.drop(cursor)
+        """Read the partition of *cursor* again, from *position* on or, if that is None, from its start."""
+        cursor.queue.drop(cursor)
         if cursor.active:
             self._lookup.seek(cursor.successor(position), None)
 
@@ -42,7 +42,7 @@ class FetcherManager:
         self._lookup.watch(topics)
 
     def abandon(self, then: Callable[[], None]) -> None:
-        """Stop fetching, and call *then* on the thread that finds leaders. Takes no lock."""
+        """Stop fetching, and call *then* on the thread of the leader lookup. Takes no lock."""
         self._lookup.abandon(then)
 
     def close(self, timeout: float) -> None:

@@ -1,7 +1,7 @@
-"""Finding the leader of each partition, and the offset to begin at where none is known.
+"""The leader lookup: it finds the leader of each partition, and the offset to begin at if none is known.
 
-One thread does this for all partitions that have no fetcher: new ones, and those that a fetcher has lost. It
-also looks at the topics from time to time, so that somebody notices when they grow.
+One thread does this for all partitions that have no fetcher: new ones, and those that a fetcher has given
+up. It also refreshes the metadata of the topics from time to time, so that new partitions are noticed.
 """
 
 import logging
@@ -14,7 +14,7 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchFailure
 from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
-from pyklient.consumer.group.membership import LookedUp
+from pyklient.consumer.ownership import LookedUp
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.net.backoff import Backoff
 from pyklient.net.client import NetworkClient
@@ -27,7 +27,7 @@ __all__ = ["LeaderLookup"]
 log = logging.getLogger("pyklient.consumer")
 
 _LOOK_UP_TIMEOUT = 5.0
-_LONGEST_UNWATCHED = 10.0  # growth goes unread until it is noticed, and asking costs a leader little
+_LONGEST_UNWATCHED = 10.0  # new partitions are not read until they are noticed, and asking costs little
 _MISSING_UNWATCHED = 1.0
 _ENDS = {"latest": LATEST, "earliest": EARLIEST}
 
@@ -51,8 +51,8 @@ class LeaderLookup:
         self._then: Callable[[], None] | None = None
         self.thread = threading.Thread(target=self._run, name="pyklient-leader-lookup", daemon=True)
 
-    def read(self, cursors: Sequence[Cursor]) -> None:
-        """Read *cursors*, and nothing else from now on."""
+    def add(self, cursors: Sequence[Cursor]) -> None:
+        """Read *cursors* too, and none of those any more that are not active."""
         self._inbox.put(list(cursors))
 
     def seek(self, cursor: Cursor, error: KafkaError | None) -> None:
@@ -64,7 +64,7 @@ class LeaderLookup:
         self._inbox.put(cursor)
 
     def watch(self, topics: Collection[str]) -> None:
-        """Look at *topics* from time to time; the client's metadata then tells how they have grown."""
+        """Refresh the client's metadata of *topics* from time to time, so that it shows new partitions."""
         self._watched = frozenset(topics)
         self._inbox.put(None)
 
@@ -76,13 +76,13 @@ class LeaderLookup:
             fetcher.close()
 
     def abandon(self, then: Callable[[], None]) -> None:
-        """End this thread and the fetchers, by a message alone; this thread calls *then* last."""
+        """End this thread and the fetchers, and have this thread call *then* last. Only puts a message."""
         self._then = then
         self._closing = True
         self._inbox.put(None)
 
     def join(self, deadline: float) -> None:
-        """Wait for the threads to end."""
+        """Wait until *deadline* for the threads to end."""
         for thread in [self.thread, *(fetcher.thread for fetcher in self._fetchers.values())]:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
@@ -103,13 +103,13 @@ class LeaderLookup:
         except Exception as error:
             log.exception("looking for leaders has stopped")
             for cursor in self._budget.cursors:
-                cursor.stream.fail(error)
+                cursor.queue.fail(error)
         if self._then is not None:
             self.close()
             self._then()
 
     def _collect(self) -> None:
-        """Wait for something to do: a cursor, the next look at the topics, the next try."""
+        """Wait for something to do: a new cursor, the next refresh of the topics, or the next try."""
         wait = self._look_in()
         if self._homeless:
             first = min(cursor.retry_at for cursor in self._homeless) - time.monotonic()
@@ -120,30 +120,30 @@ class LeaderLookup:
                 if isinstance(item, Cursor):
                     self._adopt(item)
                 elif item is not None:
-                    self._homeless = list(item)
-                    self._budget.cursors = tuple(item)
+                    self._homeless += item
+                    self._budget.cursors = (*(each for each in self._budget.cursors if each.active), *item)
                 item = self._inbox.get_nowait()
         except queue.Empty:
             pass
 
     def _adopt(self, cursor: Cursor) -> None:
-        """Take *cursor* in; it may stand in for one that was dropped."""
+        """Look up *cursor* from now on. It may replace one of the same partition that was dropped."""
         if not cursor.active:
-            return  # lost by its fetcher just when it was taken away; it must not replace its successor
+            return  # its fetcher gave it up just when it was revoked; it must not replace its successor
         self._homeless.append(cursor)
         if cursor not in self._budget.cursors:
             others = (each for each in self._budget.cursors if each.partition != cursor.partition)
             self._budget.cursors = (*others, cursor)
 
     def _look_in(self) -> float:
-        """Seconds until the topics are to be looked at again."""
+        """Return in how many seconds the topics are to be refreshed."""
         every = min(_LONGEST_UNWATCHED, self._config.metadata_max_age_ms / 1000)
         if any(not self._client.metadata.partition_count(topic) for topic in self._watched):
             every = min(every, _MISSING_UNWATCHED)
         return self._looked_at + every - time.monotonic()
 
     def _look(self) -> Metadata | None:
-        """A snapshot that is new enough; None when no broker answers."""
+        """Return metadata that is new enough; None if no broker answers."""
         metadata = self._client.metadata
         now = time.monotonic()
         due = [cursor for cursor in self._homeless if cursor.retry_at <= now]
@@ -167,13 +167,13 @@ class LeaderLookup:
             return None
 
     def _give_up(self, error: KafkaError) -> None:
-        """Waiting does not cure *error*: the readers hear of it, and may try again."""
+        """Have the loops raise *error*, which waiting does not cure. They may try again."""
         for cursor in self._homeless:
-            cursor.stream.put([FetchFailure(cursor, error, cursor.position)])
+            cursor.queue.put([FetchFailure(cursor, error, cursor.position)])
         self._homeless = []
 
     def _place(self, metadata: Metadata) -> None:
-        """Give each cursor that has a leader, and a position, to that leader's fetcher."""
+        """Give each cursor that has a leader and a position to the fetcher of that leader."""
         self._fail_refused(metadata)
         by_leader: dict[int, list[Cursor]] = {}
         now = time.monotonic()
@@ -192,14 +192,14 @@ class LeaderLookup:
                         self._fetcher(node_id).take(cursor)
 
     def _fail_refused(self, metadata: Metadata) -> None:
-        """Tell the readers of topics that the brokers refuse, who may try again."""
+        """Have the loops raise the error of topics that the brokers refuse. They may try again."""
         refused = metadata.refused({cursor.partition.topic for cursor in self._homeless})
         for cursor in [cursor for cursor in self._homeless if cursor.partition.topic in refused]:
             self._homeless.remove(cursor)
-            cursor.stream.put([FetchFailure(cursor, refused[cursor.partition.topic], cursor.position)])
+            cursor.queue.put([FetchFailure(cursor, refused[cursor.partition.topic], cursor.position)])
 
     def _find_starts(self, cursors: Sequence[Cursor]) -> bool:
-        """Look up where to begin. → whether each of *cursors* has a position now, or its reader an error."""
+        """Look up where to begin. Return whether each of *cursors* now has a position or an error."""
         times: dict[Cursor, int] = {}
         for cursor in cursors:
             if cursor.reset == "none":
@@ -207,7 +207,7 @@ class LeaderLookup:
                     f"{cursor.partition}: no committed offset to begin at, and auto_offset_reset is none; "
                     "commit one, or set it to earliest or latest"
                 )
-                cursor.stream.put([FetchFailure(cursor, error, None)])
+                cursor.queue.put([FetchFailure(cursor, error, None)])
             else:
                 times[cursor] = _ENDS[cursor.reset]
         if not times:
@@ -227,13 +227,13 @@ class LeaderLookup:
             if may_pass(error):
                 return False
             for cursor in times:
-                cursor.stream.put([FetchFailure(cursor, error, None)])
+                cursor.queue.put([FetchFailure(cursor, error, None)])
             return True
         for cursor in times:
             offset = found[cursor.partition].offset
             cursor.position = offset
-            cursor.assignment.looked_up[cursor.partition] = LookedUp(offset, cursor.topic_id)
-            cursor.stream.begin_at(cursor, offset)
+            cursor.owned.looked_up = LookedUp(offset, cursor.topic_id)
+            cursor.queue.begin_at(cursor, offset)
         return True
 
     def _fetcher(self, node_id: int) -> Fetcher:
@@ -249,7 +249,7 @@ class LeaderLookup:
 
 
 def _identify(cursor: Cursor, topic_id: bytes) -> None:
-    """The topic of *cursor* has *topic_id* now; offsets of one that was deleted mean nothing in it."""
+    """Note the id of the topic. If it is another topic now, of the same name, its offsets begin anew."""
     if ZERO_UUID not in (cursor.topic_id, topic_id) and topic_id != cursor.topic_id:
         log.warning(
             "%s was deleted and created again; its offsets begin anew (auto_offset_reset=%s)",

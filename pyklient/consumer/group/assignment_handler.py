@@ -1,17 +1,19 @@
-"""A connector's share of its topics: it deals the partitions that it is given to its streams, and takes them
-back."""
+"""Partitions that are assigned are given to streams here, and taken back when they are revoked."""
 
 import logging
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.group.assignors import deal
-from pyklient.consumer.group.membership import Assignment, ConsumerRebalanceListener
+from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.offsets.commits import Commits
+from pyklient.consumer.offsets.offset_store import OffsetStore
+from pyklient.consumer.ownership import Assignment, MemberIdentity, OwnedPartition, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import TopicPartition
@@ -21,35 +23,47 @@ __all__ = ["AssignmentHandler"]
 log = logging.getLogger("pyklient.consumer")
 
 _TO_LEAVE = 10.0
-"""Of the seconds that closing may take, so many (two thirds at most) are for committing and leaving the
-group. Before them a loop may finish its message."""
+"""Seconds, two thirds of the time to close at most, that are kept for committing and leaving the group.
+Before them a loop may finish its message."""
 _TO_COMMIT = 0.9
-"""Of all that time, the commit ends after this share."""
+"""The share of the time to close after which the commit ends."""
 
 
 class AssignmentHandler:
-    """What one connector reads. Its membership alone calls it, but for ``close``."""
+    """Reads the partitions of one connector. Called by its membership alone, except for ``close``.
+
+    ``revoked`` and ``assigned`` may wait: call them on a thread on which nothing else waits for them. The
+    other methods return at once.
+    """
 
     def __init__(
         self,
         config: ConsumerConfig,
         streams: Mapping[str, Sequence[StreamCore]],
         fetchers: FetcherManager,
+        ownership: Ownership,
+        store: OffsetStore,
         commits: Commits,
         listener: ConsumerRebalanceListener | None,
     ) -> None:
         self._streams = streams
         self._all = list(dict.fromkeys(stream for each in streams.values() for stream in each))
         self._index = {stream: index for index, stream in enumerate(self._all)}
+        self._stream_of: dict[TopicPartition, StreamCore] = {}
         self._fetchers = fetchers
+        self._ownership = ownership
+        self._store = store
         self._commits = commits
         self._listener = listener
-        self._auto_commit = config.enable_auto_commit and config.group_id is not None
         self._reset = config.auto_offset_reset
+        self._fetch_timeout = max(config.heartbeat_interval_ms, config.session_timeout_ms / 3) / 1000
         self._commit_timeout = min(config.default_api_timeout_ms, config.session_timeout_ms) / 1000
+        self._auto_commit = config.enable_auto_commit and config.group_id is not None
+        self._commit_interval = config.auto_commit_interval_ms / 1000 if self._auto_commit else math.inf
+        self.next_commit_at = time.monotonic() + self._commit_interval
+        """When :meth:`commit_if_due` has something to do; inf if never."""
         self._longest_stall = config.max_poll_interval_ms / 1000
         self._stalled: list[StreamCore] = []
-        self._assignment: Assignment | None = None
         self._count_in_hand = False
         self._wait_until = math.inf
         """Nothing in hand is waited for after this time."""
@@ -57,121 +71,188 @@ class AssignmentHandler:
         """No commit is tried after this time."""
 
     def close(self, *, count_in_hand: bool, timeout: float) -> None:
-        """End the streams. The release that follows commits what is in hand too where that counts, and takes
-        less than *timeout* seconds."""
+        """End the streams. When their partitions are revoked next, that takes less than *timeout* seconds,
+        and commits what is in hand too if *count_in_hand*."""
         self._count_in_hand = count_in_hand
         now = time.monotonic()
         self._wait_until = now + max(timeout - _TO_LEAVE, timeout / 3)
         self._commit_until = now + timeout * _TO_COMMIT
+        self._store.stop_retrying()
         self._fetchers.close(timeout=0)
         for stream in self._all:
             stream.end()
 
-    def release(self, patience: float) -> None:
-        """See Owner.release."""
-        deadline = time.monotonic() + patience
-        assignment, self._assignment = self._assignment, None
-        if assignment is not None:
-            assignment.active = False
-            for stream in self._all:
-                stream.revoke()
-            self._fetchers.read([])
-            held = assignment
+    def assigned(
+        self, partitions: Collection[TopicPartition], identity: MemberIdentity, *, created: bool = False
+    ) -> None:
+        """Read *partitions* too from now on, from their committed offsets, and commit under *identity*.
 
-            def left() -> float:
-                return 0.0 if held.lost else min(deadline, self._wait_until) - time.monotonic()
+        Those that were *created* just now are read from their first offset. Raise the error of the offset
+        store: if it is retriable, nothing has changed, and the call may be made again.
+        """
+        starts = self._store.fetch(partitions, self._fetch_timeout)
+        with self._ownership.changing():
+            assignment = self._ownership.after(identity, starts)
+            self._commits.begin(assignment, partitions)
+            self._ownership.begin(assignment)
+            self.next_commit_at = time.monotonic() + self._commit_interval
+            self._give_to_streams(partitions, assignment)
+            self._tell_before_starting(assignment)
+            reset = "earliest" if created else self._reset
+            owned = [assignment.partitions[each] for each in self._read(partitions)]
+            cursors = [self._cursor(each, reset) for each in owned]
+            self._note_starts(cursors)
+            self._fetchers.add(cursors)
 
-            for stream in self._all:
-                stream.wait_until_asked(left)
-            if self._auto_commit and not assignment.lost:
-                commit_timeout = min(self._commit_timeout, self._commit_until - time.monotonic())
-                self._commits.commit_completed(commit_timeout, in_hand=self._count_in_hand)
-        if self._listener is not None:
-            owned = assignment.by_topic() if assignment is not None else {}
-            try:
-                self._listener.before_releasing_partitions(owned)
-            except Exception:
-                log.exception("the rebalance listener failed before releasing partitions")
+    def revoked(
+        self,
+        partitions: Collection[TopicPartition],
+        patience: float,
+        identity: MemberIdentity | None = None,
+    ) -> None:
+        """Hand nothing more out of *partitions*, wait *patience* seconds at most for what is in hand of them,
+        commit, and tell the listener. With *identity*, commit under that from now on.
 
-    def lose(self, assignment: Assignment) -> None:
-        """See Owner.lose."""
-        assignment.lost = True
+        Partitions that are ``lost``, or become so meanwhile, are not waited for, and nothing is committed.
+        """
+        with self._ownership.changing():
+            deadline = time.monotonic() + patience
+            revoked = self._ownership.revoke(partitions, identity)
+            if revoked:
+                self._take_from_streams(revoked, deadline)
+            self._tell_before_releasing(revoked)
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        """Note that the group has given *partitions* away. Revoke them then; if that is under way, it waits
+        no longer."""
+        self._ownership.lose(partitions)
         for stream in self._all:
             stream.look_again()
 
-    def prepare(self, assignment: Assignment) -> None:
-        """See Owner.prepare."""
-        self._commits.begin(assignment)
+    def left(self) -> None:
+        """Note that the membership has left its group, and that nothing can be committed any more."""
+        self._ownership.leave()
 
-    def take(self, assignment: Assignment) -> None:
-        """Read *assignment* from now on."""
-        self._assignment = assignment
-        # A start may have been looked up just when the assignment before ended, and be noted nowhere.
-        noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
-        cursors: list[Cursor] = []
-        dealt: dict[str, dict[int, str]] = {}
-        for topic, partitions in assignment.by_topic().items():
-            streams = self._streams.get(topic)
-            if not streams:
-                log.warning("partitions of %s were assigned, which nobody here reads", topic)
-                continue
-            for stream, run in zip(streams, deal(sorted(partitions), len(streams)), strict=True):
-                name = f"{assignment.member_id}-{self._index[stream]}"
-                for partition in run:
-                    dealt.setdefault(topic, {})[partition] = name
-                    cursor = self._cursor(TopicPartition(topic, partition), assignment, stream)
-                    cursors.append(cursor)
-                    found = assignment.start_looked_up(cursor.partition)
-                    if found is not None and cursor.partition not in noted:
-                        stream.begin_at(cursor, found.offset)
-        if self._listener is not None:
-            try:
-                self._listener.before_starting_fetchers(assignment.member_id, dealt)
-            except Exception:
-                log.exception("the rebalance listener failed before starting fetchers")
-        self._fetchers.read(cursors)
+    def ended(self) -> None:
+        """Note that the membership has ended: no further partitions will be assigned."""
+        self._ownership.ended = True
 
-    def extend(self, partitions: Sequence[TopicPartition]) -> None:
-        """Read *partitions* too, from their start: they are new."""
-        if self._assignment is None:
-            return
-        for each in partitions:
-            streams = self._streams[each.topic]
-            stream = streams[each.partition % len(streams)]
-            self._fetchers.add(Cursor(each, self._assignment, stream, position=None, reset="earliest"))
+    def fail(self, error: Exception) -> None:
+        """Have every loop raise *error*, because reading cannot go on."""
+        self._ownership.ended = True
+        if (assignment := self._ownership.assignment) is not None:
+            self._ownership.lose(assignment.partitions)
+            self._ownership.revoke(assignment.partitions)
+        for stream in self._all:
+            stream.revoke()
+            stream.queue.fail(error)
+
+    def watch(self, topics: Collection[str]) -> None:
+        """Keep the client's metadata of *topics* fresh."""
+        self._fetchers.watch(topics)
+
+    def refuse(self, errors: Mapping[str, KafkaError]) -> None:
+        """Have loops raise the error of a topic that the brokers refuse; other topics are not refused any
+        more."""
+        for stream in self._all:
+            stream.queue.refuse(next((errors[topic] for topic in stream.topics if topic in errors), None))
+
+    def commit_if_due(self, now: float) -> None:
+        """Commit what has been handed out and is not in hand any more, if ``auto_commit_interval_ms`` has
+        passed. Does not wait for the answer."""
+        if now >= self.next_commit_at:
+            self.next_commit_at = now + self._commit_interval
+            self._commits.commit_completed_async()
 
     def stalled_for(self) -> float:
-        """Seconds for which no message has been taken although one waits; 0.0 while the loops move."""
+        """Return for how many seconds no message has been taken although one waits; 0.0 while loops move."""
         now = time.monotonic()
         times = {stream: stream.stalled_for(now) for stream in self._all}
         self._stalled = [stream for stream, stalled in times.items() if stalled >= self._longest_stall]
         return max(times.values(), default=0.0)
 
-    def wanted(self) -> bool:
-        """Whether the loops that stood still for ``max_poll_interval_ms`` go on."""
+    def goes_on(self) -> bool:
+        """Return whether every loop goes on that stood still when :meth:`stalled_for` was called last."""
         return all(stream.wanted for stream in self._stalled)
 
-    def refuse(self, errors: Mapping[str, KafkaError]) -> None:
-        """The brokers refuse these topics, and no others any more; loops that read them raise the error."""
-        for stream in self._all:
-            stream.refuse(next((errors[topic] for topic in stream.topics if topic in errors), None))
-
-    def commit_completed(self) -> None:
-        """Commit what has been handed out and is not in hand any more. Does not wait for the answer."""
-        if self._auto_commit:
-            self._commits.send_completed()
-
-    def fail(self, error: Exception) -> None:
-        """Reading cannot go on; every loop raises *error*."""
-        if self._assignment is not None:
-            self._assignment.active = False
+    def _take_from_streams(self, revoked: Sequence[OwnedPartition], deadline: float) -> None:
         for stream in self._all:
             stream.revoke()
-            stream.fail(error)
+        self._fetchers.drop_inactive()
 
-    def _cursor(self, partition: TopicPartition, assignment: Assignment, stream: StreamCore) -> Cursor:
-        start, found = assignment.start(partition), assignment.start_looked_up(partition)
-        cursor = Cursor(partition, assignment, stream, position=start, reset=self._reset)
-        if found is not None:
+        def left() -> float:
+            if all(owned.lost for owned in revoked):
+                return 0.0
+            return min(deadline, self._wait_until) - time.monotonic()
+
+        for stream in self._all:
+            stream.wait_until_asked(left)
+        if self._auto_commit and not all(owned.lost for owned in revoked):
+            timeout = min(self._commit_timeout, self._commit_until - time.monotonic())
+            self._commits.commit_completed(timeout, in_hand=self._count_in_hand)
+
+    def _give_to_streams(self, partitions: Collection[TopicPartition], assignment: Assignment) -> None:
+        """Choose a stream for each of *partitions*; the others keep theirs, with what is queued there."""
+        stay = assignment.partitions.keys() - set(partitions)
+        self._stream_of = {each: stream for each, stream in self._stream_of.items() if each in stay}
+        for topic, numbers in _by_topic(partitions).items():
+            streams = self._streams.get(topic)
+            if not streams:
+                log.warning("partitions of %s were assigned, but this client has no stream of it", topic)
+                continue
+            kept = Counter(stream for each, stream in self._stream_of.items() if each.topic == topic)
+            if not kept:
+                for stream, run in zip(streams, deal(sorted(numbers), len(streams)), strict=True):
+                    self._stream_of.update((TopicPartition(topic, number), stream) for number in run)
+                continue
+            for number in sorted(numbers):
+                stream = min(streams, key=kept.__getitem__)
+                kept[stream] += 1
+                self._stream_of[TopicPartition(topic, number)] = stream
+
+    def _read(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
+        """Return those of *partitions* that a stream reads."""
+        return [each for each in partitions if each in self._stream_of]
+
+    def _cursor(self, owned: OwnedPartition, reset: str) -> Cursor:
+        queue = self._stream_of[owned.partition].queue
+        cursor = Cursor(owned, queue, position=owned.start, reset=reset)
+        if (found := owned.looked_up_start) is not None:
             cursor.topic_id = found.topic_id
         return cursor
+
+    def _note_starts(self, cursors: Sequence[Cursor]) -> None:
+        """Note starts that were looked up just when the assignment before ended, and so nowhere yet."""
+        noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
+        for cursor in cursors:
+            found = cursor.owned.looked_up_start
+            if found is not None and cursor.partition not in noted:
+                cursor.queue.begin_at(cursor, found.offset)
+
+    def _tell_before_releasing(self, revoked: Sequence[OwnedPartition]) -> None:
+        if self._listener is None:
+            return
+        try:
+            self._listener.before_releasing_partitions(_by_topic([owned.partition for owned in revoked]))
+        except Exception:
+            log.exception("the rebalance listener failed before releasing partitions")
+
+    def _tell_before_starting(self, assignment: Assignment) -> None:
+        if self._listener is None:
+            return
+        member_id = assignment.identity.member_id
+        names: dict[str, dict[int, str]] = {}
+        for topic, partition in self._read(assignment.partitions):
+            index = self._index[self._stream_of[TopicPartition(topic, partition)]]
+            names.setdefault(topic, {})[partition] = f"{member_id}-{index}"
+        try:
+            self._listener.before_starting_fetchers(member_id, names)
+        except Exception:
+            log.exception("the rebalance listener failed before starting fetchers")
+
+
+def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, set[int]]:
+    found: dict[str, set[int]] = {}
+    for topic, partition in partitions:
+        found.setdefault(topic, set()).add(partition)
+    return found

@@ -1,7 +1,7 @@
-"""Who gets which partitions: Kafka's own range and round-robin rules.
+"""Assignors: the rules by which the leader of a group assigns partitions to its members.
 
-The result is, partition for partition, that of Java's RangeAssignor and RoundRobinAssignor, so it does not
-matter which member of a mixed group becomes its leader.
+The results of ``range`` and ``roundrobin`` are, partition for partition, those of Java's RangeAssignor and
+RoundRobinAssignor, so it does not matter which member of a mixed group becomes its leader.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["ASSIGNORS", "Assignor", "Subscriber", "assign_range", "assign_round_robin", "deal"]
+__all__ = ["ASSIGNORS", "Assignor", "Partitions", "Subscriber", "assign_range", "assign_round_robin", "deal"]
 
 _T = TypeVar("_T")
 
@@ -21,14 +21,33 @@ class Subscriber(NamedTuple):
     member_id: str
     topics: frozenset[str]
     instance_id: str | None = None
+    owned: frozenset[TopicPartition] = frozenset()
+    """The partitions that the member owned when it joined. Empty if it had given them back."""
+    generation: int = -1
+    """The generation in which the member owned them; -1 if it does not say."""
+    rack: str | None = None
 
 
-Assignor: TypeAlias = Callable[[Iterable[Subscriber], Mapping[str, int]], dict[str, list[TopicPartition]]]
-"""(members, partition count of each topic that exists) → partitions of each member, by member id."""
+Partitions: TypeAlias = Mapping[str, Sequence[frozenset[str]]]
+"""For each topic, the racks of the replicas of each of its partitions, by partition number. Topics that do
+not exist have no partitions."""
+
+Assign: TypeAlias = Callable[[Iterable[Subscriber], Partitions], dict[str, list[TopicPartition]]]
+"""A pure function (members, partitions) → partitions of each member, by member id."""
+
+
+class Assignor(NamedTuple):
+    """A rule, and the name under which members offer it to their group."""
+
+    name: str
+    assign: Assign
+    incremental: bool = False
+    """True if members keep what they own while the group rebalances (KIP-429). The rule must then not give a
+    partition to a member as long as another one owns it."""
 
 
 def deal(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
-    """The range rule: runs of neighbours, as even as can be, longer ones first.
+    """Return runs of neighbours, one for each taker, as even as can be, longer ones first.
 
     >>> deal(range(10), 3)
     [range(0, 4), range(4, 7), range(7, 10)]
@@ -38,37 +57,37 @@ def deal(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
     return [items[start:end] for start, end in pairwise(starts)]
 
 
-def assign_range(
-    members: Iterable[Subscriber], partition_counts: Mapping[str, int]
-) -> dict[str, list[TopicPartition]]:
-    """Topic by topic, each subscribed member gets a run of neighbouring partitions."""
+def assign_range(members: Iterable[Subscriber], partitions: Partitions) -> dict[str, list[TopicPartition]]:
+    """Give each subscribed member a run of neighbouring partitions, topic by topic."""
     ordered = sorted(members, key=_rank)
     assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}
-    for topic in sorted(partition_counts):
+    for topic in sorted(partitions):
         takers = [member.member_id for member in ordered if topic in member.topics]
         if takers:
-            for taker, run in zip(takers, deal(range(partition_counts[topic]), len(takers)), strict=True):
+            for taker, run in zip(takers, deal(range(len(partitions[topic])), len(takers)), strict=True):
                 assigned[taker].extend(TopicPartition(topic, partition) for partition in run)
     return assigned
 
 
 def assign_round_robin(
-    members: Iterable[Subscriber], partition_counts: Mapping[str, int]
+    members: Iterable[Subscriber], partitions: Partitions
 ) -> dict[str, list[TopicPartition]]:
-    """All partitions of all topics in a row, dealt one by one; who lacks the topic is passed over."""
+    """Assign the partitions of all topics one by one, passing over members that lack the topic."""
     ordered = sorted(members, key=_rank)
     assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}
     wanted = frozenset().union(*(member.topics for member in ordered))
     turn = cycle(ordered)
-    for topic in sorted(wanted & partition_counts.keys()):
-        for partition in range(partition_counts[topic]):
+    for topic in sorted(wanted & partitions.keys()):
+        for partition in range(len(partitions[topic])):
             taker = next(member for member in turn if topic in member.topics)
             assigned[taker.member_id].append(TopicPartition(topic, partition))
     return assigned
 
 
-ASSIGNORS: dict[str, Assignor] = {"range": assign_range, "roundrobin": assign_round_robin}
-"""By the name under which a member offers them to its group."""
+ASSIGNORS: dict[str, Assignor] = {
+    each.name: each for each in (Assignor("range", assign_range), Assignor("roundrobin", assign_round_robin))
+}
+"""The assignors that ``partition_assignment_strategy`` names."""
 
 
 def _rank(member: Subscriber) -> tuple[bool, bytes]:

@@ -1,4 +1,4 @@
-"""The thread on which an Owner releases partitions and takes new ones, so that heartbeats go on meanwhile."""
+"""The thread on which partitions are assigned and revoked, so that heartbeats go on meanwhile."""
 
 import queue
 import threading
@@ -9,7 +9,7 @@ __all__ = ["RebalanceThread"]
 
 
 class RebalanceThread:
-    """Makes one call after the other. *done* is called on this thread after each, and must not block."""
+    """Makes one call after the other. *done* is called on this thread after each call, and must not block."""
 
     def __init__(self, name: str, done: Callable[[], None]) -> None:
         self._calls: queue.SimpleQueue[tuple[Callable[[], None], Future[None]] | None] = queue.SimpleQueue()
@@ -17,7 +17,7 @@ class RebalanceThread:
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def call(self, function: Callable[[], None]) -> "Future[None]":
-        """Call *function* on this thread. → a future of its end, with what it raises."""
+        """Call *function* on this thread. Return a future that is done when it has returned or raised."""
         result: Future[None] = Future()
         self._calls.put((function, result))
         return result

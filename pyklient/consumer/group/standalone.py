@@ -1,114 +1,109 @@
-"""No group: everything is ours, nothing is committed."""
+"""Membership without a group: all partitions of the topics are ours."""
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Set
-from concurrent.futures import Future
+from collections.abc import Callable, Set
 
-from pyklient.consumer.group.membership import Assignment, Owner
-from pyklient.errors import ConfigurationError, KafkaError
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.ownership import NOBODY, MemberIdentity
 from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
-from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Standalone"]
+__all__ = ["StandaloneMembership"]
 
 log = logging.getLogger("pyklient.consumer")
 
 _TICK = 0.5
 
 
-class Standalone:
-    """All partitions of the topics, from ``auto_offset_reset`` on; partitions that appear later, from their
-    start. The first contact takes *timeout* seconds at most; *watch* keeps the metadata of topics fresh."""
+class StandaloneMembership:
+    """A Membership that owns all partitions of its topics. Those that appear later are read from their first
+    offset."""
 
-    def __init__(
-        self, client: NetworkClient, timeout: float, watch: Callable[[Collection[str]], None]
-    ) -> None:
+    identity: MemberIdentity = NOBODY
+
+    def __init__(self, client: NetworkClient, config: ConsumerConfig) -> None:
         self._client = client
-        self._timeout = timeout
-        self._watch = watch
-        self._owner: Owner
+        self._timeout = config.default_api_timeout_ms / 1000
+        self._handler: AssignmentHandler
         self._topics: Set[str] = frozenset()
-        self._assignment: Assignment | None = None
-        self._known: set[TopicPartition] = set()
+        self._read: Set[str] = frozenset()
+        """The topics that were read at the last look."""
+        self._owned: set[TopicPartition] = set()
         self._closing = threading.Event()
         self._then: Callable[[], None] | None = None
         self.thread = threading.Thread(target=self._run, name="pyklient-topics", daemon=True)
 
-    @property
-    def assignment(self) -> Assignment | None:
-        """The one assignment, which only grows."""
-        return self._assignment
+    def start(self, topics: Set[str], handler: AssignmentHandler) -> None:
+        """See Membership.start."""
+        self._topics = self._read = topics
+        self._handler = handler
+        handler.watch(topics)
+        handler.revoked((), 0.0)
+        metadata = self._client.refresh_metadata(topics, self._timeout)
+        self._owned = self._partitions(metadata)
+        refused = metadata.refused(topics)
+        handler.refuse(refused)
+        if missing := topics - {partition.topic for partition in self._owned} - refused.keys():
+            log.warning("topics that do not exist yet: %s", ", ".join(sorted(missing)))
+        handler.assigned(sorted(self._owned), NOBODY)
+        self.thread.start()
+
+    def subscribe(self, topics: Set[str]) -> None:
+        """See Membership.subscribe. The change is noticed at the next look, in half a second at most."""
+        self._topics = topics
+        self._handler.watch(topics)
 
     def runs_here(self) -> bool:
         """See Membership.runs_here."""
         return threading.current_thread() is self.thread
 
-    def join(self, timeout: float) -> None:
-        """See Membership.join."""
-        if self.thread.is_alive() and not self.runs_here():
-            self.thread.join(timeout)
-
-    def start(self, topics: Set[str], owner: Owner) -> None:
-        """Take all partitions that there are. Raises what makes that impossible."""
-        self._topics, self._owner = topics, owner
-        self._watch(topics)
-        owner.release(0.0)
-        metadata = self._client.refresh_metadata(topics, self._timeout)
-        self._known = self._partitions(metadata)
-        assignment = Assignment(dict.fromkeys(sorted(self._known)))
-        owner.prepare(assignment)
-        self._assignment = assignment
-        refused = metadata.refused(topics)
-        owner.refuse(refused)
-        if missing := topics - {partition.topic for partition in self._known} - refused.keys():
-            log.warning("topics that do not exist yet: %s", ", ".join(sorted(missing)))
-        owner.take(assignment)
-        self.thread.start()
-
-    def commit(
-        self,
-        assignment: Assignment,
-        offsets: Mapping[TopicPartition, OffsetAndMetadata],
-        timeout: float,
-    ) -> dict[TopicPartition, int]:
-        """There is nowhere to commit to."""
-        raise ConfigurationError("offsets are committed for a group; set group_id")
-
-    def send(
-        self, assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata]
-    ) -> "Future[dict[TopicPartition, int]] | None":
-        """There is nowhere to commit to."""
-        return None
-
     def leave(self, timeout: float) -> None:
-        """End the thread."""
+        """See Membership.leave."""
         self._closing.set()
         self.join(timeout)
-        self._owner.release(timeout)
-
-    def trouble(self) -> KafkaError | None:
-        """See Membership.trouble."""
-        return self._client.unreachable()
+        self._handler.revoked(self._owned, timeout)
 
     def abandon(self, then: Callable[[], None]) -> bool:
         """See Membership.abandon. Noticed at the next look: to set an Event takes a lock."""
         self._then = then
         return self.thread.is_alive()
 
+    def join(self, timeout: float) -> None:
+        """See Membership.join."""
+        if self.thread.is_alive() and not self.runs_here():
+            self.thread.join(timeout)
+
     def _run(self) -> None:
         while not self._closing.wait(_TICK):
             if self._then is not None:
-                self._owner.release(0.0)
+                self._handler.revoked(self._owned, 0.0)
                 self._then()
                 return
-            self._owner.refuse(self._client.metadata.refused(self._topics))
-            grown = sorted(self._partitions(self._client.metadata) - self._known)
-            if grown:
-                log.info("reading new partitions: %s", ", ".join(map(str, grown)))
-                self._known.update(grown)
-                self._owner.extend(grown)
+            self._look()
+
+    def _look(self) -> None:
+        """Take what has been added to the topics, and give back what is not subscribed to any more."""
+        topics, before = self._topics, self._read
+        self._handler.refuse(self._client.metadata.refused(topics))
+        if gone := sorted(each for each in self._owned if each.topic not in topics):
+            log.info("not reading any more: %s", ", ".join(map(str, gone)))
+            self._owned.difference_update(gone)
+            self._handler.revoked(gone, 0.0)
+        new = sorted(self._partitions(self._client.metadata) - self._owned)
+        if new:
+            log.info("reading new partitions: %s", ", ".join(map(str, new)))
+            self._owned.update(new)
+        for created in (True, False):
+            # A topic that was subscribed to just now is not a new one.
+            if taken := [each for each in new if (each.topic in before) is created]:
+                self._handler.assigned(taken, NOBODY, created=created)
+        self._read = frozenset(each for each in topics if each in before or self._known(each))
+
+    def _known(self, topic: str) -> bool:
+        return self._client.metadata.partition_count(topic) > 0
 
     def _partitions(self, metadata: Metadata) -> set[TopicPartition]:
         return {

@@ -1,4 +1,4 @@
-"""Columns as Arrow's RecordBatches, not copied. Alone here pyarrow is imported, when it is needed.
+"""Columns as Arrow's RecordBatches, without copying. Only this module imports pyarrow, when it is needed.
 
 The schema is that of Spark's Kafka source: key, value, topic, partition, offset, timestamp (in microseconds,
 UTC) and timestampType; headers on request.
@@ -22,7 +22,7 @@ _MICROSECONDS: Final = pyarrow.timestamp("us", tz="UTC")
 _HEADER: Final = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
 _HEADERS: Final = pyarrow.list_(pyarrow.field("element", _HEADER))
 _MOST_REPEATED: Final = 32
-"""Columns of one value that are kept: a few hundred KiB each."""
+"""The number of columns of one value that are kept, of a few hundred KiB each."""
 _FIELDS: Final = (
     ("key", pyarrow.binary()),
     ("value", pyarrow.binary()),
@@ -35,12 +35,12 @@ _FIELDS: Final = (
 
 
 def schema(*, headers: bool) -> pyarrow.Schema:
-    """The schema of all batches, with a column of headers or without."""
+    """Return the schema of all batches, with a column of headers or without."""
     return pyarrow.schema([*_FIELDS, ("headers", _HEADERS)] if headers else _FIELDS)
 
 
 def table(batches: Iterable[pyarrow.RecordBatch], *, headers: bool) -> pyarrow.Table:
-    """All *batches* in one table, not copied."""
+    """Return all *batches* in one table, without copying."""
     return pyarrow.Table.from_batches(batches, schema(headers=headers))
 
 
@@ -57,7 +57,7 @@ class Assembly:
         self._repeated: dict[str | int, pyarrow.Array] = {}
 
     def batch(self, chunk: ColumnChunk, most: int) -> pyarrow.RecordBatch:
-        """What *chunk* goes on with, *most* records of it or all; nothing is handed out by that."""
+        """Return the next records of *chunk*, *most* of them at most. They do not count as handed out yet."""
         columns, start, stop = chunk.left()
         count = min(most, stop - start)
         arrays = [
@@ -74,7 +74,7 @@ class Assembly:
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _repeat(self, value: str | int, kind: pyarrow.DataType, count: int) -> pyarrow.Array:
-        """The same again and again: made once, in advance, since all batches can share it."""
+        """Return a column of one repeated value. It is made once, since all batches can share it."""
         known = self._repeated.get(value)
         if known is None or len(known) < count:
             if len(self._repeated) >= _MOST_REPEATED:
@@ -107,7 +107,7 @@ def _timestamps(column: memoryview, start: int, count: int) -> pyarrow.Array:
     converted = microseconds(column, start, start + count)
     if converted is not None:
         return _numbers(converted, _MICROSECONDS, 0, count)
-    # A producer may write any 64 bits; what lies beyond the year 294,000 must not make a log unreadable.
+    # A producer may write any 64 bits. Timestamps after the year 294,000 must not make a log unreadable.
     fitting = [
         each * 1000 if abs(each) <= MOST_MILLISECONDS else None for each in column[start : start + count]
     ]

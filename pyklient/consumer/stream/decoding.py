@@ -1,7 +1,7 @@
-"""What becomes of the record bytes of a stream: messages, or columns for Arrow.
+"""The two forms in which a loop gets records: messages, or columns for Arrow.
 
-Both kinds of loop share one cursor, so what one has begun the other must be able to go on with: what is left
-of a chunk is made into the other kind, record by record, at the change.
+Both kinds of loop read one stream, so each must be able to go on with a chunk that the other has begun. At
+the change, the rest of the chunk is converted record by record.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ from pyklient.protocol.records.layout import Columns
 __all__ = ["AnyChunk", "ColumnDecoding", "Decoding", "Form"]
 
 _ENOUGH_RECORDS: Final = 10_000
-"""So that small batches of the user's do not make small chunks."""
+"""The least number of records to decode at a time, so that small batches do not make small chunks."""
 
 AnyChunk: TypeAlias = Chunk | ColumnChunk
 _Made = TypeVar("_Made", Chunk, ColumnChunk, covariant=True)
@@ -27,18 +27,20 @@ class Form(Protocol[_Made]):
     """The form in which a loop takes records."""
 
     def chunk(self, fetched: FetchedBatches) -> _Made:
-        """The next records of *fetched*, up to its cursor's end. Raises CorruptRecordError and its like, and
-        what a decoder raises."""
+        """Decode the next records of *fetched*, up to its cursor's end.
+
+        Raise CorruptRecordError and its like, and the exception of a decoder.
+        """
 
     def made(self, chunk: AnyChunk) -> TypeGuard[_Made]:
-        """Whether *chunk* is of this form."""
+        """Return whether *chunk* is of this form."""
 
     def remade(self, chunk: AnyChunk) -> _Made:
-        """What is left of *chunk*, which is not, in this form. It hands out nothing."""
+        """Return the rest of *chunk*, which is of the other form, in this form."""
 
 
 class Decoding(NamedTuple):
-    """Messages: keys and values through decoders (None: bytes as they are)."""
+    """Messages, whose keys and values go through decoders (None: they stay bytes)."""
 
     key_decoder: Callable[[bytes | None], Any] | None = None
     value_decoder: Callable[[bytes | None], Any] | None = None
@@ -54,7 +56,7 @@ class Decoding(NamedTuple):
         return Chunk(chunk.topic, chunk.partition, messages, end, fetched.size)
 
     def next_offset(self, fetched: FetchedBatches) -> int:
-        """The offset of the message that *fetched* goes on with, decoders left aside."""
+        """Return the offset of the next message of *fetched*, without calling the decoders."""
         return self._decode(fetched, None, None).position
 
     def made(self, chunk: AnyChunk) -> TypeGuard[Chunk]:
@@ -62,7 +64,7 @@ class Decoding(NamedTuple):
         return isinstance(chunk, Chunk)
 
     def remade(self, chunk: AnyChunk) -> Chunk:
-        """As of ``Form``. Columns are only made where there are no decoders."""
+        """As of ``Form``. Columns are made only for streams without decoders."""
         if isinstance(chunk, Chunk):
             return chunk
         return Chunk(chunk.topic, chunk.partition, _messages_left(chunk), chunk.next_offset, chunk.nbytes)
@@ -83,10 +85,10 @@ class Decoding(NamedTuple):
 
 
 class ColumnDecoding(NamedTuple):
-    """Columns, with headers always: whoever goes on with messages must not miss them."""
+    """Columns. They always have headers, because a loop over messages may go on with them."""
 
     most: int
-    """Records that will be asked for at a time."""
+    """The number of records that will be asked for at a time."""
     check_crcs: bool = True
 
     def chunk(self, fetched: FetchedBatches) -> ColumnChunk:

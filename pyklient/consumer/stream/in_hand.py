@@ -1,67 +1,60 @@
-"""What a loop has in hand, and where it came from, so that it can be handed out again without a new fetch."""
-
-from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+"""The message or batch in hand, and its bytes, so that it can be handed out again without a new fetch."""
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
 from pyklient.consumer.stream.decoding import AnyChunk
+from pyklient.consumer.stream.positions import Starts
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["Handed", "InHand", "Starts"]
-
-Starts: TypeAlias = Mapping[TopicPartition, tuple[Cursor, int]]
-"""For each partition its cursor and an offset."""
-
-
-class Handed(NamedTuple):
-    """The next offset of a partition after what has been handed out, and the generation it was read under."""
-
-    offset: int
-    generation: int
-    read: bool = True
-    """False for a start that was looked up, until something is handed out behind it."""
+__all__ = ["InHand"]
 
 
 class InHand:
     """The message or batch in hand. Used under the stream's lock.
 
-    It keeps copies of the parts that hold these messages, as they stood before they were decoded, and so
-    their bytes in memory for that long.
+    It keeps copies of the fetched batches that hold these messages, as they were before decoding. Their
+    bytes stay in memory for that long.
     """
 
     def __init__(self) -> None:
         self.batch: dict[TopicPartition, tuple[Cursor, int]] = {}
-        """Where the batch in hand begins in each partition; empty for a message."""
+        """The offset at which the batch in hand begins in each partition; empty for a message."""
         self.undecodable: tuple[FetchedBatches, int] | None = None
-        """The batches and the offset of the message for which a decoder raised."""
+        """The fetched batches and the offset of the message for which a decoder raised."""
         self._parts: list[tuple[FetchedBatches, FetchedBatches]] = []
 
     def note_fetched(self, fetched: FetchedBatches, before: FetchedBatches) -> None:
-        """Messages have been decoded from *fetched*; *before* is a copy from the time before that."""
+        """Note that messages have been decoded from *fetched*, of which *before* is an earlier copy."""
         if not self._parts or self._parts[-1][0] is not fetched:
             self._parts.append((fetched, before))
 
     def note_batch(self, cursor: Cursor, offset: int) -> None:
-        """The batch to be handed out begins there in its partition, unless it began before."""
+        """Note that the batch in hand begins at *offset* in its partition, unless it began before."""
         self.batch.setdefault(cursor.partition, (cursor, offset))
 
     def settle(self, fetched: FetchedBatches | None) -> None:
-        """Nothing is in hand any more; the next message comes from *fetched*, if that is not None."""
+        """Note that nothing is in hand any more. The next message may come from *fetched*."""
         self.batch.clear()
         self.undecodable = None
         self._parts = [each for each in self._parts if each[0] is fetched]
 
+    def stays(self, source: FetchedBatches | None) -> bool:
+        """Return whether all that is in hand is of partitions that stay ours. Messages come from *source*."""
+        cursors = [cursor for cursor, _ in self.batch.values()]
+        if source is not None:
+            cursors.append(source.cursor)
+        return bool(cursors) and all(cursor.owned.active for cursor in cursors)
+
     def starts(self, chunk: AnyChunk | None, source: FetchedBatches | None) -> Starts:
-        """Where what is in hand begins. *chunk*, from the batches *source*, is what hands out messages."""
+        """Return where what is in hand begins. Messages come from *chunk*, decoded from *source*."""
         if self.batch or chunk is None or source is None or not chunk.handed:
             return dict(self.batch)
         return {source.cursor.partition: (source.cursor, chunk.last_handed)}
 
     def fetched_again(self, starts: Starts) -> list[tuple[FetchedBatches, FetchedBatches]]:
-        """The parts of the partitions in *starts*, in order, each with one that goes on from there.
+        """Return the fetched batches of the partitions in *starts*, in order, each with a copy that begins
+        there.
 
-        Those of partitions that were taken away are left out. The bytes count as waiting again; the first of
-        each two lets go of them.
+        Revoked partitions are left out. The bytes count as queued again; the copies alone keep them.
         """
         found: list[tuple[FetchedBatches, FetchedBatches]] = []
         for fetched, before in self._parts:

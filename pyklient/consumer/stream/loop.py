@@ -1,9 +1,9 @@
-"""One loop over a stream at a time: who reads it now, and what it takes to be the next.
+"""One loop at a time over a stream.
 
-To ask for the next message says that the one before is done with. Two threads at one stream would say so
-of each other's messages, and what nobody has handled would be committed. So a stream has an owner, which
-is the loop under way and the thread that took its last step, and another thread is refused until that
-loop has ended, was closed or dropped, or its thread is gone.
+Asking for the next message means that the one before is done with. If two threads read one stream, each
+would say so of the other's messages, and messages that nobody has handled would be committed. So a stream
+has one active loop, in the thread that took its last step. Another thread is refused until that loop has
+ended, was closed or dropped, or its thread has ended.
 """
 
 import os
@@ -14,13 +14,13 @@ from typing import TypeVar
 
 from pyklient.errors import ForkError, StreamInUseError
 
-__all__ = ["Loop", "Ownership"]
+__all__ = ["Loop", "ActiveLoop"]
 
 _T = TypeVar("_T")
 
 
 class _Hold:
-    """A loop's hold on its stream. Apart from the Loop, which must be free to be dropped."""
+    """The hold of a loop on its stream. A separate object, so that the Loop itself can be dropped."""
 
     __slots__ = ("moves", "thread")
 
@@ -29,10 +29,11 @@ class _Hold:
         self.thread = threading.current_thread()
 
 
-class Ownership:
-    """The loop under way over one stream, under its *lock*; *left* is called, with that, when it ends.
+class ActiveLoop:
+    """The loop that reads one stream now. Guarded by *lock*.
 
-    *cut* is called in a child of the process, without any lock: nothing more is to be handed out there.
+    *left* is called with the lock held when the loop ends. *cut* is called in a child of the process,
+    without any lock, so that nothing more is handed out there.
     """
 
     def __init__(
@@ -49,16 +50,16 @@ class Ownership:
         self._hold: _Hold | None = None
         self._stepping: threading.Thread | None = None
         self.forked = False
-        _ownerships.add(self)
+        _active_loops.add(self)
 
     @property
     def thread(self) -> threading.Thread | None:
-        """The thread of the loop under way."""
+        """The thread of the active loop."""
         hold = self._hold
         return None if hold is None else hold.thread
 
     def refuse_fork(self) -> None:
-        """Raises ForkError in a child of the process that the stream was made in."""
+        """Raise ForkError in a child of the process that the stream was made in."""
         if self.forked:
             raise ForkError(
                 "this stream was made before a fork and is read in the parent process; make a new "
@@ -66,12 +67,12 @@ class Ownership:
             )
 
     def disown(self) -> None:
-        """In a child of the process, whose locks nobody may ever release: the stream is the parent's."""
+        """Leave the stream to the parent process. Called in the child, where a lock may never be released."""
         self.forked = True
         self._cut()
 
     def take(self, hold: _Hold) -> None:
-        """The loop of *hold* steps in this thread. Raises StreamInUseError, having changed nothing."""
+        """Begin a step of the loop of *hold* in this thread. Raise StreamInUseError, with nothing changed."""
         self.refuse_fork()
         me = threading.current_thread()
         with self._lock:
@@ -82,13 +83,12 @@ class Ownership:
             self._stepping = me
 
     def refuse_others(self) -> None:
-        """Raises StreamInUseError where this thread could not go on with the loop under way; with the lock
-        held, none begins meanwhile."""
+        """With the lock held: raise StreamInUseError if this thread could not go on with the active loop."""
         self._refuse_if_read(self._hold is None or not self._hold.moves)
 
     def _refuse_if_read(self, stays: bool) -> None:
-        """With the lock held: raises StreamInUseError if another thread steps, or has the loop under way and
-        that *stays* there."""
+        """With the lock held: raise StreamInUseError if another thread steps, or has an active loop that
+        *stays* in its thread."""
         me = threading.current_thread()
         if (stepping := self._stepping) is not None and stepping is not me and stepping.is_alive():
             raise self._refusal(stepping)
@@ -97,12 +97,12 @@ class Ownership:
             raise self._refusal(other.thread)
 
     def rest(self) -> None:
-        """This thread's step is done; its loop goes on."""
+        """End this thread's step. Its loop stays active."""
         if self._stepping is threading.current_thread():
             self._stepping = None
 
     def leave(self, hold: _Hold | None = None) -> None:
-        """The loop of *hold* has ended; without one, whichever loop of this thread is under way."""
+        """End the loop of *hold*; without one, the active loop of this thread."""
         if self.forked:
             return  # a lock that another thread held at the fork is never released in the child
         with self._lock:
@@ -122,38 +122,38 @@ class Ownership:
 
 
 class Loop(Iterator[_T]):
-    """The iterator behind a loop over a stream: a step at a time, until it ends, raises or is closed.
+    """The iterator behind a loop over a stream. It ends when the stream ends, raises or is closed.
 
-    It stays with the thread of its first step, unless it *moves*: then any thread may take the next step,
-    when none is under way. *step* → what to hand out, None at the end; *take_back* is called where that has
-    reached nobody, because the step was interrupted (Ctrl-C).
+    It stays with the thread of its first step, unless it *moves*: then any thread may take the next step
+    after the last one is done. *step* returns what to hand out, None at the end. *take_back* is called if
+    that did not reach the loop, because the step was interrupted (Ctrl-C).
     """
 
     def __init__(
         self,
-        ownership: Ownership,
+        active_loop: ActiveLoop,
         step: Callable[[], _T | None],
         *,
         moves: bool = False,
         take_back: Callable[[], None] | None = None,
     ) -> None:
-        self._ownership = ownership
+        self._active_loop = active_loop
         self._step = step
         self._take_back = take_back
         self._hold = _Hold(moves=moves)
         self._closed = False
         self.keeps: object = None
-        """What must not go as long as the loop is there."""
+        """An object that must live as long as the loop."""
 
     def __next__(self) -> _T:
         if self._closed:
             raise StopIteration
         refused = True
         try:
-            self._ownership.take(self._hold)
+            self._active_loop.take(self._hold)
             refused = False
             found = self._step()
-            self._ownership.rest()
+            self._active_loop.rest()
             if found is not None:
                 return found  # with no call in between, at which an interrupt would lose it
         except BaseException:
@@ -161,27 +161,27 @@ class Loop(Iterator[_T]):
                 if self._take_back is not None:
                     self._take_back()
                 self.close()
-            self._ownership.rest()
+            self._active_loop.rest()
             raise
         self.close()
         raise StopIteration
 
     def close(self) -> None:
-        """End the loop; another may begin, in any thread. What is in hand stays in hand until then."""
+        """End the loop. Another may begin, in any thread; until then, what is in hand stays in hand."""
         self._closed = True
-        self._ownership.leave(self._hold)
+        self._active_loop.leave(self._hold)
 
     def __del__(self) -> None:
         if not getattr(self, "_closed", True):
             self.close()
 
 
-_ownerships: "weakref.WeakSet[Ownership]" = weakref.WeakSet()
+_active_loops: "weakref.WeakSet[ActiveLoop]" = weakref.WeakSet()
 
 
 def _mark_forked() -> None:
-    for ownership in list(_ownerships):
-        ownership.disown()
+    for active_loop in list(_active_loops):
+        active_loop.disown()
 
 
 os.register_at_fork(after_in_child=_mark_forked)

@@ -182,13 +182,12 @@ def test_messages_that_come_again_take_no_commit_back(feed: Feed) -> None:
 
 
 def released(connector: ConsumerConnector) -> bool:
-    assignment = connector._membership.assignment
-    return assignment is not None and not assignment.active
+    return connector._ownership.rebalancing
 
 
 def held(connector: ConsumerConnector) -> set[int]:
-    assignment = connector._membership.assignment
-    return {each.partition for each in assignment.starts} if assignment is not None else set()
+    assignment = connector._ownership.assignment
+    return {each.partition for each in assignment.partitions} if assignment is not None else set()
 
 
 def test_a_slow_handler_keeps_its_partitions_and_its_commit_counts(feed: Feed) -> None:
@@ -342,7 +341,7 @@ def test_a_member_whose_coordinator_forgot_it_joins_again(feed: Feed) -> None:
         stream = connector.stream(topic)
         membership: Any = connector._membership
         membership._member.member_id = "nobody"
-        wait_for(lambda: membership.assignment.generation > 1, "the new generation")
+        wait_for(lambda: membership.identity.generation > 1, "the new generation")
         assert values(until_raised(stream)) == ["a"]
 
 

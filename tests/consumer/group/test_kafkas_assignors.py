@@ -8,6 +8,7 @@ from typing import Any, Final
 import pytest
 
 from pyklient.consumer.group.assignors import ASSIGNORS, Assignor, Subscriber
+from tests.consumer.group.test_assignors import without_racks
 from tests.oracles.process import Oracle
 from tests.run.seed import dice
 
@@ -68,8 +69,8 @@ def kafkas(
     return [_sorted(json.loads(line)) for line in oracle.ask(questions)]
 
 
-def ours(assign: Assignor, members: list[Subscriber], counts: Mapping[str, int]) -> dict[str, list[Any]]:
-    found = assign(members, counts)
+def ours(assignor: Assignor, members: list[Subscriber], counts: Mapping[str, int]) -> dict[str, list[Any]]:
+    found = assignor.assign(members, without_racks(counts))
     return _sorted({each: [[where.topic, where.partition] for where in found[each]] for each in found})
 
 

@@ -1,15 +1,16 @@
 """What a rebalance waits for, and what ends the wait."""
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import islice
 from typing import Any
 
 import pytest
 
 from pyklient.consumer.connector import ConsumerConnector
-from pyklient.consumer.group.membership import Assignment
 from pyklient.consumer.kafka_stream import KafkaStream
+from pyklient.consumer.offsets.offset_store import Rejections
+from pyklient.consumer.ownership import Assignment, MemberIdentity
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.group.test_groups import connect, held, released
@@ -41,8 +42,8 @@ class Holder:
 
 
 def identity(connector: ConsumerConnector) -> str:
-    assignment = connector._membership.assignment
-    return "" if assignment is None else assignment.member_id
+    assignment = connector._ownership.assignment
+    return "" if assignment is None else assignment.identity.member_id
 
 
 def test_a_member_that_its_group_removes_waits_no_longer_for_the_message_in_hand(feed: Feed) -> None:
@@ -95,25 +96,25 @@ def test_a_commit_made_while_an_assignment_begins_is_not_taken_back(
     with connect(feed, group, client_id="a", enable_auto_commit=False) as connector:
         stream = connector.stream(topic)
         assert values(list(islice(stream, 3))) == ["a", "b", "c"]
-        commits, membership = connector._commits, connector._membership
-        begin, commit = commits.begin, membership.commit
+        commits, store = connector._commits, connector._store
+        begin, commit = commits.begin, store.commit
         committer, refused = threading.Thread(target=connector.commit_offsets), threading.Event()
 
-        def beginning(assignment: Assignment) -> None:
+        def beginning(assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
             committer.start()
             wait_for(lambda: refused.is_set() or not committer.is_alive(), "the commit to be answered")
-            begin(assignment)
+            begin(assignment, assigned)
 
         def committing(
-            assignment: Assignment, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float
-        ) -> dict[TopicPartition, int]:
-            codes = commit(assignment, offsets, timeout)
-            if codes:
+            positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+        ) -> Rejections:
+            rejected = commit(positions, identity, timeout)
+            if rejected:
                 refused.set()
-            return codes
+            return rejected
 
         monkeypatch.setattr(commits, "begin", beginning)
-        monkeypatch.setattr(membership, "commit", committing)
+        monkeypatch.setattr(store, "commit", committing)
         with connect(feed, group, client_id="b") as other:
             other.stream(topic)
             wait_for(lambda: held(connector) == {0}, "the rebalance")

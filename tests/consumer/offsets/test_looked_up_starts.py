@@ -10,10 +10,12 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.connector import ConsumerConnector
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.membership import Assignment, LookedUp
+from pyklient.consumer.offsets.commits import Commits
+from pyklient.consumer.ownership import LookedUp, MemberIdentity, Ownership
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
+from tests.consumer.group.by_hand import DictionaryStore
 from tests.consumer.stream.bench import Bench, batch, until_raised, values
 
 TOPIC_ID = bytes(range(16))
@@ -38,7 +40,7 @@ def wait_started(connector: ConsumerConnector, *partitions: TopicPartition) -> N
 
 def test_a_start_counts_at_once_where_nothing_is_queued() -> None:
     bench = Bench()
-    bench.stream.begin_at(bench.cursors[0], 7)
+    bench.stream.queue.begin_at(bench.cursors[0], 7)
     assert bench.committable(in_hand=False) == {0: 7}
     bench.put(batch("a", base=7), start=7, then=8)
     assert values(list(islice(bench.stream, 1))) == ["a"]
@@ -51,7 +53,7 @@ def test_a_position_looked_up_again_counts_once_what_was_queued_before_is_handed
     bench = Bench(timeout=0.05)
     bench.put(batch("a", "b"), then=2)
     list(islice(bench.stream, taken))
-    bench.stream.begin_at(bench.cursors[0], 100)
+    bench.stream.queue.begin_at(bench.cursors[0], 100)
     assert bench.committable(in_hand=True) == ({0: taken} if taken else {})
     assert values(until_raised(bench.stream)) == ["a", "b"][taken:]
     assert bench.committable(in_hand=False) == {0: 100}
@@ -59,8 +61,8 @@ def test_a_position_looked_up_again_counts_once_what_was_queued_before_is_handed
 
 def test_a_start_that_comes_after_the_partition_was_taken_away_does_not_count() -> None:
     bench = Bench()
-    bench.assignment.active = False
-    bench.stream.begin_at(bench.cursors[0], 7)
+    bench.deactivate()
+    bench.stream.queue.begin_at(bench.cursors[0], 7)
     assert bench.committable(in_hand=True) == {}
 
 
@@ -69,35 +71,48 @@ def test_a_start_wakes_a_read_whose_end_it_passes() -> None:
     cursor = bench.cursors[0]
     cursor.end = 3
     bench.stream.end_with([cursor])
-    bench.stream.begin_at(cursor, 4)
+    bench.stream.queue.begin_at(cursor, 4)
     assert list(bench.stream) == []
 
 
 class Cursors:
     """The part of a FetcherManager that an AssignmentHandler gives its cursors to."""
 
-    def read(self, cursors: Sequence[Cursor]) -> None:
-        self.cursors = {cursor.partition.partition: cursor for cursor in cursors}
+    def __init__(self) -> None:
+        self.cursors: dict[int, Cursor] = {}
+
+    def add(self, cursors: Sequence[Cursor]) -> None:
+        self.cursors.update((cursor.partition.partition, cursor) for cursor in cursors)
+
+    def drop_inactive(self) -> None: ...
 
 
-def taken_over(bench: Bench, assignment: Assignment) -> dict[int, Cursor]:
-    """The cursors of *bench*'s stream for *assignment*, by partition."""
+def taken_over(
+    bench: Bench, looked_up: dict[TopicPartition, LookedUp], committed: dict[TopicPartition, int]
+) -> dict[int, Cursor]:
+    """The cursors of *bench*'s stream, by partition, once what it owns is assigned to it again."""
     fetchers: Any = Cursors()
-    nobody: Any = None
-    AssignmentHandler(ConsumerConfig(), {"t": [bench.stream]}, fetchers, nobody, None).take(assignment)
+    store = DictionaryStore({each: OffsetAndMetadata(at) for each, at in committed.items()})
+    ownership, owned = Ownership(), bench.assignment.partitions
+    ownership.begin(bench.assignment)
+    for each, found in looked_up.items():
+        owned[each].looked_up = found
+    commits = Commits(ownership, store, [bench.stream], lambda _topic: 2)
+    handler = AssignmentHandler(
+        ConsumerConfig(), {"t": [bench.stream]}, fetchers, ownership, store, commits, None
+    )
+    ownership.revoke(owned)
+    handler.assigned(list(looked_up), MemberIdentity(2, "m"))
     cursors: dict[int, Cursor] = fetchers.cursors
     return cursors
 
 
 def test_a_start_that_was_looked_up_just_when_a_rebalance_began_counts_after_it() -> None:
     bench, (zero, one) = Bench(), (TopicPartition("t", number) for number in range(2))
-    before = bench.assignment
-    before.active = False
-    before.looked_up.update({zero: LookedUp(7, TOPIC_ID), one: LookedUp(8, TOPIC_ID)})
-    bench.stream.begin_at(bench.cursors[0], 7)
+    bench.deactivate()
+    bench.stream.queue.begin_at(bench.cursors[0], 7)
     assert bench.committable(in_hand=True) == {}
-    starts = {zero: None, one: OffsetAndMetadata(3)}
-    taken_over(bench, Assignment(starts, generation=2, looked_up=before.looked_up))
+    taken_over(bench, {zero: LookedUp(7, TOPIC_ID), one: LookedUp(8, TOPIC_ID)}, {one: 3})
     assert bench.committable(in_hand=True) == {0: 7}
 
 
@@ -106,15 +121,13 @@ def test_what_was_handed_out_counts_more_than_the_start_before_it() -> None:
     bench.put(batch("a", base=7), start=7, then=8)
     assert values(list(islice(bench.stream, 1))) == ["a"]
     offset = bench.committable(in_hand=True)
-    bench.assignment.active = False
-    taken_over(bench, Assignment({zero: None}, generation=2, looked_up={zero: LookedUp(0, TOPIC_ID)}))
+    taken_over(bench, {zero: LookedUp(0, TOPIC_ID)}, {})
     assert bench.committable(in_hand=True) == offset
 
 
 def test_a_start_that_was_looked_up_in_a_topic_that_is_gone_is_told_by_its_id() -> None:
     bench, (zero, one) = Bench(), (TopicPartition("t", number) for number in range(2))
-    looked_up = {zero: LookedUp(7, TOPIC_ID), one: LookedUp(8, TOPIC_ID)}
-    cursors = taken_over(bench, Assignment({zero: None, one: OffsetAndMetadata(3)}, looked_up=looked_up))
+    cursors = taken_over(bench, {zero: LookedUp(7, TOPIC_ID), one: LookedUp(8, TOPIC_ID)}, {one: 3})
     assert (cursors[0].position, cursors[0].topic_id) == (7, TOPIC_ID)
     assert (cursors[1].position, cursors[1].topic_id) == (3, ZERO_UUID)
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
-from pyklient.consumer.group.membership import Assignment
+from pyklient.consumer.ownership import Assignment, MemberIdentity, OwnedPartition
 from pyklient.consumer.stream.decoding import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConsumerTimeout
@@ -71,11 +71,17 @@ class Bench:
     def assign(self, *, generation: int) -> Assignment:
         """A new assignment, with a cursor for each partition."""
         partitions = [TopicPartition("t", 0), TopicPartition("t", 1)]
-        self.assignment = Assignment(dict.fromkeys(partitions), generation=generation)
+        owned = {each: OwnedPartition(each, generation=generation) for each in partitions}
+        self.assignment = Assignment(MemberIdentity(generation, "m"), owned)
         self.cursors = [
-            Cursor(each, self.assignment, self.stream, position=0, reset="earliest") for each in partitions
+            Cursor(each, self.stream.queue, position=0, reset="earliest") for each in owned.values()
         ]
         return self.assignment
+
+    def deactivate(self) -> None:
+        """Revoke both partitions, as far as the stream is not told."""
+        for owned in self.assignment.partitions.values():
+            owned.active = False
 
     def put(
         self, *batches: bytes, partition: int = 0, start: int = 0, then: int, aborted: Any = None
@@ -85,15 +91,15 @@ class Bench:
         records = memoryview(b"".join(batches))
         fetched = FetchedBatches(self.cursors[partition], records, start, then, transactions)
         self._logs.setdefault(partition, []).append((fetched.buffer, start, then))
-        self.stream.put([fetched])
+        self.stream.queue.put([fetched])
         return fetched
 
     def _restart(self, cursor: Cursor, at: int | None) -> None:
         self.restarted.append((cursor.partition, at))
         if self.reads_again and at is not None:
-            self.stream.drop(cursor)
+            self.stream.queue.drop(cursor)
             successor = cursor.successor(at)
-            self.stream.put(
+            self.stream.queue.put(
                 [
                     FetchedBatches(successor, buffer, max(at, start), then)
                     for buffer, start, then in self._logs[cursor.partition.partition]

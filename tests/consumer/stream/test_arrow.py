@@ -194,7 +194,7 @@ def test_what_has_been_handed_out_counts_before_a_loop_of_another_kind_hands_out
     bench = Bench()
     bench.put(batch("a", "b", "c"), then=3)
     next(iter(bench.stream))
-    assert isinstance(bench.stream._next(0, ColumnDecoding(1)), ColumnChunk)
+    assert isinstance(bench.stream._reader.next(0, ColumnDecoding(1)), ColumnChunk)
     assert bench.committable(in_hand=True) == bench.committable(in_hand=False) == {0: 1}
 
 
@@ -220,7 +220,7 @@ def test_what_is_taken_away_is_not_handed_out_and_the_position_stays() -> None:
     bench.put(batch("a", "b", "c"), then=3)
     loop = bench.stream.arrow_batches(1, timeout=0)
     next(loop)
-    bench.assignment.active = False
+    bench.deactivate()
     bench.stream.revoke()
     assert next(loop).num_rows == 0
     assert bench.committable(in_hand=True) == {0: 1}
@@ -230,7 +230,7 @@ def test_what_a_for_loop_had_in_hand_when_it_was_taken_away_is_not_made_into_col
     bench = Bench()
     bench.put(batch("a", "b", "c"), then=3)
     next(iter(bench.stream))
-    bench.assignment.active = False
+    bench.deactivate()
     bench.stream.revoke()
     assert next(bench.stream.arrow_batches(timeout=0)).num_rows == 0
     assert bench.committable(in_hand=True) == {0: 1}

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.fetch.fetch_position import FetchFailure
+from pyklient.consumer.stream import chunk_reader, fetch_queue, in_hand, positions, stream_core
 from pyklient.consumer.stream import loop as loop_module
-from pyklient.consumer.stream import stream_core as stream_module
 from pyklient.errors import ConsumerTimeout, KafkaError
 from tests.consumer.stream.bench import Bench, batch, marker, until_raised, values
 
 pytestmark = pytest.mark.both_kernels
+
+_MODULES = (stream_core, chunk_reader, fetch_queue, positions, in_hand, loop_module)
+_FILES = tuple(str(module.__file__) for module in _MODULES)
 
 
 def is_finalizer(frame: FrameType | None) -> bool:
@@ -32,7 +35,7 @@ class Interruption:
         self.left = step
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> "Interruption | None":
-        if frame.f_code.co_filename not in (stream_module.__file__, loop_module.__file__):
+        if frame.f_code.co_filename not in _FILES:
             return None
         if is_finalizer(frame):
             return None
@@ -50,7 +53,7 @@ class InterruptedCall:
         self.left = step
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        files = (stream_module.__file__, loop_module.__file__, threading.__file__)
+        files = (*_FILES, threading.__file__)
         if event in ("call", "c_return") and frame.f_code.co_filename in files and not is_finalizer(frame):
             self.left -= 1
             if self.left == 0:
@@ -155,7 +158,7 @@ def test_a_wait_that_is_interrupted_anywhere_raises_that_and_can_be_gone_on_with
 def test_a_failure_outlives_an_interruption_until_its_partition_is_read_again() -> None:
     for step in count(1):
         bench = Bench(timeout=0)
-        bench.stream.put([FetchFailure(bench.cursors[0], KafkaError("no"), 7)])
+        bench.stream.queue.put([FetchFailure(bench.cursors[0], KafkaError("no"), 7)])
         interruption = Interruption(step)
         before = sys.gettrace()
         sys.settrace(interruption)

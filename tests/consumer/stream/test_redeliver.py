@@ -204,7 +204,7 @@ def test_a_message_of_a_partition_that_was_taken_away_is_left_to_its_new_owner()
     bench = filled()
     loop = iter(bench.stream)
     assert values(list(islice(loop, 2))) == ["a", "b"]
-    bench.assignment.active = False
+    bench.deactivate()
     bench.stream.revoke()
     bench.stream.redeliver()
     assert bench.committable(in_hand=True) == {0: 1}

@@ -186,7 +186,7 @@ def test_forgetting_a_generation_keeps_what_a_later_one_has_in_hand() -> None:
     next(batches)
     bench.stream.forget({T0: 0})
     assert bench.committable(in_hand=False) == {0: 2}
-    bench.assignment.active = False
+    bench.deactivate()
     bench.stream.revoke()
     bench.stream.forget({T0: 1})
     assert bench.committable(in_hand=True) == {}
@@ -207,7 +207,7 @@ def test_what_is_revoked_is_not_handed_out_and_the_position_stays() -> None:
     bench.put(batch("d", base=3), start=3, then=4)
     loop = iter(bench.stream)
     next(loop)
-    bench.assignment.active = False
+    bench.deactivate()
     bench.stream.revoke()
     with pytest.raises(ConsumerTimeout):
         next(loop)
@@ -217,7 +217,7 @@ def test_what_is_revoked_is_not_handed_out_and_the_position_stays() -> None:
 def test_late_fetches_of_a_replaced_assignment_are_dropped() -> None:
     bench = Bench(timeout=0.05)
     old = bench.cursors
-    bench.assignment.active = False
+    bench.deactivate()
     bench.stream.revoke()
     bench.assign(generation=2)
     new, bench.cursors = bench.cursors, old
@@ -232,22 +232,22 @@ def test_late_fetches_of_a_replaced_assignment_are_dropped() -> None:
 def test_a_piece_that_was_queued_and_then_taken_away_is_passed_over() -> None:
     bench = Bench(timeout=0.05)
     bench.put(batch("a"), then=1)
-    bench.assignment.active = False
+    bench.deactivate()
     with pytest.raises(ConsumerTimeout):
         next(iter(bench.stream))
 
 
 def test_a_failure_of_a_partition_that_was_taken_away_is_passed_over() -> None:
     bench = Bench(timeout=0.05)
-    bench.stream.put([FetchFailure(bench.cursors[0], CorruptRecordError("bad bytes"), 0)])
-    bench.assignment.active = False
+    bench.stream.queue.put([FetchFailure(bench.cursors[0], CorruptRecordError("bad bytes"), 0)])
+    bench.deactivate()
     with pytest.raises(ConsumerTimeout):
         next(iter(bench.stream))
 
 
 def test_what_is_taken_away_while_it_is_decoded_is_not_handed_out() -> None:
     def decoder(data: bytes | None) -> bytes | None:
-        bench.assignment.active = False
+        bench.deactivate()
         bench.stream.revoke()
         return data
 
@@ -311,7 +311,7 @@ def test_a_batch_hands_out_what_comes_before_an_error_and_then_raises_it() -> No
 def test_a_failure_of_fetching_is_raised_in_order_and_the_next_loop_tries_again() -> None:
     bench = Bench()
     bench.put(batch("a"), then=1)
-    bench.stream.put([FetchFailure(bench.cursors[0], OffsetOutOfRangeError("gone"), 1)])
+    bench.stream.queue.put([FetchFailure(bench.cursors[0], OffsetOutOfRangeError("gone"), 1)])
     loop = iter(bench.stream)
     next(loop)
     with pytest.raises(OffsetOutOfRangeError, match="gone"):
@@ -322,7 +322,7 @@ def test_a_failure_of_fetching_is_raised_in_order_and_the_next_loop_tries_again(
 def test_an_error_that_ends_everything_is_raised_by_every_loop_after_what_is_there() -> None:
     bench = Bench(timeout=None)
     bench.put(batch("a"), then=1)
-    bench.stream.fail(KafkaError("fenced"))
+    bench.stream.queue.fail(KafkaError("fenced"))
     loop = iter(bench.stream)
     next(loop)
     with pytest.raises(KafkaError, match="fenced"):
@@ -400,6 +400,8 @@ def test_a_loop_elsewhere_with_a_message_in_hand_is_waited_for() -> None:
     reader.start()
     assert got.wait(5)
     assert bench.stream.is_held_elsewhere()
+    assert bench.stream.wait_until_asked(_until(time.monotonic())), "the partition stays ours"
+    bench.deactivate()
     assert not bench.stream.wait_until_asked(_until(time.monotonic() + 0.05))
     go_on.set()
     assert bench.stream.wait_until_asked(_until(time.monotonic() + 5))

@@ -45,7 +45,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: the message in hand counts as done",
-        "pyklient/consumer/stream/stream_core.py",
+        "pyklient/consumer/stream/chunk_reader.py",
         "offset = chunk.position if in_hand else chunk.last_handed",
         "offset = chunk.position",
         (
@@ -54,7 +54,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a batch in hand counts as done",
-        "pyklient/consumer/stream/stream_core.py",
+        "pyklient/consumer/stream/chunk_reader.py",
         (
             "            if not in_hand:\n"
             "                for partition, (cursor, offset) in self._in_hand.batch.items():"
@@ -67,7 +67,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what is queued of a lost partition is handed out",
-        "pyklient/consumer/stream/stream_core.py",
+        "pyklient/consumer/stream/fetch_queue.py",
         "            if item.cursor.active:\n                if isinstance(item, FetchedBatches):",
         "            if True:\n                if isinstance(item, FetchedBatches):",
         (
@@ -76,7 +76,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: what is fetched is not counted",
-        "pyklient/consumer/stream/stream_core.py",
+        "pyklient/consumer/stream/fetch_queue.py",
         "                    item.cursor.fetched += item.size\n",
         "                    pass\n",
         (
@@ -86,15 +86,15 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a commit of partitions that are others' goes through",
         "pyklient/consumer/offsets/commits.py",
-        "if assignment is not None and assignment.holds(each, position.generation)\n",
-        "if assignment is not None\n",
+        "                if assignment.holds(each, position.generation)\n            }\n            gone",
+        "            }\n            gone",
         ("tests/consumer/offsets/test_commits.py::test_what_another_member_reads_now_is_not_committed",),
     ),
     Mutant(
         "consumer: a commit that was refused counts as stored",
         "pyklient/consumer/offsets/commits.py",
-        "self._stored(assignment, {each: wanted[each] for each in ours if each not in codes})",
-        "self._stored(assignment, {each: wanted[each] for each in ours})",
+        "assignment, {each: wanted[each] for each in ours if each not in rejected}",
+        "assignment, {each: wanted[each] for each in ours}",
         (
             "tests/consumer/offsets/test_commits.py::test_a_partition_that_was_refused_is_named_and_sent_again_by_the_next_commit",
         ),
@@ -102,8 +102,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a commit in a rebalance is not tried again",
         "pyklient/consumer/offsets/commits.py",
-        "again = [each for each, code in codes.items() if code in _MOVED_ON]",
-        "again = [each for each, code in codes.items() if code not in _MOVED_ON]",
+        "again = [each for each, why in rejected.items() if why.outdated]",
+        "again = [each for each, why in rejected.items() if not why.outdated]",
         (
             "tests/consumer/offsets/test_commits.py::test_a_commit_in_the_middle_of_a_rebalance_is_made_again_by_who_holds_the_next_assignment",
         ),
@@ -117,9 +117,9 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a partition of an older generation is committed",
-        "pyklient/consumer/group/membership.py",
-        "return since is not None and since <= generation",
-        "return since is not None",
+        "pyklient/consumer/ownership.py",
+        "return owned is not None and owned.since <= generation",
+        "return owned is not None",
         ("tests/consumer/offsets/test_commits.py::test_what_another_member_reads_now_is_not_committed",),
     ),
     Mutant(
@@ -156,7 +156,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a bounded read does not end with its last record",
-        "pyklient/consumer/stream/stream_core.py",
+        "pyklient/consumer/stream/positions.py",
         "cursor.end is not None and offset >= cursor.end",
         "cursor.end is not None and offset > cursor.end",
         (

@@ -22,12 +22,12 @@ MUTANTS: Final = (
         (
             "    ordered = sorted(members, key=_rank)\n"
             "    assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}\n"
-            "    for topic in sorted(partition_counts):"
+            "    for topic in sorted(partitions):"
         ),
         (
             "    ordered = list(members)\n"
             "    assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}\n"
-            "    for topic in sorted(partition_counts):"
+            "    for topic in sorted(partitions):"
         ),
         (
             "tests/consumer/group/test_assignors.py::test_range_deals_each_topic_on_its_own_so_the_first_member_gets_the_longer_runs",
@@ -49,7 +49,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: a member that the group forgot keeps its name",
-        "pyklient/consumer/group/classic/dialogues.py",
+        "pyklient/consumer/group/classic/member.py",
         "if code != ErrorCode.ILLEGAL_GENERATION:",
         "if code == ErrorCode.ILLEGAL_GENERATION:",
         (
@@ -58,7 +58,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: every member deals the partitions",
-        "pyklient/consumer/group/classic/dialogues.py",
+        "pyklient/consumer/group/classic/join.py",
         "if joined.leader == joined.member_id:",
         "if joined.leader:",
         (
@@ -66,10 +66,10 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "consumer/group: a coordinator that failed is asked again",
-        "pyklient/consumer/group/classic/dialogues.py",
-        "        if error.retriable:\n            member.coordinator = None\n        raise",
-        "        raise",
+        "consumer: a coordinator that failed is asked again",
+        "pyklient/consumer/coordinator.py",
+        "            if error.retriable:\n                self.node_id = None\n            raise",
+        "            raise",
         (
             "tests/consumer/group/classic/test_dialogues.py::test_a_coordinator_that_has_moved_or_gone_is_looked_up_again",
         ),
@@ -84,19 +84,46 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "consumer/group: a partition that moved counts as held all the time",
-        "pyklient/consumer/group/classic/membership.py",
-        "follows = before is not None and before.generation == generation - 1",
-        "follows = before is not None",
+        "consumer: a partition that moved counts as held all the time",
+        "pyklient/consumer/ownership.py",
+        "follows = before.identity.generation >= identity.generation - 1",
+        "follows = True",
         (
-            "tests/consumer/group/classic/test_membership.py::test_a_partition_is_held_since_the_first_of_the_generations_that_gave_it_without_a_gap",
+            "tests/consumer/test_ownership.py::test_a_partition_is_held_since_the_first_of_the_generations_that_gave_it_without_a_gap",
         ),
     ),
     Mutant(
         "consumer/group: what the leader dealt is not watched for new partitions",
-        "pyklient/consumer/group/classic/membership.py",
-        "if (count := metadata.partition_count(topic)) and count != dealt",
-        "if (count := metadata.partition_count(topic)) and count < dealt",
+        "pyklient/consumer/group/classic/member_loop.py",
+        "if (count := metadata.partition_count(topic)) and count != before",
+        "if (count := metadata.partition_count(topic)) and count < before",
         ("tests/consumer/group/test_groups.py::test_new_partitions_are_noticed_and_dealt",),
+    ),
+    Mutant(
+        "consumer/group: an incremental member gives everything back before it joins again",
+        "pyklient/consumer/group/classic/member_loop.py",
+        "if not (self._member.incremental and self._member.generation >= 0):",
+        "if True:",
+        (
+            "tests/consumer/group/test_incremental.py::test_what_stays_owned_keeps_its_queue_and_is_neither_fetched_nor_delivered_again",
+        ),
+    ),
+    Mutant(
+        "consumer: a partition that is revoked takes the queues of the others along",
+        "pyklient/consumer/stream/stream_core.py",
+        "self.queue.items = deque(item for item in self.queue.items if item.cursor.active)",
+        "self.queue.items.clear()",
+        (
+            "tests/consumer/group/test_incremental.py::test_what_stays_owned_keeps_its_queue_and_is_neither_fetched_nor_delivered_again",
+        ),
+    ),
+    Mutant(
+        "consumer: a message in hand of any partition holds a rebalance up",
+        "pyklient/consumer/stream/stream_core.py",
+        "while self.is_held_elsewhere() and not self._reader.in_hand_stays():",
+        "while self.is_held_elsewhere():",
+        (
+            "tests/consumer/group/test_incremental.py::test_a_message_in_hand_of_what_stays_owned_holds_no_rebalance_up",
+        ),
     ),
 )

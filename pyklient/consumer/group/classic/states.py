@@ -1,6 +1,6 @@
-"""The life of a group member, as a table: in this state, on this event, go there.
+"""The states of a group member, as a table: the state that follows a state after an event.
 
-A pair that is missing cannot happen; meeting one is a bug, and says so.
+A pair that is missing from the table cannot happen; it raises an error, because it is a bug.
 """
 
 from enum import StrEnum
@@ -11,41 +11,41 @@ __all__ = ["TRANSITIONS", "Event", "State", "next_state"]
 
 
 class State(StrEnum):
-    """Where a member stands."""
+    """The states of a member."""
 
     OUTSIDE = "outside"
-    """Not in the group: not yet, not any more, or not while its loop stands still."""
+    """The member is not in the group: not yet, not any more, or not while its loop stands still."""
     JOINING = "joining"
-    """Has asked to join and waits for the others."""
+    """The member has asked to join and waits for the others."""
     SYNCING = "syncing"
-    """Is in the new generation and waits for its partitions."""
+    """The member is in the new generation and waits for its partitions."""
     STABLE = "stable"
-    """Holds partitions and sends heartbeats."""
+    """The member owns partitions and sends heartbeats."""
     RELEASING = "releasing"
-    """Lets go of its partitions before it joins again."""
+    """The member gives its partitions back before it joins again."""
     LEAVING = "leaving"
-    """Lets go of its partitions and tells the coordinator that it goes."""
+    """The member gives its partitions back and tells the coordinator that it leaves."""
     CLOSED = "closed"
-    """Has gone for good."""
+    """The member has left for good."""
 
 
 class Event(StrEnum):
-    """What happens to a member."""
+    """The events in the life of a member."""
 
     START = "start"
-    """Its streams want messages."""
+    """The member is to join, because its streams are read."""
     JOINED = "joined"
-    """A generation has begun, and we are in it."""
+    """A generation has begun, and the member is in it."""
     ASSIGNED = "assigned"
-    """The leader's answer is there."""
+    """The member has got its partitions."""
     REJOIN = "rejoin"
-    """The group rebalances, or its leader sees partitions that nobody reads."""
+    """The group rebalances, or its leader sees partitions that no member owns."""
     LOST = "lost"
-    """The coordinator does not know us any more, or has moved on without us."""
+    """The coordinator has removed the member, or has begun a generation without it."""
     STALLED = "stalled"
     """The loop has taken no message for max_poll_interval_ms, though one waits."""
     RELEASED = "released"
-    """Nothing of the old assignment is handed out any more."""
+    """The old partitions have been given back, or are kept while the member joins."""
     CLOSE = "close"
     """The client closes, or cannot go on."""
 
@@ -70,7 +70,7 @@ TRANSITIONS: Final = MappingProxyType(
 
 
 def next_state(state: State, event: Event) -> State:
-    """Where *event* leads from *state*. Raises RuntimeError for what the table does not know."""
+    """Return the state after *event* in *state*. Raise RuntimeError if the table has no such pair."""
     try:
         return TRANSITIONS[state, event]
     except KeyError:

@@ -1,9 +1,14 @@
+from collections.abc import Iterable
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from pyklient.consumer.group.classic.dialogues import Member, heartbeat, join, leave
+from pyklient.consumer.coordinator import Coordinator
+from pyklient.consumer.group.assignors import ASSIGNORS, Assignor, Partitions, Subscriber
+from pyklient.consumer.group.classic.dialogues import heartbeat, leave
+from pyklient.consumer.group.classic.join import join
+from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
 from pyklient.errors import BrokerConnectionError, BrokerError, UnsupportedVersionError
 from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
@@ -29,13 +34,12 @@ INCONSISTENT_GROUP_PROTOCOL = 23
 
 def a_member(**facts: Any) -> Member:
     member = Member(
-        group_id="g",
+        Coordinator("g", 7),
         instance_id=None,
-        strategy="range",
+        assignors=[ASSIGNORS["range"]],
         session_timeout_ms=10_000,
         rebalance_timeout_ms=20_000,
         topics=frozenset({"t"}),
-        coordinator=7,
         state=State.JOINING,
     )
     for name, value in facts.items():
@@ -171,7 +175,7 @@ def test_a_coordinator_that_has_moved_or_gone_is_looked_up_again(trouble: Any) -
     member = a_member()
     _, asked = play(join(member, "why"), [trouble, coordinator(), metadata(), joined(), SYNCED])
     assert names(asked)[1] == "FindCoordinatorRequest"
-    assert member.coordinator == 7
+    assert member.coordinator.node_id == 7
 
 
 @pytest.mark.parametrize(
@@ -206,7 +210,7 @@ def test_a_heartbeat_tells_of_having_been_removed(code: int) -> None:
 def test_a_heartbeat_to_the_wrong_broker_looks_for_the_right_one_next_time() -> None:
     member = stable()
     event, _ = play(heartbeat(member), [HeartbeatResponse(error_code=NOT_COORDINATOR)])
-    assert (event, member.coordinator) == (None, None)
+    assert (event, member.coordinator.node_id) == (None, None)
 
 
 def test_a_fenced_heartbeat_is_an_error() -> None:
@@ -231,3 +235,58 @@ def test_leaving_an_old_broker_uses_the_old_form() -> None:
 def test_a_static_member_does_not_leave_so_that_it_may_come_back() -> None:
     _, asked = play(leave(stable(instance_id="i"), "done"), [])
     assert asked == []
+
+
+def assign_all_to_the_first(
+    members: Iterable[Subscriber], partitions: Partitions
+) -> dict[str, list[TopicPartition]]:
+    """Give everything to the first member, and tell the others what they own."""
+    first, *others = sorted(members)
+    everything = [TopicPartition(topic, n) for topic, racks in partitions.items() for n in range(len(racks))]
+    return {first.member_id: everything, **{each.member_id: sorted(each.owned) for each in others}}
+
+
+GREEDY = Assignor("greedy", assign_all_to_the_first, incremental=True)
+
+
+def test_all_assignors_are_offered_in_order_with_what_the_member_owns() -> None:
+    owned = frozenset({TopicPartition("t", 2), TopicPartition("t", 0), TopicPartition("u", 1)})
+    member = a_member(assignors=[GREEDY, ASSIGNORS["range"]], owned=owned)
+    _, asked = play(join(member, "why"), [joined(), SYNCED])
+    request: Any = asked[0]
+    assert [protocol.name for protocol in request.protocols] == ["greedy", "range"]
+    for protocol in request.protocols:
+        subscription = ConsumerProtocolSubscription.decode_blob(protocol.metadata)
+        told = {each.topic: each.partitions for each in subscription.owned_partitions}
+        assert told == {"t": [0, 2], "u": [1]}
+    assert not member.incremental, "the group may choose range"
+
+
+@pytest.mark.parametrize(("chosen", "expected"), [("range", ([0], [1])), ("greedy", ([0, 1], [5]))])
+def test_the_leader_assigns_by_the_assignor_that_the_group_has_chosen(
+    chosen: str, expected: tuple[list[int], list[int]]
+) -> None:
+    of = ConsumerProtocolSubscription.TopicPartition(topic="t", partitions=[5])
+    owner = JoinGroupResponse.JoinGroupResponseMember(
+        member_id="m2",
+        metadata=ConsumerProtocolSubscription(topics=["t"], owned_partitions=[of]).encode_blob(1),
+    )
+    member = a_member(assignors=[GREEDY, ASSIGNORS["range"]])
+    answers = [
+        joined("m1", protocol_name=chosen, members=[subscriber("m1", "t"), owner]),
+        metadata(t=2),
+        SYNCED,
+    ]
+    _, asked = play(join(member, "why"), answers)
+    plan = {each.member_id: each.assignment for each in asked[1].assignments}
+    assert plan == {
+        name: blob_of_version_1(t=numbers) for name, numbers in zip(("m1", "m2"), expected, strict=True)
+    }
+
+
+@pytest.mark.parametrize("code", [UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION])
+def test_a_member_that_the_group_removed_claims_nothing_any_more(code: int) -> None:
+    member = a_member(assignors=[GREEDY], owned=frozenset({TopicPartition("t", 2)}), member_id="old")
+    _, asked = play(join(member, "why"), [JoinGroupResponse(error_code=code), joined(), SYNCED])
+    told = [ConsumerProtocolSubscription.decode_blob(each.protocols[0].metadata) for each in asked[:2]]
+    assert [len(each.owned_partitions) for each in told] == [1, 0]

@@ -1,0 +1,140 @@
+"""Join and sync: how a member takes part in the next generation of its group and gets its partitions.
+
+These dialogues yield what they ask and are resumed with the answer, so they run the same over sockets and
+over a list of answers. What is learned on the way is kept in the :class:`Member`.
+"""
+
+import logging
+from collections.abc import Iterable
+
+from pyklient.consumer.group.classic.dialogues import wait_or_raise
+from pyklient.consumer.group.classic.leader import assign_all
+from pyklient.consumer.group.classic.member import Member
+from pyklient.consumer.group.classic.states import Event, State
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import KafkaError
+from pyklient.net.dialogue import Dialogue, Pause
+from pyklient.protocol.messages import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    JoinGroupRequest,
+    JoinGroupResponse,
+    SyncGroupRequest,
+)
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["join"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_PROTOCOL_TYPE = "consumer"
+_SUBSCRIPTION_VERSION = 1
+"""The first that tells which partitions a member owns."""
+_ANSWER_MARGIN = 5.0  # Java's: the coordinator answers at its rebalance time-out, not before
+
+
+def join(member: Member, reason: str) -> Dialogue[list[TopicPartition]]:
+    """Take part in the next generation and return the partitions that are ours in it.
+
+    Try again after every failure that passes. Raise the broker's error after others: the group refuses us,
+    has other assignors, or another process has taken our ``group_instance_id``.
+    """
+    while True:
+        try:
+            joined = yield from _join(member, reason)
+            if joined is not None:
+                assignment = yield from _sync(member, joined)
+                if assignment is not None:
+                    member.on(Event.ASSIGNED)
+                    return assignment
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            log.info("group %s: cannot join yet, trying again: %s", member.group_id, error)
+            yield Pause(because=error)
+        if member.state is State.SYNCING:
+            member.on(Event.REJOIN)
+
+
+def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
+    """Ask to join. Return the answer once a generation has begun with us; None to try again."""
+    subscription = ConsumerProtocolSubscription(
+        topics=sorted(member.topics), owned_partitions=_owned(member.owned)
+    ).encode_blob(_SUBSCRIPTION_VERSION)
+    request = JoinGroupRequest(
+        group_id=member.group_id,
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        protocol_type=_PROTOCOL_TYPE,
+        protocols=[
+            JoinGroupRequest.JoinGroupRequestProtocol(name=assignor.name, metadata=subscription)
+            for assignor in member.assignors
+        ],
+        reason=reason,
+    )
+    timeout = member.rebalance_timeout_ms / 1000 + _ANSWER_MARGIN
+    response: JoinGroupResponse = yield from member.coordinator.ask(request, timeout=timeout)
+    match response.error_code:
+        case ErrorCode.NONE:
+            member.member_id, member.generation = response.member_id, response.generation_id
+            member.on(Event.JOINED)
+            return response
+        case ErrorCode.MEMBER_ID_REQUIRED:
+            # KIP-394: the coordinator names a newcomer before it makes room for it
+            member.member_id = response.member_id
+        case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
+            member.forget(response.error_code)
+        case _:
+            yield from wait_or_raise(member, response.error_code, "join")
+    return None
+
+
+def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicPartition] | None]:
+    """Fetch our partitions; as the leader, assign everybody's first. Return None to join again."""
+    request = SyncGroupRequest(
+        group_id=member.group_id,
+        generation_id=member.generation,
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        protocol_type=_PROTOCOL_TYPE,
+        protocol_name=joined.protocol_name,
+    )
+    member.watched = None
+    if joined.leader == joined.member_id:
+        request.assignments = yield from assign_all(member, joined)
+    timeout = member.rebalance_timeout_ms / 1000 + _ANSWER_MARGIN
+    response = yield from member.coordinator.ask(request, timeout=timeout)
+    match response.error_code:
+        case ErrorCode.NONE:
+            return _partitions(response.assignment)
+        case ErrorCode.REBALANCE_IN_PROGRESS:
+            return None
+        case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
+            member.forget(response.error_code)
+            return None
+        case _:
+            yield from wait_or_raise(member, response.error_code, "sync")
+            return None
+
+
+def _owned(partitions: Iterable[TopicPartition]) -> list[ConsumerProtocolSubscription.TopicPartition]:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        by_topic.setdefault(topic, []).append(partition)
+    return [
+        ConsumerProtocolSubscription.TopicPartition(topic=topic, partitions=numbers)
+        for topic, numbers in by_topic.items()
+    ]
+
+
+def _partitions(assignment: bytes) -> list[TopicPartition]:
+    if not assignment:
+        return []  # a member that the leader did not know of
+    decoded = ConsumerProtocolAssignment.decode_blob(assignment)
+    return [
+        TopicPartition(each.topic, partition)
+        for each in decoded.assigned_partitions
+        for partition in each.partitions
+    ]

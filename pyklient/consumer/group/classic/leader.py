@@ -1,0 +1,115 @@
+"""The leader's part of a rebalance: look up the topics, and assign their partitions to all members."""
+
+import logging
+from collections.abc import Set
+
+from pyklient.consumer.group.assignors import Partitions, Subscriber
+from pyklient.consumer.group.classic.member import Member
+from pyklient.errors import ProtocolError
+from pyklient.net.dialogue import Dialogue, Refresh
+from pyklient.net.metadata import Metadata
+from pyklient.protocol.messages import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    JoinGroupResponse,
+    SyncGroupRequest,
+)
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["assign_all"]
+
+log = logging.getLogger("pyklient.consumer")
+
+
+def assign_all(
+    member: Member, joined: JoinGroupResponse
+) -> Dialogue[list[SyncGroupRequest.SyncGroupRequestAssignment]]:
+    """Return the partitions of each member of the group, by the assignor that the group has chosen."""
+    subscribers = [
+        _subscriber(each.member_id, each.metadata, each.group_instance_id) for each in joined.members
+    ]
+    _note_members(member, frozenset(each.member_id for each in subscribers))
+    wanted = sorted(frozenset().union(*(each.topics for each in subscribers)))
+    metadata: Metadata = yield Refresh(wanted)
+    partitions = _racks(metadata, wanted)
+    member.watched = {topic: len(partitions[topic]) for topic in wanted}
+    refused = metadata.refused(wanted)
+    for error in refused.values():
+        log.warning(
+            "group %s: no partitions are assigned of a topic that is refused: %s", member.group_id, error
+        )
+    if missing := [topic for topic in wanted if not partitions[topic] and topic not in refused]:
+        log.warning("group %s: topics that do not exist yet: %s", member.group_id, ", ".join(missing))
+    if joined.skip_assignment:
+        # KIP-814: a static leader came back, and the group goes on with the assignment it has
+        return []
+    assignor = next(
+        (each for each in member.assignors if each.name == joined.protocol_name), member.assignors[0]
+    )
+    assigned = assignor.assign(subscribers, partitions)
+    return [
+        SyncGroupRequest.SyncGroupRequestAssignment(member_id=member_id, assignment=_blob(each))
+        for member_id, each in assigned.items()
+    ]
+
+
+def _racks(metadata: Metadata, topics: list[str]) -> Partitions:
+    """Return the racks of each partition's replicas, by topic."""
+    found: dict[str, list[frozenset[str]]] = {}
+    for topic in topics:
+        info = metadata.topics.get(topic)
+        found[topic] = [
+            frozenset(
+                node.rack
+                for replica in partition.replicas
+                if (node := metadata.nodes.get(replica)) is not None and node.rack is not None
+            )
+            for _, partition in sorted(info.partitions.items() if info is not None else ())
+        ]
+    return found
+
+
+def _note_members(member: Member, names: Set[str]) -> None:
+    """Log which members have come and gone since this member was the leader last."""
+    come, gone = sorted(names - member.members), sorted(member.members - names)
+    log.info(
+        "group %s, generation %d: this member leads %d; new: %s; gone: %s",
+        member.group_id,
+        member.generation,
+        len(names),
+        ", ".join(come) or "none",
+        ", ".join(gone) or "none",
+    )
+    member.members = names
+
+
+def _subscriber(member_id: str, metadata: bytes, instance_id: str | None) -> Subscriber:
+    try:
+        subscription = ConsumerProtocolSubscription.decode_blob(metadata)
+    except ProtocolError as error:
+        log.warning("member %s gets no partitions, its subscription is unreadable: %s", member_id, error)
+        return Subscriber(member_id, frozenset(), instance_id)
+    owned = frozenset(
+        TopicPartition(each.topic, partition)
+        for each in subscription.owned_partitions
+        for partition in each.partitions
+    )
+    return Subscriber(
+        member_id,
+        frozenset(subscription.topics),
+        instance_id,
+        owned=owned,
+        generation=subscription.generation_id,
+        rack=subscription.rack_id,
+    )
+
+
+def _blob(partitions: list[TopicPartition]) -> bytes:
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    assigned = [
+        ConsumerProtocolAssignment.TopicPartition(topic=topic, partitions=numbers)
+        for topic, numbers in by_topic.items()
+    ]
+    return ConsumerProtocolAssignment(assigned_partitions=assigned).encode_blob(1)

@@ -1,0 +1,190 @@
+"""Which partitions this client owns, and the identity under which it commits their offsets.
+
+Nothing here decides: a membership says what is owned, the assignment handler writes it down, and commits,
+cursors and streams read it.
+"""
+
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import NamedTuple
+
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["NOBODY", "Assignment", "LookedUp", "MemberIdentity", "OwnedPartition", "Ownership"]
+
+
+class MemberIdentity(NamedTuple):
+    """The identity under which a member commits. Without a group the generation is -1."""
+
+    generation: int = -1
+    member_id: str = ""
+    instance_id: str | None = None
+
+
+NOBODY = MemberIdentity()
+
+
+class LookedUp(NamedTuple):
+    """The offset at which ``auto_offset_reset`` begins a partition, and the id of the topic at that time.
+
+    The offset means nothing in a topic that was deleted and created again.
+    """
+
+    offset: int
+    topic_id: bytes
+
+
+class OwnedPartition:
+    """A partition that is ours, from the moment it is assigned until it is revoked.
+
+    Work for the partition that comes late asks ``active`` and is dropped. The assignment handler changes
+    ``active`` and ``lost``; the leader lookup changes ``looked_up``.
+    """
+
+    __slots__ = ("active", "committed", "generation", "looked_up", "lost", "partition", "since")
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        *,
+        generation: int = -1,
+        since: int | None = None,
+        committed: OffsetAndMetadata | None = None,
+        looked_up: LookedUp | None = None,
+    ) -> None:
+        self.partition = partition
+        self.generation = generation
+        """The generation in which the partition was assigned."""
+        self.since = generation if since is None else since
+        """The generation from which the partition has been ours without a gap. It is older than
+        ``generation`` if the partition was revoked and assigned to us again at once."""
+        self.committed = committed
+        """The committed offset at which reading begins; None if there is none."""
+        self.looked_up = looked_up
+        """The start that ``auto_offset_reset`` led to; None if it was not needed so far."""
+        self.active = True
+        """False as soon as the partition is revoked or lost."""
+        self.lost = False
+        """True if the group gave the partition away without waiting for us: its offsets cannot be
+        committed any more."""
+
+    @property
+    def start(self) -> int | None:
+        """The offset at which reading begins; None if it is still to be looked up."""
+        if self.committed is not None:
+            return self.committed.offset
+        return None if self.looked_up is None else self.looked_up.offset
+
+    @property
+    def looked_up_start(self) -> LookedUp | None:
+        """The start that was looked up; None if there is a committed offset instead."""
+        return self.looked_up if self.committed is None else None
+
+
+class Assignment:
+    """The partitions that are ours under one identity. It is replaced as a whole, so that another thread that
+    takes it once sees an identity and the partitions that belong to it."""
+
+    __slots__ = ("identity", "partitions")
+
+    def __init__(
+        self,
+        identity: MemberIdentity = NOBODY,
+        partitions: Mapping[TopicPartition, OwnedPartition] = MappingProxyType({}),
+    ) -> None:
+        self.identity = identity
+        self.partitions = partitions
+
+    def holds(self, partition: TopicPartition, generation: int) -> bool:
+        """Return whether *partition* is ours, and has been since *generation*."""
+        owned = self.partitions.get(partition)
+        return owned is not None and owned.since <= generation
+
+    def start(self, partition: TopicPartition) -> int | None:
+        """Return the offset at which reading of *partition* begins; None if it is still to be looked up."""
+        return self.partitions[partition].start
+
+
+class Ownership:
+    """The newest assignment of a client. Changed by its assignment handler alone."""
+
+    def __init__(self) -> None:
+        self.assignment: Assignment | None = None
+        """None before the first one. Revoked partitions stay in it until the next one replaces it, because
+        their offsets may still be committed."""
+        self.rebalancing = False
+        """True from the moment partitions are revoked until the next assignment begins."""
+        self.ended = False
+        """True once no further assignment will come."""
+        self._changing: threading.Thread | None = None
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """Note that this thread changes the assignment, so that nothing in it waits for that."""
+        self._changing = threading.current_thread()
+        try:
+            yield
+        finally:
+            self._changing = None
+
+    def changes_here(self) -> bool:
+        """Return whether the caller is in the middle of a change, as a rebalance listener is."""
+        return self._changing is threading.current_thread()
+
+    def after(
+        self, identity: MemberIdentity, starts: Mapping[TopicPartition, OffsetAndMetadata | None]
+    ) -> Assignment:
+        """Return the assignment that follows: what is active now, and the partitions of *starts*, which
+        begin at their committed offsets."""
+        before = self.assignment or Assignment()
+        # A generation in between was another member's.
+        follows = before.identity.generation >= identity.generation - 1
+        partitions = {each: owned for each, owned in before.partitions.items() if owned.active}
+        for partition, committed in starts.items():
+            old = before.partitions.get(partition) if follows else None
+            partitions[partition] = OwnedPartition(
+                partition,
+                generation=identity.generation,
+                since=None if old is None else old.since,
+                committed=committed,
+                looked_up=None if old is None else old.looked_up,
+            )
+        return Assignment(identity, partitions)
+
+    def begin(self, assignment: Assignment) -> None:
+        """Replace the assignment by *assignment*."""
+        self.assignment = assignment
+        self.rebalancing = False
+
+    def revoke(
+        self, partitions: Collection[TopicPartition], identity: MemberIdentity | None = None
+    ) -> list[OwnedPartition]:
+        """Make *partitions* inactive, and return those that were active. With *identity*, their offsets are
+        committed under that from now on."""
+        before = self.assignment
+        if before is None:
+            return []
+        revoked = [
+            owned
+            for each in partitions
+            if (owned := before.partitions.get(each)) is not None and owned.active
+        ]
+        for owned in revoked:
+            owned.active = False
+        if identity is not None:
+            self.assignment = Assignment(identity, before.partitions)
+        self.rebalancing = True
+        return revoked
+
+    def lose(self, partitions: Collection[TopicPartition]) -> None:
+        """Mark *partitions* as lost."""
+        for each in partitions:
+            if self.assignment is not None and (owned := self.assignment.partitions.get(each)) is not None:
+                owned.lost = True
+
+    def leave(self) -> None:
+        """Own nothing, as somebody outside of any group."""
+        self.assignment = Assignment()
+        self.rebalancing = True

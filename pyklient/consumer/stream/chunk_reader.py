@@ -1,0 +1,252 @@
+"""Reads the queue of one stream: decodes fetched batches into chunks, and knows what is handed out of them.
+
+Ctrl-C may raise between any two steps of a loop in the main thread, and a new loop must be able to go on. So
+a step notes the new state before it drops the old one, and an interrupted step is done again. The lock is
+entered itself, not through its condition, whose entry an interrupt can leave with the lock held; for the
+same reason a loop waits for the queue's bell instead.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
+
+from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
+from pyklient.consumer.stream.decoding import AnyChunk, Decoding, Form
+from pyklient.consumer.stream.fetch_queue import NO_BYTES, FetchQueue
+from pyklient.consumer.stream.in_hand import InHand
+from pyklient.consumer.stream.positions import Position, Starts
+from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
+from pyklient.kernel import Chunk, Message
+from pyklient.kernel.column_decoding import ColumnChunk
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["ChunkReader", "Restart"]
+
+_C = TypeVar("_C", Chunk, ColumnChunk)
+Restart: TypeAlias = Callable[[Cursor, int | None], None]
+
+
+class ChunkReader:
+    """The chunk that a loop is handed messages of. One loop at a time steps it; the lock is the queue's.
+
+    *restart* reads a cursor's partition again from an offset, in place of what is queued.
+    """
+
+    def __init__(self, queue: FetchQueue, decoding: Decoding, restart: Restart) -> None:
+        self.asks = 0
+        """The number of times that a loop has asked for something."""
+        self.asked = threading.Condition(queue.lock)
+        """Notified whenever it does, and so is done with what was in hand."""
+        self.busy = False
+        """True while a loop has something in hand."""
+        self.chunk: AnyChunk | None = None
+        self._queue = queue
+        self._lock = queue.lock
+        self._positions = queue.positions
+        self._decoding = decoding
+        self._restart = restart
+        self._in_hand = InHand()
+        self._stopped = False
+        """True if the chunk was stopped because its partition is not ours any more."""
+
+    def next(self, timeout: float | None, form: Form[_C]) -> _C | None:
+        """Return the chunk to hand out from; None at the end. Raise ConsumerTimeout."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._settle()
+        # A chunk that is revoked from here on is handed out all the same, but stopped.
+        while (chunk := self.chunk) is None or not form.made(chunk):
+            if chunk is not None:
+                self._remake(chunk, form)
+                continue
+            item = self._queue.wait(deadline, timeout)
+            if item is None:
+                return None
+            if isinstance(item, FetchFailure):
+                self._restart(item.cursor, item.position)
+                self._queue.drop(item.cursor)
+                raise item.error
+            try:
+                self._open(item, form)
+            except Exception as error:
+                raise self._pass_over(item, error) from None
+        self.busy = True
+        return chunk
+
+    def _settle(self) -> None:
+        """Note that the next message is asked for, and so nothing is in hand any more."""
+        with self._lock:
+            self.busy = False
+            self.asks += 1
+            chunk = self.chunk
+            if chunk is not None and not chunk.remaining:
+                self._leave_chunk()
+            self._in_hand.settle(None if self.chunk is None else self._queue.source)
+            self.asked.notify_all()
+
+    def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
+        """Convert the chunk that another kind of loop has begun."""
+        remade = form.remade(chunk)
+        with self._lock:
+            if self.chunk is chunk and not chunk.remaining:
+                self._leave_chunk()
+            if self.chunk is not chunk:
+                return
+            if chunk.handed and self._queue.source is not None:
+                self._positions.note(self._queue.source.cursor, chunk.position)
+            chunk.stop()  # for a loop that still holds it
+            self.chunk = remade
+
+    def _leave_chunk(self) -> None:
+        """With the lock held: leave the chunk, which has nothing more to hand out."""
+        chunk, source = self.chunk, self._queue.source
+        if chunk is None or source is None:
+            return
+        # The position moves past what is skipped after the last message, if all batches have been read.
+        at_end = not source.size and not self._stopped
+        self._positions.note(source.cursor, source.next_offset if at_end else chunk.position)
+        self.chunk = None
+        if at_end or self._stopped:
+            self._queue.source = None
+
+    def _open(self, fetched: FetchedBatches, form: Form[_C]) -> None:
+        """Decode what comes next in *fetched* and make it the chunk to hand out from, unless the partition
+        has been revoked meanwhile."""
+        before = fetched.copy()
+        chunk = form.chunk(fetched)
+        used = chunk.nbytes if chunk.nbytes or chunk.remaining else fetched.size
+        fetched.cursor.take(used)
+        with self._lock:
+            if fetched is self._queue.source and fetched.cursor.active:
+                if chunk.remaining:
+                    self._in_hand.note_fetched(fetched, before)
+                self.chunk, self._stopped = chunk, False
+            fetched.at += used
+            fetched.start = chunk.next_offset
+            if not fetched.size:
+                fetched.buffer = NO_BYTES  # "at" stays: a fetcher may be copying the buffer this very moment
+            if self.chunk is chunk and not chunk.remaining:
+                self._leave_chunk()
+
+    def _pass_over(self, fetched: FetchedBatches, error: Exception) -> Exception:
+        """Prepare for a new ``iter()`` after *fetched* could not be decoded. Return the error to raise."""
+        if isinstance(error, CorruptRecordError | UnsupportedCodecError | MessageTooLargeError):
+            self._queue.source = None
+            self._restart(fetched.cursor, fetched.start)
+            return type(error)(f"{fetched.cursor.partition} at offset {fetched.start}: {error}")
+        offset = self._decoding.next_offset(fetched)
+        self._in_hand.undecodable = fetched, offset
+        fetched.start = offset + 1
+        return error
+
+    def gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:
+        """Return up to *max_records* messages from *chunk* and from what is queued behind it."""
+        batch: list[Message] = []
+        while isinstance(chunk, Chunk):
+            with self._lock:
+                if self._queue.source is not None and chunk.remaining:
+                    self._in_hand.note_batch(self._queue.source.cursor, chunk.position)
+                batch += chunk.hand_out(max_records - len(batch))
+                if len(batch) >= max_records:
+                    break
+                self._leave_chunk()
+                item = self._queue.next()
+                if not isinstance(item, FetchedBatches):
+                    break
+            try:
+                self._open(item, self._decoding)
+            except Exception:
+                break  # the messages before it are handed out first; the next batch meets the error again
+            chunk = self.chunk
+        return batch
+
+    def note_columns(self, chunk: ColumnChunk, rows: int) -> bool:
+        """Count *rows* of *chunk* as handed out. Return False if it has been taken away meanwhile."""
+        with self._lock:
+            if self._queue.source is None or not chunk.remaining:
+                return False
+            self._in_hand.note_batch(self._queue.source.cursor, chunk.position)
+            chunk.hand_out(rows)
+            return True
+
+    def redeliver(self) -> None:
+        """With the lock held: hand out again what is in hand, or what could not be decoded."""
+        if self._in_hand.undecodable is not None:
+            fetched, offset = self._in_hand.undecodable
+            fetched.start, self._in_hand.undecodable = offset, None
+        elif self.busy:
+            self._put_back(self._in_hand.starts(self.chunk, self._queue.source))
+
+    def _put_back(self, starts: Starts) -> None:
+        """With the lock held: queue what is in hand before all else. It begins at *starts*."""
+        if not starts:
+            return
+        for cursor, offset in starts.values():
+            self._positions.go_back(cursor, offset)
+        chunk, source = self.chunk, self._queue.source
+        if chunk is not None and source is not None:
+            # An interruption may have left a chunk of which nothing has been handed out yet.
+            starts = {source.cursor.partition: (source.cursor, chunk.position), **starts}
+        parts = self._in_hand.fetched_again(starts)
+        if source is not None and all(source is not fetched for fetched, _ in parts):
+            self._queue.items.appendleft(source)
+        self._queue.items.extendleft(before for _, before in reversed(parts))
+        if chunk is not None:
+            chunk.stop()
+        self.chunk = self._queue.source = None
+        self.busy = False
+        self._in_hand.settle(None)
+
+    def take_back(self) -> None:
+        """Queue the batch that was made again, because an interruption kept it from the loop."""
+        with self._lock:
+            self._put_back(dict(self._in_hand.batch))
+
+    def stop_if_revoked(self) -> None:
+        """With the lock held: hand nothing more out of the chunk if its partition is not ours any more."""
+        if self._queue.source is not None and not self._queue.source.cursor.active:
+            self.stop()
+
+    def in_hand_stays(self) -> bool:
+        """With the lock held: return whether all that is in hand is of partitions that stay ours."""
+        return self._in_hand.stays(self._queue.source)
+
+    def stop(self) -> None:
+        """With the lock held: hand nothing more out of the chunk."""
+        if self.chunk is not None:
+            self._stopped = True
+            self.chunk.stop()
+        else:
+            self._queue.source = None
+
+    def cut(self) -> None:
+        """Stop the chunk in a child of the process, without the lock: the stream is the parent's."""
+        if (chunk := self.chunk) is not None:
+            chunk.stop()
+
+    def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
+        """Return the position of each partition, with or without what is in hand."""
+        with self._lock:
+            found = self._positions.all()
+            chunk, source = self.chunk, self._queue.source
+            if chunk is not None and source is not None and chunk.handed:
+                cursor = source.cursor
+                offset = chunk.position if in_hand else chunk.last_handed
+                found[cursor.partition] = Position(offset, cursor.owned.generation)
+            if not in_hand:
+                for partition, (cursor, offset) in self._in_hand.batch.items():
+                    found[partition] = Position(offset, cursor.owned.generation)
+        return found
+
+    def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
+        """Commit nothing of *partitions* that was handed out in the generation given with each, or before.
+        Positions of later generations stay."""
+        with self._lock:
+            handed = self.handed(in_hand=True)
+            for partition, generation in partitions.items():
+                if partition in handed and handed[partition].generation <= generation:
+                    self._positions.forget(partition)
+                    self._in_hand.batch.pop(partition, None)
+            source = self._queue.source
+            if source is not None and not source.cursor.active and source.cursor.partition in partitions:
+                self.chunk = self._queue.source = None

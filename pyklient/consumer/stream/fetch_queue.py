@@ -1,0 +1,129 @@
+"""The queue between the fetchers and the loop of one stream."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Sequence
+
+from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, Item
+from pyklient.consumer.stream.positions import Positions
+from pyklient.errors import ConsumerTimeout, KafkaError, for_another
+
+__all__ = ["NO_BYTES", "FetchQueue"]
+
+NO_BYTES = memoryview(b"")
+_TICK = 1.0
+
+
+class FetchQueue:
+    """What is fetched and not read, and what has failed. Fetchers and the leader lookup fill it, and never
+    wait; a loop takes from it, and waits.
+
+    ``lock`` guards the queue, and with it all that its stream reads from it.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.lock = threading.RLock()
+        self.items: deque[Item] = deque()
+        self.source: FetchedBatches | None = None
+        """The batches that the loop decodes now."""
+        self.positions = Positions()
+        self.ended = False
+        """True once nothing more is handed out, for good."""
+        self.awaited = False
+        """True while a loop waits for something to be queued."""
+        # Not a condition: Ctrl-C at the wrong moment of its wait leaves the lock to nobody.
+        self._bell = threading.Lock()
+        self._error: Exception | None = None
+        self._refusal: KafkaError | None = None
+
+    def put(self, items: Sequence[Item]) -> None:
+        """Queue *items* of one cursor. Never waits. Called by fetchers and by the leader lookup."""
+        with self.lock:
+            if items and items[0].cursor.active and not self.ended:
+                for item in items:
+                    item.cursor.fetched += item.size
+                self.items.extend(items)
+                self._ring()
+
+    def begin_at(self, cursor: Cursor, offset: int) -> None:
+        """Note that *cursor* goes on at *offset*, which was looked up. Called by the leader lookup.
+
+        That becomes its position at once, or when what is queued of it has been handed out.
+        """
+        with self.lock:
+            if not cursor.active or self.ended:
+                return
+            if (self.source is not None and self.source.cursor is cursor) or any(
+                item.cursor is cursor for item in self.items
+            ):
+                self.items.append(FetchedBatches(cursor, NO_BYTES, offset, offset))
+            else:
+                self.positions.note_start(cursor, offset)
+            self._ring()
+
+    def drop(self, cursor: Cursor) -> None:
+        """Forget what is queued of *cursor*, which is read again from elsewhere."""
+        with self.lock:
+            self.items = deque(item for item in self.items if item.cursor is not cursor)
+
+    def fail(self, error: Exception) -> None:
+        """Have every loop raise *error* from now on, instead of waiting for more."""
+        with self.lock:
+            self._error = error
+            self._ring()
+
+    def refuse(self, error: KafkaError | None) -> None:
+        """Have loops raise *error* instead of waiting for more, until this is called with None."""
+        with self.lock:
+            self._refusal = error
+            if error is not None:
+                self._ring()
+
+    def end(self) -> None:
+        """With the lock held: drop everything, and wake the loop that waits."""
+        self.ended = True
+        self.items.clear()
+        self._ring()
+
+    def next(self) -> Item | None:
+        """With the lock held: return what is to be decoded next, if it is there. A FetchFailure stays
+        queued."""
+        if self.source is not None and self.source.cursor.active:
+            return self.source
+        self.source = None
+        while self.items:
+            item = self.items[0]
+            if item.cursor.active:
+                if isinstance(item, FetchedBatches):
+                    self.source = item
+                    self.items.popleft()
+                return item
+            self.items.popleft()
+        return None
+
+    def wait(self, deadline: float | None, timeout: float | None) -> Item | None:
+        """Return what is to be decoded next, once it is there; None at the end. Raise ConsumerTimeout at
+        *deadline*, after *timeout* seconds, and the error of what has failed."""
+        while True:
+            with self.lock:
+                if (item := self.next()) is not None:
+                    return item
+                if self._error is not None:
+                    raise for_another(self._error)
+                if self._refusal is not None:
+                    raise for_another(self._refusal)
+                if self.ended or self.positions.finished:
+                    return None
+            left = _TICK if deadline is None else deadline - time.monotonic()
+            if left <= 0:
+                raise ConsumerTimeout(f"no message of {self._name} within {timeout:.3g} s")
+            self.awaited = True
+            self._bell.acquire(timeout=min(left, _TICK))
+            self.awaited = False
+
+    def _ring(self) -> None:
+        """With the lock held: there is something that a loop may wait for."""
+        if self._bell.locked():
+            self._bell.release()

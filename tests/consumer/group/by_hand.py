@@ -1,0 +1,106 @@
+"""A Membership that a test moves by hand, and an OffsetStore that is a dictionary."""
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Set
+from concurrent.futures import Future
+
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.offsets.offset_store import Rejection, Rejections
+from pyklient.consumer.ownership import NOBODY, MemberIdentity
+from pyklient.errors import KafkaError
+from pyklient.net.client import NetworkClient
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["DictionaryStore", "MembershipByHand"]
+
+
+class MembershipByHand:
+    """Owns what :meth:`assign` and :meth:`revoke` say, and all partitions of its topics to begin with. It has
+    no thread: they are called in the test's own."""
+
+    def __init__(self, client: NetworkClient) -> None:
+        self.identity = NOBODY
+        self.handler: AssignmentHandler
+        self._client = client
+        self._owned: set[TopicPartition] = set()
+
+    def start(self, topics: Set[str], handler: AssignmentHandler) -> None:
+        self.handler = handler
+        handler.watch(topics)
+        handler.revoked((), 0.0)
+        self._client.refresh_metadata(topics, 10.0)
+        self.assign(*sorted(self._partitions(topics)))
+
+    def subscribe(self, topics: Set[str]) -> None:
+        self._client.refresh_metadata(topics, 10.0)
+        wanted = self._partitions(topics)
+        self.revoke(*self._owned - wanted)
+        self.assign(*wanted - self._owned)
+
+    def assign(self, *partitions: TopicPartition) -> None:
+        self._owned.update(partitions)
+        self.handler.assigned(partitions, self.identity)
+
+    def revoke(self, *partitions: TopicPartition, patience: float = 0.0) -> None:
+        self.handler.revoked(partitions, patience)
+        self._owned.difference_update(partitions)
+
+    def lose(self, *partitions: TopicPartition) -> None:
+        self.handler.lost(partitions)
+        self.revoke(*partitions)
+
+    def runs_here(self) -> bool:
+        return False
+
+    def leave(self, timeout: float) -> None:
+        self.revoke(*self._owned, patience=timeout)
+        self.handler.left()
+        self.handler.ended()
+
+    def abandon(self, then: Callable[[], None]) -> bool:
+        return False
+
+    def join(self, timeout: float) -> None: ...
+
+    def _partitions(self, topics: Set[str]) -> set[TopicPartition]:
+        counts = {topic: self._client.metadata.partition_count(topic) for topic in topics}
+        return {TopicPartition(topic, number) for topic, count in counts.items() for number in range(count)}
+
+
+class DictionaryStore:
+    """Keeps positions in ``positions``. Commits under another generation than ``generation`` are outdated;
+    None takes any."""
+
+    def __init__(
+        self, positions: dict[TopicPartition, OffsetAndMetadata] | None = None, generation: int | None = None
+    ) -> None:
+        self.positions = {} if positions is None else positions
+        self.generation = generation
+        self._lock = threading.Lock()
+
+    def fetch(
+        self, partitions: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        with self._lock:
+            return {each: self.positions.get(each) for each in partitions}
+
+    def commit(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+    ) -> Rejections:
+        with self._lock:
+            if self.generation not in (None, identity.generation):
+                return dict.fromkeys(positions, Rejection(KafkaError("an old generation"), outdated=True))
+            self.positions.update(positions)
+        return {}
+
+    def commit_async(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+    ) -> "Future[Rejections] | None":
+        done: Future[Rejections] = Future()
+        done.set_result(self.commit(positions, identity, 0.0))
+        return done
+
+    def unreachable(self) -> KafkaError | None:
+        return None
+
+    def stop_retrying(self) -> None: ...
