@@ -185,6 +185,6 @@ class Ownership:
                 owned.lost = True
 
     def leave(self) -> None:
-        """Own nothing, as somebody outside of any group."""
+        """Own nothing, as a client that is in no group."""
         self.assignment = Assignment()
         self.rebalancing = True

@@ -16,7 +16,7 @@ __all__ = ["Coordination", "choose_coordination"]
 
 
 class Coordination(NamedTuple):
-    """Who decides what a client owns, and where its positions are kept."""
+    """The membership and the offset store of one client."""
 
     membership: Membership
     store: OffsetStore

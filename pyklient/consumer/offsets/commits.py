@@ -165,8 +165,8 @@ class Commits:
 
         A start that was looked up counts, unless the user has committed an offset of that partition.
 
-        If somebody committed a partition with its message in hand, it stays committed: leaving that message
-        out would take the commit back. The same holds for a message that was committed in the middle of a
+        If a partition was committed with its message in hand, it stays committed: leaving that message out
+        would take the commit back. The same holds for a message that was committed in the middle of a
         rebalance and comes again because the new assignment starts from what was committed before.
         """
         found: dict[TopicPartition, Position] = {}
@@ -257,7 +257,7 @@ class Commits:
                 "messages come again, from the committed offset, where it is assigned"
             )
         return (
-            f"it was taken away after generation {generation} and assigned to this connector again in "
+            f"it was revoked after generation {generation} and assigned to this connector again in "
             f"generation {owned.since}; its messages come again from the committed offset"
         )
 

@@ -161,7 +161,7 @@ class ChunkReader:
         return batch
 
     def note_columns(self, chunk: ColumnChunk, rows: int) -> bool:
-        """Count *rows* of *chunk* as handed out. Return False if it has been taken away meanwhile."""
+        """Count *rows* of *chunk* as handed out. Return False if it was revoked meanwhile."""
         with self._lock:
             if self._queue.source is None or not chunk.remaining:
                 return False

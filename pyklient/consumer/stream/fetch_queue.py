@@ -16,8 +16,8 @@ _TICK = 1.0
 
 
 class FetchQueue:
-    """What is fetched and not read, and what has failed. Fetchers and the leader lookup fill it, and never
-    wait; a loop takes from it, and waits.
+    """The batches that are fetched and not read, and failures. Fetchers and the leader lookup fill it and
+    never wait; a loop takes from it and waits.
 
     ``lock`` guards the queue, and with it all that its stream reads from it.
     """
@@ -33,7 +33,7 @@ class FetchQueue:
         """True once nothing more is handed out, for good."""
         self.awaited = False
         """True while a loop waits for something to be queued."""
-        # Not a condition: Ctrl-C at the wrong moment of its wait leaves the lock to nobody.
+        # Not a condition: Ctrl-C at the wrong moment of its wait leaves the lock held for good.
         self._bell = threading.Lock()
         self._error: Exception | None = None
         self._refusal: KafkaError | None = None

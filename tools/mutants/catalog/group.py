@@ -42,7 +42,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: a removed member believes in a rebalance",
-        "pyklient/consumer/group/classic/dialogues.py",
+        "pyklient/consumer/group/classic/heartbeat.py",
         "            member.forget(response.error_code)\n            return Event.LOST",
         "            member.forget(response.error_code)\n            return Event.REJOIN",
         ("tests/consumer/group/classic/test_dialogues.py::test_a_heartbeat_tells_of_having_been_removed",),
@@ -76,7 +76,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer/group: a static member leaves its group",
-        "pyklient/consumer/group/classic/dialogues.py",
+        "pyklient/consumer/group/classic/heartbeat.py",
         "if not member.member_id or member.instance_id is not None:",
         "if not member.member_id:",
         (

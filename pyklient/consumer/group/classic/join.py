@@ -7,7 +7,7 @@ over a list of answers. What is learned on the way is kept in the :class:`Member
 import logging
 from collections.abc import Iterable
 
-from pyklient.consumer.group.classic.dialogues import wait_or_raise
+from pyklient.consumer.group.classic.heartbeat import wait_or_raise
 from pyklient.consumer.group.classic.leader import assign_all
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State

@@ -47,7 +47,7 @@ class Member:
 
     @property
     def incremental(self) -> bool:
-        """Whether partitions are kept while the group rebalances. All assignors offered must allow it,
+        """True if partitions are kept while the group rebalances. All assignors offered must allow it,
         because any of them may be chosen."""
         return all(assignor.incremental for assignor in self.assignors)
 

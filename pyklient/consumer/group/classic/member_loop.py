@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.classic.dialogues import heartbeat, leave
+from pyklient.consumer.group.classic.heartbeat import heartbeat, leave
 from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State

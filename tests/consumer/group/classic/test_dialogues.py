@@ -6,7 +6,7 @@ import pytest
 
 from pyklient.consumer.coordinator import Coordinator
 from pyklient.consumer.group.assignors import ASSIGNORS, Assignor, Partitions, Subscriber
-from pyklient.consumer.group.classic.dialogues import heartbeat, leave
+from pyklient.consumer.group.classic.heartbeat import heartbeat, leave
 from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
