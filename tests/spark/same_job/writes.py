@@ -177,7 +177,7 @@ REFUSED: dict[str, tuple[Callable[[Word, Topics], DataFrame], str]] = {
     "no topic to write to": (_refused([_VALUE], topic=None), "(?i)topic option|option topic"),
     "a topic that is null": (
         _refused([_VALUE, "cast(null as string) topic"], topic=None),
-        "(?i)null (topic|for its topic)",
+        "(?i)null topic|column `topic` is null",
     ),
     "a partition that is not there": (
         _refused([_VALUE, "7 partition"], kafka__max__block__ms=5_000, kafka__request__timeout__ms=4_000),
