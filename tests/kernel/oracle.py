@@ -12,7 +12,7 @@ __all__ = ["KAFKAS", "RecordsOracle", "Refused"]
 
 KAFKAS = ("4.3.1", "3.9.1")
 
-_SOURCE = Path(__file__).parents[2] / "oracles" / "RecordsOracle.java"
+_SOURCE = Path(__file__).parents[1] / "oracles" / "RecordsOracle.java"
 
 
 class Refused(Exception):

@@ -11,7 +11,7 @@ from tests.producer.script import TOPIC, LoseAnswer, ProduceBroker
 
 pytestmark = pytest.mark.both_kernels
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 MIB = 1 << 20
 
 PROGRAM = """

@@ -107,7 +107,7 @@ def test_options_of_kafka_reach_the_producer(spark: SparkSession, address: str, 
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        (["'v' page"], {}, "column value is missing .* the rows have page"),
+        (["'v' page"], {}, "column value .* is missing: the rows have page"),
         (["1 value"], {}, "column value is int, but must be STRING or BINARY"),
         (["'v' value", "1.5D key"], {}, "column key is double, but must be STRING or BINARY"),
         (["'v' value", "1 topic"], {}, "column topic is int, but must be STRING"),
