@@ -11,10 +11,9 @@ MUTANTS ?=
 FAULTS ?= 100
 SEED ?=
 PYTEST := $(BIN)/python -m pytest
-# Tests that share a server run on the same worker (tests/run/groups.py). Those with real servers mostly wait
-# for them, so that three workers keep two cores busy; the others keep two workers busy.
-WITH_SERVERS := -n 3
-PARALLEL := -n 2
+# Tests that share a server run on the same worker (tests/run/groups.py). Tests mostly wait, so that three
+# workers keep two cores busy.
+PARALLEL := -n 3
 # Modules are compiled once, and not again by each of the processes that the tests start.
 export PYTHONDONTWRITEBYTECODE :=
 KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel/_*.p?[di])
@@ -66,7 +65,7 @@ fetch: $(VENV)/.dev ## what the tests download, Kafka's jars and PySpark 4.0.0, 
 	$(BIN)/python -m tests.servers.fetch
 
 test: lint fetch ## everything but long runs: lint, unit, reference broker, real Kafka, Spark, both kernels
-	$(PYTEST) $(WITH_SERVERS)
+	$(PYTEST) $(PARALLEL)
 	PYKLIENT_KERNEL=python $(PYTEST) $(PARALLEL) -m 'both_kernels and not java'
 
 test-long: $(VENV)/.dev fetch ## soaks, and everything on the Python kernel too

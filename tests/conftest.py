@@ -7,7 +7,7 @@ import signal
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -103,11 +103,19 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("kernel", KERNELS, ids=[each.name for each in KERNELS])
     if "any_broker" not in metafunc.fixturenames:
         return
-    chosen = _chosen(metafunc.config)
+    chosen: list[Any] = _chosen(metafunc.config)
     for mark in metafunc.definition.iter_markers("brokers"):
         wanted = Wanted(*mark.args, **mark.kwargs)
         chosen = [name for name in chosen if name not in KINDS or wanted.fits(KINDS[name])]
+    if "spark" in metafunc.fixturenames and any(KINDS[name].real for name in chosen if name in KINDS):
+        # Spark takes most of the time of a run. With the reference broker it runs in `make test-long`.
+        chosen = [_long_unless_real(name) for name in chosen]
     metafunc.parametrize("any_broker", chosen, indirect=True, scope="session")
+
+
+def _long_unless_real(name: str) -> Any:
+    """Return *name* as a parameter of a test, marked ``long`` if it is no real Kafka."""
+    return name if KINDS[name].real else pytest.param(name, marks=pytest.mark.long)
 
 
 def _chosen(config: pytest.Config) -> list[str]:
