@@ -183,6 +183,9 @@ class KafkaPython:
             partition_assignment_strategy=[_range.RangePartitionAssignor],
             session_timeout_ms=6_000,
             heartbeat_interval_ms=300,
+            # A member that leads a group before its metadata names the topic assigns nothing. It assigns the
+            # partitions when it asks for metadata the next time, which it does every five minutes by itself.
+            metadata_max_age_ms=1_000,
         )
         try:
             yield KafkaPythonMember(consumer)
