@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["advice", "did_you_mean", "nearest"]
 
 _ALIKE: Final = 0.75
-"""How similar two names must be. With less, the hint would be an option that only has the same ending,
+"""The least similarity of two names. With less, the hint would be an option that only has the same ending,
 such as ``_timeout_ms``."""
 
 _ELSEWHERE: Final = {

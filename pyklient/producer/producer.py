@@ -335,7 +335,7 @@ def _end(accumulator: RecordAccumulator, sender: Sender, deadline: float) -> Non
 
 _producers: "weakref.WeakSet[Producer]" = weakref.WeakSet()
 _ending: "weakref.WeakSet[SenderThread]" = weakref.WeakSet()
-"""Of producers that nobody holds any more. Each is there as long as it runs."""
+"""The threads of producers that nobody holds any more. A thread is in it until it ends."""
 
 
 def _abandon_all() -> None:

@@ -15,8 +15,8 @@ from pyklient.protocol.message_fields import Field, Struct
 __all__ = ["FunctionSource"]
 
 _DEEPEST: Final = 6
-"""How many structures are written out inside each other. Deeper ones are called as functions, because Python
-allows no more than 20 nested loops."""
+"""The number of structures that are written out inside each other. Deeper ones are called as functions,
+because Python allows no more than 20 nested loops."""
 
 _LITERALS: Final = (type(None), bool, int, str, bytes)
 

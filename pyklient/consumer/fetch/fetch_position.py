@@ -80,7 +80,7 @@ class Cursor:
         self.position = position
         """The fetch position: the offset to fetch next. None until it is looked up."""
         self.reset = reset
-        """Where to begin without a position in the log: earliest, latest, or none (an error)."""
+        """The start if there is no position in the log: earliest, latest, or none (an error)."""
         self.end = end
         """The offset at which reading ends; None if it does not end."""
         self.leader_epoch = -1
