@@ -1,4 +1,4 @@
-"""What is owned from generation to generation, without a group."""
+"""Ownership of partitions from generation to generation, without a group."""
 
 from pyklient.consumer.ownership import MemberIdentity, Ownership
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition

@@ -1,4 +1,4 @@
-"""What the tests download is there before the first test, or the run says what to do."""
+"""Downloads of the tests are complete before the first test, or the run says what to do."""
 
 import os
 import subprocess

@@ -39,7 +39,7 @@ def _sticky(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def queued(connector: ConsumerConnector) -> dict[int, Any]:
-    """What is fetched and not read, by partition; nothing else is fetched of it."""
+    """Return the fetched batches that no loop has read, by partition."""
     (stream,) = connector._streams
     return {item.cursor.partition.partition: item for item in stream.queue.items}
 

@@ -1,4 +1,4 @@
-"""What is missing of a range of offsets is told and left out, without Spark or a broker."""
+"""Missing offsets of a range are reported and left out, without Spark or a broker."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What each task reads, without Spark or a broker."""
+"""The offsets that each task reads, without Spark or a broker."""
 
 from hypothesis import given
 from hypothesis import strategies as st
