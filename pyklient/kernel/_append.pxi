@@ -12,12 +12,14 @@ cdef class _Topic:
     cdef public Py_ssize_t count
     cdef public Py_ssize_t sticky
     cdef public list batches
+    cdef public list expected_sizes
     # as it was called when it was looked up last
     cdef object name
 
     def __init__(self, Py_ssize_t batch_size):
         self.batch_size = batch_size
         self.batches = []
+        self.expected_sizes = []
 
 
 cdef class _RecordBuffer:
@@ -32,6 +34,8 @@ cdef class _RecordBuffer:
     cdef public int64_t charged
     # how many bytes of memory its records have, used or not
     cdef readonly Py_ssize_t capacity
+    # the size that the batch will probably get
+    cdef readonly Py_ssize_t expected_size
     cdef readonly Py_ssize_t size
     cdef readonly Py_ssize_t count
     cdef public bint sealed
@@ -39,8 +43,9 @@ cdef class _RecordBuffer:
     cdef public list _callbacks
     cdef public list _reports
 
-    def __init__(self):
+    def __init__(self, Py_ssize_t expected_size):
         self.memory = _Memory.__new__(_Memory)
+        self.expected_size = expected_size
         self.base_timestamp = -1
         self.max_timestamp = -1
         self.charged = BATCH_COST
@@ -72,9 +77,9 @@ class Batch(_RecordBuffer, DeliveryState):
 
     __module__ = "pyklient.kernel"
 
-    def __init__(self, tracker, topic, partition, created):
+    def __init__(self, tracker, topic, partition, created, expected_size=0):
         DeliveryState.__init__(self, tracker, topic, partition, created)
-        _RecordBuffer.__init__(self)
+        _RecordBuffer.__init__(self, expected_size)
 
 
 DEF _ERROR = 4  # the index of the error in a DeliveryReport
@@ -182,6 +187,7 @@ cdef class _Appending:
     cdef public int64_t memory_limit
     cdef public int64_t _charged
     cdef public int64_t _released
+    cdef public Py_ssize_t _open_batches
     cdef public dict _known
     cdef public dict _sendable
     cdef public _Topic _latest
@@ -376,7 +382,7 @@ cdef inline bint _write_draft(
     if needed > known.batch_size and (batch.count or not any_size):
         return False
     if needed > capacity:
-        capacity = _capacity(capacity, needed, known, free_memory - cost)
+        capacity = _capacity(appender, known, batch, needed, free_memory - cost)
         cost += capacity - batch.capacity
     if cost > free_memory:
         return False
@@ -399,14 +405,20 @@ cdef inline bint _write_draft(
     return True
 
 
-cdef inline Py_ssize_t _capacity(Py_ssize_t have, Py_ssize_t needed, _Topic known, int64_t free_memory) except -1:
+cdef Py_ssize_t _capacity(
+    _Appending appender, _Topic known, _RecordBuffer batch, Py_ssize_t needed, int64_t free_memory
+) except -1:
     """See ``topic_table.capacity_for``."""
+    cdef Py_ssize_t have = batch.capacity
     cdef Py_ssize_t wanted = max(2 * have, _LEAST_CAPACITY)
+    cdef int64_t share = free_memory // max(appender._open_batches, 1)
     if have >= _LARGE_CAPACITY:
-        wanted = max(wanted, min(8 * have, have + free_memory // (4 * max(known.count, 1))))
+        wanted = max(wanted, min(8 * have, have + share))
+    elif not have:
+        wanted = max(wanted, min(batch.expected_size, share))
     wanted = max(min(wanted, known.batch_size), needed)
     if wanted - have > free_memory:
-        wanted = max(needed, have + free_memory // 2)
+        wanted = max(needed, have + max(free_memory // 2, min(free_memory, have // 2)))
     return wanted
 
 

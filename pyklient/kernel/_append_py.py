@@ -38,7 +38,9 @@ class Batch(DeliveryState):
 
     __module__ = "pyklient.kernel"
 
-    def __init__(self, tracker: Tracker, topic: str, partition: int, created: float) -> None:
+    def __init__(
+        self, tracker: Tracker, topic: str, partition: int, created: float, expected_size: int = 0
+    ) -> None:
         super().__init__(tracker, topic, partition, created)
         self.records: bytearray = bytearray()
         self.base_timestamp = -1
@@ -46,7 +48,10 @@ class Batch(DeliveryState):
         self.charged = BATCH_COST
         """The memory charged for the batch."""
         self.capacity = 0
-        """The bytes of memory set aside for its records, used or not."""
+        """The bytes of memory charged for its records, used or not. It is what the compiled kernel sets
+        aside."""
+        self.expected_size = expected_size
+        """The size that the batch will probably get, in bytes."""
         # Size and count, replaced in one step: bytes behind them, of an interrupted append, do not count.
         self._filled = (0, 0)
 
@@ -222,13 +227,14 @@ def _plain(headers: Any) -> bool:
 class _Topic:
     """A topic that records can be appended to, with the batch under construction of each partition."""
 
-    __slots__ = ("batch_size", "batches", "count", "sticky")
+    __slots__ = ("batch_size", "batches", "count", "expected_sizes", "sticky")
 
     def __init__(self, batch_size: int) -> None:
         self.batch_size = batch_size
         self.count = 0
         self.sticky = 0
         self.batches: list[Batch | None] = []
+        self.expected_sizes: list[int] = []
 
 
 class Appender(TopicTable[Batch]):
@@ -387,15 +393,15 @@ class Appender(TopicTable[Batch]):
             cost = 0 if on_delivery is None else CALLBACK_COST
             free_memory = limit - (self._charged - self._released)
             capacity = batch.capacity
-            section = slice(size, needed)
             if needed > capacity:
-                capacity = capacity_for(capacity, needed, known, free_memory - cost)
+                free = free_memory - cost
+                share = free // max(self._open_batches, 1)
+                capacity = capacity_for(capacity, needed, batch.expected_size, known.batch_size, free, share)
                 cost += capacity - batch.capacity
-                section = slice(size, None)
             if cost > free_memory:
                 return None
-            data = record + bytes(capacity - needed) if capacity > batch.capacity else record
             grown = (needed, index + 1)
+            end = slice(size, None)
             delivery = Delivery(batch, index, timestamp_ms)
             callback = None if on_delivery is None else (delivery, on_delivery)
             if batch._filled is not filled or known.batches[number] is not batch:
@@ -406,11 +412,12 @@ class Appender(TopicTable[Batch]):
                 batch.max_timestamp = timestamp_ms
                 if not index:
                     batch.base_timestamp = timestamp_ms
-            batch.records[section] = data
+            batch.records[end] = record
             batch._filled = grown
-            batch.capacity = capacity
-            batch.charged += cost
-            self._charged += cost
+            if cost:
+                batch.capacity = capacity
+                batch.charged += cost
+                self._charged += cost
             if callback is not None:
                 batch._callbacks.extend(callback)
             return delivery

@@ -23,20 +23,23 @@ LARGE_CAPACITY: Final = 32 * 1024
 B = TypeVar("B", bound=DeliveryState)
 
 
-def capacity_for(have: int, needed: int, topic: Any, free_memory: int) -> int:
-    """Return the new capacity of a batch of *topic* that has *have* bytes of memory and needs *needed*.
+def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: int, share: int) -> int:
+    """Return the new capacity of a batch that has *have* bytes of memory and needs *needed*.
 
     All of it is charged, so the capacity only doubles: with many partitions, larger steps would leave most of
-    the memory unused. A large batch grows up to eightfold, so that it is moved seldom, if all partitions
-    together could do that. When memory runs short, half of what is left is taken, so that few moves are
-    small.
+    the memory unused. Moving a large batch is expensive, so two steps are larger if they are within *share*,
+    which is what each open batch may take of *free_memory*: a new batch gets the *expected* size at once, and
+    a large one grows eightfold. No step goes above *most* bytes unless the record needs that. When memory
+    runs short, at least half of what is left is taken, so that few moves are small.
     """
     wanted = max(2 * have, LEAST_CAPACITY)
     if have >= LARGE_CAPACITY:
-        wanted = max(wanted, min(8 * have, have + free_memory // (4 * max(topic.count, 1))))
-    wanted = max(min(wanted, topic.batch_size), needed)
+        wanted = max(wanted, min(8 * have, have + share))
+    elif not have:
+        wanted = max(wanted, min(expected, share))
+    wanted = max(min(wanted, most), needed)
     if wanted - have > free_memory:
-        wanted = max(needed, have + free_memory // 2)
+        wanted = max(needed, have + max(free_memory // 2, min(free_memory, have // 2)))
     return wanted
 
 
@@ -57,7 +60,7 @@ class TopicTable(Generic[B]):
         memory_limit: int,
         plain: bool,
         new_topic: Callable[[int], Any],
-        new_batch: Callable[[Tracker, str, int, float], B],
+        new_batch: Callable[[Tracker, str, int, float, int], B],
     ) -> None:
         self.memory_limit = memory_limit
         """Memory above which ``send`` declines. Lowered while a caller waits for memory, so that nobody
@@ -69,6 +72,7 @@ class TopicTable(Generic[B]):
         self._new_batch = new_batch
         self._charged = 0
         self._released = 0
+        self._open_batches = 0
         self._known: dict[str, Any] = {}
         # The topics that ``send`` sees: none if it has to decline everything.
         self._sendable: dict[str, Any] = self._known if plain else {}
@@ -84,8 +88,9 @@ class TopicTable(Generic[B]):
         """Let *topic* have *partitions* partitions. It may be new, have grown, or be recreated with fewer."""
         with self._lock:
             known = self._known.get(topic) or self._new_topic(self._batch_size)
-            _seal(known.batches, partitions)
+            self._seal(known.batches, partitions)
             known.batches += [None] * (partitions - len(known.batches))
+            known.expected_sizes += [0] * (partitions - len(known.expected_sizes))
             known.count = partitions
             known.sticky = min(known.sticky, partitions - 1)
             self._known[topic] = known
@@ -96,7 +101,7 @@ class TopicTable(Generic[B]):
             known = self._known.pop(topic, None)
             self._latest = None
             if known is not None:
-                _seal(known.batches, 0)
+                self._seal(known.batches, 0)
 
     def topics(self) -> list[str]:
         """Return the topics in the table."""
@@ -146,7 +151,8 @@ class TopicTable(Generic[B]):
             if known is None or partition >= known.count:
                 return None
             before = known.batches[partition]
-            batch = self._new_batch(self._tracker, topic, partition, created)
+            expected = known.expected_sizes[partition] if before is None else _expected_size(before)
+            batch = self._new_batch(self._tracker, topic, partition, created, expected)
             if announce is not None:
                 announce(batch)
             # After the announcement: release_memory corrects a charge that is too low.
@@ -156,6 +162,7 @@ class TopicTable(Generic[B]):
             if before is not None:
                 before.sealed = True
             known.batches[partition] = batch
+            self._open_batches += before is None
             return batch
 
     def seal_batch(self, batch: B) -> None:
@@ -163,7 +170,10 @@ class TopicTable(Generic[B]):
         with self._lock:
             batch.sealed = True
             if self.current_batch(batch.topic, batch.partition) is batch:
-                self._known[batch.topic].batches[batch.partition] = None
+                known = self._known[batch.topic]
+                known.batches[batch.partition] = None
+                known.expected_sizes[batch.partition] = _expected_size(batch)
+                self._open_batches -= 1
 
     def limit_batch_size(self, topic: str, batch_size: int) -> None:
         """Limit batches of *topic* to *batch_size* bytes of records from now on, if that is less than
@@ -183,11 +193,17 @@ class TopicTable(Generic[B]):
         self._sendable = {}
         self._latest = None
 
+    def _seal(self, batches: list[Any], first: int) -> None:
+        """Seal the batches of the partitions from *first* on. The list keeps its length, for a ``send`` that
+        has just looked the topic up."""
+        for number, batch in enumerate(batches[first:], first):
+            if batch is not None:
+                batch.sealed = True
+                batches[number] = None
+                self._open_batches -= 1
 
-def _seal(batches: list[Any], first: int) -> None:
-    """Seal the batches of the partitions from *first* on. The list keeps its length, for a ``send`` that has
-    just looked the topic up."""
-    for number, batch in enumerate(batches[first:], first):
-        if batch is not None:
-            batch.sealed = True
-            batches[number] = None
+
+def _expected_size(batch: Any) -> int:
+    """Return the size that the next batch of the partition of *batch* is expected to get: the same, or half
+    of what was expected of *batch*, because a batch that was sealed early says little."""
+    return max(int(batch.size), int(batch.expected_size) // 2)

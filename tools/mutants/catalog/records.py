@@ -201,4 +201,27 @@ MUTANTS: Final = (
         "        cost += size",
         ("tests/kernel/test_append_twins.py", "tests/producer/accumulate/test_memory.py"),
     ),
+    Mutant(
+        "kernel: a new batch does not get the memory that it will probably need",
+        "pyklient/kernel/topic_table.py",
+        "return max(int(batch.size), int(batch.expected_size) // 2)",
+        "return int(batch.expected_size) // 2",
+        (
+            "tests/kernel/test_batch_capacity.py::test_a_batch_is_not_moved_if_it_gets_as_large_as_the_one_before",
+        ),
+    ),
+    Mutant(
+        "kernel: the first batches of many take all memory",
+        "pyklient/kernel/_append.pxi",
+        "free_memory // max(appender._open_batches, 1)",
+        "free_memory",
+        ("tests/kernel/test_batch_capacity.py::test_each_open_batch_sets_aside_no_more_than_its_share",),
+    ),
+    Mutant(
+        "kernel: a large batch is moved again and again when memory runs short",
+        "pyklient/kernel/_append.pxi",
+        "have + max(free_memory // 2, min(free_memory, have // 2))",
+        "have + free_memory // 2",
+        ("tests/kernel/test_batch_capacity.py::test_few_moves_are_small_when_memory_runs_short",),
+    ),
 )
