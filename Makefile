@@ -16,7 +16,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := -n 3
 # Modules are compiled once, and not again by each of the processes that the tests start.
 export PYTHONDONTWRITEBYTECODE :=
-KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel/_*.p?[di])
+KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel/*.p?[di] pyklient/kernel/*/*.p?[di])
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help

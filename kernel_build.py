@@ -13,7 +13,7 @@ class BuildKernel(build_ext):
 
     def build_extension(self, ext: Extension) -> None:
         """Build *ext* with the mark as a macro."""
-        mark = runpy.run_path("pyklient/kernel/build_mark.py")["mark"]
+        mark = runpy.run_path("pyklient/kernel/source_digest.py")["mark"]
         text = mark(self.distribution.get_version(), "pyklient/kernel")
         ext.define_macros.append(("PYKLIENT_KERNEL_MARK", f'"{text}"'))
         super().build_extension(ext)

@@ -30,11 +30,11 @@ if TYPE_CHECKING:
         ProducerOptions,
         ReadOptions,
     )
-    from pyklient.consumer.connector import ConsumerConnector
+    from pyklient.consumer.bounded_read import BoundedRead, read
+    from pyklient.consumer.consumer_connector import ConsumerConnector
     from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
     from pyklient.consumer.kafka_stream import KafkaStream
-    from pyklient.consumer.read import BoundedRead, read
-    from pyklient.consumer.simple import Fetched, SimpleConsumer
+    from pyklient.consumer.simple_consumer import Fetched, SimpleConsumer
     from pyklient.errors import (
         AuthenticationError,
         BrokerConnectionError,
@@ -125,11 +125,11 @@ __all__ = [
 _HOMES: Final = {
     "pyklient.admin": "Admin",
     "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
-    "pyklient.consumer.connector": "ConsumerConnector",
+    "pyklient.consumer.consumer_connector": "ConsumerConnector",
     "pyklient.consumer.group.rebalance_listener": "ConsumerRebalanceListener",
     "pyklient.consumer.kafka_stream": "KafkaStream",
-    "pyklient.consumer.read": "BoundedRead read",
-    "pyklient.consumer.simple": "Fetched SimpleConsumer",
+    "pyklient.consumer.bounded_read": "BoundedRead read",
+    "pyklient.consumer.simple_consumer": "Fetched SimpleConsumer",
     "pyklient.errors": (
         "AuthenticationError BrokerConnectionError BrokerError BufferFullError ClosedError CommitError "
         "ConfigurationError ConsumerTimeout CorruptRecordError DataLossError DeliveryError ForkError "

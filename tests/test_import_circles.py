@@ -23,7 +23,7 @@ def module_files(root: Path) -> dict[str, list[Path]]:
             modules[".".join(names[:-1] if names[-1] == "__init__" else names)] = [path]
         elif path.suffix == ".pyx":
             names = path.relative_to(root).with_suffix("").parts
-            modules[".".join(names)] = [path, *sorted(path.parent.glob("*.pxi"))]
+            modules[".".join(names)] = [path, *sorted(path.parent.rglob("*.pxi"))]
     return modules
 
 

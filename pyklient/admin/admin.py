@@ -17,15 +17,15 @@ from pyklient.config.keyword_types import AdminOptions
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConfigurationError
 from pyklient.net.dialogue import Dialogue, Refresh
-from pyklient.net.dialogue_client import DialogueClient
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
+from pyklient.net.threadless_client import ThreadlessClient
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["Admin"]
 
 
-class Admin(DialogueClient):
+class Admin(ThreadlessClient):
     """A client that creates, describes and deletes topics, and lists, describes and deletes groups.
 
     Safe to use from several threads. Each call takes ``timeout`` in seconds (default:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
-from pyklient.consumer.stream.loop import Loop
+from pyklient.consumer.stream.active_loop import Loop
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError
 from pyklient.kernel import Message

@@ -1,13 +1,14 @@
 """The code that runs once per record: appending to batches, deliveries, decoding into messages and columns.
 
-There are two kernels, a compiled one and one in Python, which behave the same; ``selection`` chooses one.
-Modules whose names begin with an underscore belong to one of the kernels, the others are shared by both.
+There are two kernels, which behave the same; ``kernel_choice`` chooses one. ``_kernel.pyx`` with the ``.pxi``
+files that it includes is the compiled kernel, ``python_kernel`` the one in Python. A ``.py`` file with the
+name of a ``.pxi`` file beside it does the same in Python. Both kernels share the other modules.
 """
 
 from pyklient.kernel.batch_records import encode_batch, read_records
-from pyklient.kernel.conversion import convert
-from pyklient.kernel.decoded_messages import Chunk
-from pyklient.kernel.selection import (
+from pyklient.kernel.decode.message_chunk import Chunk
+from pyklient.kernel.format_conversion import convert
+from pyklient.kernel.kernel_choice import (
     Appender,
     ArrowRows,
     Batch,

@@ -1,24 +1,24 @@
 # To the type checker, too, the compiled kernel is no different from its twin.
-from pyklient.kernel._kernel_py import Appender as Appender
-from pyklient.kernel._kernel_py import ArrowRows as ArrowRows
-from pyklient.kernel._kernel_py import Batch as Batch
-from pyklient.kernel._kernel_py import ColumnBuilder as ColumnBuilder
-from pyklient.kernel._kernel_py import Delivery as Delivery
-from pyklient.kernel._kernel_py import Message as Message
-from pyklient.kernel._kernel_py import append_rows as append_rows
-from pyklient.kernel._kernel_py import call_back as call_back
-from pyklient.kernel._kernel_py import control_type as control_type
-from pyklient.kernel._kernel_py import decode as decode
-from pyklient.kernel._kernel_py import decode_columns as decode_columns
-from pyklient.kernel._kernel_py import encode_record as encode_record
-from pyklient.kernel._kernel_py import encode_records as encode_records
-from pyklient.kernel._kernel_py import make_messages as make_messages
-from pyklient.kernel._kernel_py import memory as memory
-from pyklient.kernel._kernel_py import microseconds as microseconds
-from pyklient.kernel._kernel_py import murmur2 as murmur2
-from pyklient.kernel._kernel_py import parse_messages as parse_messages
-from pyklient.kernel._kernel_py import parse_records as parse_records
-from pyklient.kernel.decoded_messages import MessageIterator
+from pyklient.kernel.decode.message_chunk import MessageIterator
+from pyklient.kernel.python_kernel import Appender as Appender
+from pyklient.kernel.python_kernel import ArrowRows as ArrowRows
+from pyklient.kernel.python_kernel import Batch as Batch
+from pyklient.kernel.python_kernel import ColumnBuilder as ColumnBuilder
+from pyklient.kernel.python_kernel import Delivery as Delivery
+from pyklient.kernel.python_kernel import Message as Message
+from pyklient.kernel.python_kernel import append_rows as append_rows
+from pyklient.kernel.python_kernel import call_back as call_back
+from pyklient.kernel.python_kernel import control_type as control_type
+from pyklient.kernel.python_kernel import decode as decode
+from pyklient.kernel.python_kernel import decode_columns as decode_columns
+from pyklient.kernel.python_kernel import encode_record as encode_record
+from pyklient.kernel.python_kernel import encode_records as encode_records
+from pyklient.kernel.python_kernel import make_messages as make_messages
+from pyklient.kernel.python_kernel import memory as memory
+from pyklient.kernel.python_kernel import microseconds as microseconds
+from pyklient.kernel.python_kernel import murmur2 as murmur2
+from pyklient.kernel.python_kernel import parse_messages as parse_messages
+from pyklient.kernel.python_kernel import parse_records as parse_records
 from pyklient.protocol.records.layout import Buffer
 
 def iterate_messages(

@@ -1,5 +1,5 @@
 # cython: language_level=3
-"""The compiled kernel: the twin of ``_kernel_py``, and no different to the eye.
+"""The compiled kernel: the twin of ``python_kernel``, and no different to the eye.
 
 Bytes come in through the buffer protocol and are read with a cursor that knows where they end. Objects
 that a loop makes millions of have no Python code of their own, and numbers in them are plain C.
@@ -20,7 +20,7 @@ from posix.time cimport CLOCK_REALTIME, clock_gettime, timespec
 
 cimport cython
 
-from pyklient.kernel._varint cimport (
+from pyklient.kernel.varint cimport (
     BEYOND_32_BITS,
     BEYOND_64_BITS,
     BEYOND_TIME,
@@ -49,9 +49,9 @@ from operator import index as index_of
 from time import time_ns
 
 from pyklient.errors import CorruptRecordError
-from pyklient.kernel import batch_reader, column_decoding, message_decoding
-from pyklient.kernel.arrow_input import AT_ONCE
-from pyklient.kernel.column_decoding import (
+from pyklient.kernel.decode import batch_reader, column_decoding, message_decoding
+from pyklient.kernel.append.arrow_columns import AT_ONCE
+from pyklient.kernel.decode.column_decoding import (
     MOST_MILLISECONDS,
     ArrowColumns,
     ByteColumn,
@@ -60,15 +60,15 @@ from pyklient.kernel.column_decoding import (
     too_large,
 )
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Columns
-from pyklient.kernel.delivery_reports import DeliveryState
+from pyklient.kernel.append.delivery_reports import DeliveryState
 from pyklient.kernel.pickling import restore_delivery, restore_message
-from pyklient.kernel.batch_reader import size_of as size_of_parsed
-from pyklient.kernel.topic_table import (
+from pyklient.kernel.decode.batch_reader import size_of as size_of_parsed
+from pyklient.kernel.append.open_batches import (
     BATCH_COST,
     LARGE_CAPACITY,
     LEAST_CAPACITY,
     CALLBACK_COST,
-    TopicTable,
+    OpenBatches,
 )
 
 __all__ = [
@@ -138,14 +138,14 @@ cdef Py_ssize_t _AT_ONCE = AT_ONCE
 cdef int64_t _MOST_MILLISECONDS = MOST_MILLISECONDS
 
 
-include "_message.pxi"
-include "_parse.pxi"
-include "_encode.pxi"
-include "_memory.pxi"
-include "_append.pxi"
-include "_decode_columns.pxi"
-include "_lazy_messages.pxi"
-include "_append_columns.pxi"
+include "decode/message.pxi"
+include "decode/record_parsing.pxi"
+include "append/record_encoding.pxi"
+include "reused_memory.pxi"
+include "append/appender.pxi"
+include "decode/column_builder.pxi"
+include "decode/lazy_messages.pxi"
+include "append/arrow_rows.pxi"
 
 mark = PYKLIENT_KERNEL_MARK.decode()  # in the file's bytes, for compiled_loader.py
 

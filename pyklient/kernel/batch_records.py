@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyklient.errors import UnsupportedVersionError
-from pyklient.kernel.selection import encode_records, parse_records
+from pyklient.kernel.kernel_choice import encode_records, parse_records
+from pyklient.protocol.records.batch_header import RecordBatch, batch_header
 from pyklient.protocol.records.compression import (
     DEFAULT_MAX_DECOMPRESSED,
     Compression,
@@ -27,7 +28,6 @@ from pyklient.protocol.records.layout import (
     Headers,
 )
 from pyklient.protocol.records.message_set import encode_set, parse_entry
-from pyklient.protocol.records.record_batch import RecordBatch, batch_header
 
 __all__ = ["encode_batch", "read_records"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from pyklient.kernel.build_mark import has_sources, mark, mark_in
+from pyklient.kernel.source_digest import has_sources, mark, mark_in
 from pyklient.version import VERSION
 
 __all__ = ["find_compiled"]

@@ -1,6 +1,6 @@
 """Restoring pickled messages and deliveries with the kernel in use, whichever wrote the pickle.
 
-A pickle names the functions here. ``selection`` tells them how the kernel in use makes its objects.
+A pickle names the functions here. ``kernel_choice`` tells them how the kernel in use makes its objects.
 """
 
 from collections.abc import Callable

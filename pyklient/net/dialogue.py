@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 from pyklient.errors import KafkaError
-from pyklient.net.pool import Purpose
+from pyklient.net.connection_pool import Purpose
 from pyklient.protocol.schema import ApiMessage
 
 __all__ = [

@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 from pyklient.error_codes import ErrorCode, error_facts
 from pyklient.errors import BrokerError, broker_error
-from pyklient.net.transport import Endpoint
+from pyklient.net.connection.transport import Endpoint
 from pyklient.protocol.messages import MetadataResponse
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.topic_partition import TopicPartition

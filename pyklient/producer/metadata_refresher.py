@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from pyklient.errors import KafkaError
 from pyklient.net.backoff import Backoff
-from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
+from pyklient.net.network_client import NetworkClient
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.threads.timers import NEVER, Timed

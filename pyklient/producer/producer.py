@@ -12,14 +12,14 @@ from types import TracebackType
 from typing import Any, Final, NoReturn, Self, Unpack
 
 from pyklient import argument_checks
+from pyklient.at_exit import call_at_exit
 from pyklient.config import DEFAULT_SERVERS, ProducerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ProducerOptions
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
-from pyklient.exit_calls import call_at_exit
 from pyklient.kernel import Batch, Delivery
 from pyklient.net.backoff import Backoff
-from pyklient.net.client import NetworkClient
+from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.accumulate.record_checks import RecordChecker

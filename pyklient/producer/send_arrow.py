@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
 from pyklient.kernel import Appender, ArrowRows, Delivery, append_rows
-from pyklient.kernel.arrow_input import Cells, HeaderLists, Numbers
+from pyklient.kernel.append.arrow_columns import Cells, HeaderLists, Numbers
 from pyklient.missing_packages import without_pyarrow
 from pyklient.producer.bulk_delivery import BulkDelivery
 

@@ -10,8 +10,8 @@ from typing import Final
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error, error_facts
 from pyklient.net.backoff import Backoff
-from pyklient.net.client import NetworkClient, Purpose
 from pyklient.net.metadata import TopicInfo
+from pyklient.net.network_client import NetworkClient, Purpose
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.protocol.messages import ProduceRequest
 

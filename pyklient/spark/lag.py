@@ -15,12 +15,12 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyklient import argument_checks
 from pyklient.config import AdminConfig
 from pyklient.config.keyword_types import ClientOptions
-from pyklient.consumer.coordinator import Coordinator
-from pyklient.consumer.offsets.kafka import commit_offsets
+from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
+from pyklient.consumer.offsets.kafka_offset_store import commit_offsets
 from pyklient.consumer.offsets.offset_store import Rejections
-from pyklient.consumer.ownership import NOBODY
+from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.errors import ConfigurationError
-from pyklient.net.client import NetworkClient
+from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class LagListener(StreamingQueryListener):
             self._client = NetworkClient(config)
         # Nothing joins the group. The commits are those of a consumer without a membership.
         positions = {each: OffsetAndMetadata(at) for each, at in offsets.items()}
-        dialogue = commit_offsets(Coordinator(self._group_id), NOBODY, positions)
+        dialogue = commit_offsets(GroupCoordinatorClient(self._group_id), NOBODY, positions)
         return self._client.play(dialogue, config.default_api_timeout_ms / 1000)
 
 

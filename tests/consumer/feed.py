@@ -8,12 +8,12 @@ from typing import Any, Self
 
 from pyklient.broker import Broker
 from pyklient.config import ClientConfig
-from pyklient.consumer.coordinator import Coordinator
-from pyklient.consumer.offsets.kafka import fetch_offsets
+from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
+from pyklient.consumer.offsets.kafka_offset_store import fetch_offsets
 from pyklient.kernel import encode_batch
-from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import CONTROLLER, Ask, Dialogue, Refresh
 from pyklient.net.lookups.find_coordinator import find_coordinator
+from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import (
     CreatePartitionsRequest,
     DescribeGroupsRequest,
@@ -107,7 +107,8 @@ class Feed:
     def committed(self, group: str, topic: str, partitions: int = 1) -> list[int | None]:
         """What *group* has committed, partition by partition."""
         wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
-        found = self._client.play(fetch_offsets(Coordinator(group), wanted, stable=False), _PATIENCE)
+        coordinator = GroupCoordinatorClient(group)
+        found = self._client.play(fetch_offsets(coordinator, wanted, stable=False), _PATIENCE)
         return [None if (at := found[each]) is None else at.offset for each in wanted]
 
 

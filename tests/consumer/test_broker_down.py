@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.errors import KafkaError, KafkaTimeoutError
 from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for

@@ -12,7 +12,7 @@ import pytest
 
 from pyklient.errors import ClosedError
 from tests.consumer.feed import Feed
-from tests.consumer.test_connector import connect
+from tests.consumer.test_consumer_connector import connect
 
 
 def _until(condition: Any) -> None:
@@ -123,7 +123,7 @@ def test_a_loop_that_closes_while_another_thread_does_is_not_waited_for(feed: Fe
 def test_connectors_left_open_are_closed_at_exit_with_a_warning(feed: Feed, action: str) -> None:
     topic, group = feed.topic(1, "a"), feed.name()
     program = f"""
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 unused = ConsumerConnector({feed.bootstrap_servers!r})
 connector = ConsumerConnector({feed.bootstrap_servers!r}, group_id={group!r}, auto_offset_reset="earliest")
 print(next(iter(connector.stream({topic!r}))).value)
@@ -162,7 +162,7 @@ def test_a_connector_that_nobody_holds_closes_with_a_warning(feed: Feed, grouped
 def test_a_connector_that_a_function_drops_commits_and_leaves_before_the_program_ends(feed: Feed) -> None:
     topic, group = feed.topic(1, "a", "b"), feed.name()
     program = f"""
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 def main():
     options = dict(group_id={group!r}, auto_offset_reset="earliest")
     connector = ConsumerConnector({feed.bootstrap_servers!r}, **options)

@@ -13,7 +13,7 @@ MIB = 1024 * 1024
 
 PROGRAM = """
 import resource, sys, threading, time
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 
 def resident():
     with open("/proc/self/statm") as statm:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConsumerTimeout
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse

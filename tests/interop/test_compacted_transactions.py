@@ -9,8 +9,8 @@ import pytest
 
 from pyklient import ConsumerConnector, Producer, SimpleConsumer, TopicPartition, read
 from pyklient.config import ClientConfig
-from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import Ask, Dialogue, Refresh
+from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import FetchRequest
 from pyklient.protocol.records import iter_batches
 from tests.servers.fixtures import NewTopic

@@ -4,7 +4,7 @@ from array import array
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pyklient.kernel.arrow_input import Cells, HeaderLists, Numbers
+from pyklient.kernel.append.arrow_columns import Cells, HeaderLists, Numbers
 from pyklient.protocol.records.layout import Buffer, HeaderTuple
 
 __all__ = ["PLAIN", "Shape", "cells", "header_lists", "numbers"]

@@ -9,7 +9,7 @@ from pyklient import kernel as in_use
 __all__ = ["COMPILED", "KERNELS", "PYTHON", "outcome_of"]
 
 _MODULES: Final = {
-    "python": "_kernel_py",
+    "python": "python_kernel",
     "compiled": "_kernel",
 }
 

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from pyklient.kernel.column_decoding import ArrowColumns, ByteColumn, ColumnChunk
+from pyklient.kernel.decode.column_decoding import ArrowColumns, ByteColumn, ColumnChunk
 
 __all__ = ["cells", "row_of", "rows", "rows_left"]
 

@@ -20,8 +20,8 @@ from pyklient.protocol.records import (
     compress,
     iter_batches,
 )
+from pyklient.protocol.records.batch_header import batch_header
 from pyklient.protocol.records.layout import BATCH_SIZE
-from pyklient.protocol.records.record_batch import batch_header
 from tests.kernel.oracle import KAFKAS, RecordsOracle, Refused
 from tests.kernel.samples import ALLOWED, LEGACY_SAMPLES, SAMPLES
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pyklient.net.connection import Connection
+from pyklient.net.connection.connection import Connection
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
 from tests.net.connections import opened
 from tests.net.scripted import ScriptedBroker

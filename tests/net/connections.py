@@ -4,9 +4,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from pyklient.errors import KafkaError
-from pyklient.net.connection import Connection
-from pyklient.net.connection_setup import open_connection
-from pyklient.net.transport import Endpoint
+from pyklient.net.connection.connection import Connection
+from pyklient.net.connection.connection_setup import open_connection
+from pyklient.net.connection.transport import Endpoint
 from tests.net.scripted import RawServer, ScriptedBroker, config_for
 
 

@@ -5,9 +5,9 @@ import pytest
 from pyklient.config import AdminConfig
 from pyklient.errors import AuthenticationError, BrokerConnectionError, KafkaError, KafkaTimeoutError
 from pyklient.net.backoff import Backoff
-from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import ANY, Ask, Dialogue, Pause, Refresh, retried
 from pyklient.net.metadata import Metadata
+from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
 from tests.net.lookups.played import cluster, played
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pyklient.broker import Broker
-from pyklient.consumer.read import read
+from pyklient.consumer.bounded_read import read
 
 ROOT = Path(__file__).parents[2]
 TOPIC = "clicks"

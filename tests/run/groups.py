@@ -36,7 +36,7 @@ _SECONDS = {
     "tests/faults/test_each_fault.py": 45.0,
     "tests/docs/test_snippets.py": 35.0,
     "tests/kernel/test_kafka_bytes.py": 35.0,
-    "tests/consumer/test_connector.py": 30.0,
+    "tests/consumer/test_consumer_connector.py": 30.0,
     "tests/interop/test_fetch_sessions.py": 25.0,
     "tests/producer/accumulate/test_memory.py": 25.0,
     "tests/spark/test_wheel.py": 25.0,

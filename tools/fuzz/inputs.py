@@ -13,8 +13,8 @@ from contextlib import suppress
 from typing import Any, Final
 
 from pyklient.errors import CorruptRecordError
-from pyklient.kernel import _kernel, _kernel_py, encode_batch
-from pyklient.kernel.arrow_input import Cells, HeaderLists, Numbers
+from pyklient.kernel import _kernel, encode_batch, python_kernel
+from pyklient.kernel.append.arrow_columns import Cells, HeaderLists, Numbers
 from pyklient.protocol.records import (
     AbortedTransactions,
     Compression,
@@ -116,7 +116,7 @@ class Fuzz:
         return _AT_ONCE + 1
 
     def _same(self, name: str, *arguments: Any, **options: Any) -> Any:
-        python = outcome(getattr(_kernel_py, name), *arguments, **options)
+        python = outcome(getattr(python_kernel, name), *arguments, **options)
         compiled = outcome(getattr(_kernel, name), *arguments, **options)
         if python != compiled:
             raise AssertionError(f"{name}{arguments} {options}: {python} is not {compiled}")
@@ -189,7 +189,7 @@ class Fuzz:
         view = exact(self._mutated(self.chance.choice(self.batches)))
         options = {"check_crcs": self.chance.random() < 0.1, "max_decompressed": LIMIT}
         results = []
-        for kernel in (_kernel_py, _kernel):
+        for kernel in (python_kernel, _kernel):
             aborted = AbortedTransactions([(-1, 0), (5, 3)])
             try:
                 chunk = kernel.decode(view, "t", 0, 0, aborted=aborted, **options)
@@ -212,7 +212,7 @@ class Fuzz:
             "most_bytes": self.chance.choice((1, 200, LIMIT)),
         }
         results = []
-        for kernel in (_kernel_py, _kernel):
+        for kernel in (python_kernel, _kernel):
             aborted = AbortedTransactions([(-1, 0), (5, 3)])
             try:
                 chunk = kernel.decode_columns(view, "t", 0, start, aborted=aborted, **options)
@@ -250,7 +250,7 @@ class Fuzz:
             chance.choice((None, *numbers)),
             chance.choice((None, headers)),
         )
-        results = [outcome(self._append_rows, kernel, columns) for kernel in (_kernel_py, _kernel)]
+        results = [outcome(self._append_rows, kernel, columns) for kernel in (python_kernel, _kernel)]
         if results[0] != results[1]:
             raise AssertionError(f"rows of {columns}: {results[0]} is not {results[1]}")
 
@@ -302,7 +302,7 @@ class Fuzz:
             )
             for _ in range(self.chance.randrange(1, 12))
         ]
-        results = [self._append(kernel, steps, size, limit) for kernel in (_kernel_py, _kernel)]
+        results = [self._append(kernel, steps, size, limit) for kernel in (python_kernel, _kernel)]
         if results[0] != results[1]:
             raise AssertionError(f"appending {steps}: {results[0]} is not {results[1]}")
 

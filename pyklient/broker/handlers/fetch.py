@@ -17,7 +17,7 @@ from pyklient.errors import KafkaError, MessageTooLargeError, UnsupportedCodecEr
 from pyklient.kernel import convert
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import Buffer
-from pyklient.protocol.records.record_batch import batch_end
+from pyklient.protocol.records.batch_header import batch_end
 
 __all__ = ["fetch"]
 

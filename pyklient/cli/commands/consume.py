@@ -14,8 +14,8 @@ from pyklient.cli.parameter_checks import checked, seconds, separator, text, top
 from pyklient.cli.record_lines import as_json_line
 from pyklient.cli.signals import deferred
 from pyklient.config import AdminConfig, ConsumerConfig
-from pyklient.consumer.connector import ConsumerConnector
-from pyklient.consumer.read import read
+from pyklient.consumer.bounded_read import read
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.errors import KafkaError
 from pyklient.kernel import Message
 from pyklient.topic_partition import TopicPartition

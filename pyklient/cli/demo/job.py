@@ -21,7 +21,7 @@ from pyklient.cli.cluster_options import ClusterOptions
 from pyklient.cli.demo.flights import Flights
 from pyklient.cli.demo.tally import Seen, Tally, fingerprint, merge
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.errors import KafkaError, KafkaTimeoutError
 from pyklient.producer.producer import Producer
 from pyklient.topic_partition import TopicPartition

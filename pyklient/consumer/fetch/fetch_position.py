@@ -4,10 +4,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
-from pyklient.consumer.ownership import OwnedPartition
+from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.errors import KafkaError
 from pyklient.protocol.primitives import ZERO_UUID
-from pyklient.protocol.records.aborted import AbortedTransactions
+from pyklient.protocol.records.aborted_transactions import AbortedTransactions
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Cursor", "FetchFailure", "Item", "Pace", "FetchedBatches", "FetchSink"]

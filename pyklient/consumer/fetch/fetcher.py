@@ -30,13 +30,13 @@ from pyklient.errors import (
     OffsetOutOfRangeError,
     broker_error,
 )
-from pyklient.net.client import NetworkClient
-from pyklient.net.connection import Connection
-from pyklient.net.pool import Purpose
+from pyklient.net.connection.connection import Connection
+from pyklient.net.connection_pool import Purpose
+from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records import AbortedTransactions, RecordBatch
-from pyklient.protocol.records.record_batch import batch_end
+from pyklient.protocol.records.batch_header import batch_end
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Fetcher", "may_pass", "whole_batches"]

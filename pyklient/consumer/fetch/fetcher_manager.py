@@ -7,7 +7,7 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.leader_lookup import LeaderLookup
-from pyklient.net.client import NetworkClient
+from pyklient.net.network_client import NetworkClient
 
 __all__ = ["FetcherManager"]
 

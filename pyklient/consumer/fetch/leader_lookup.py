@@ -14,12 +14,12 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchFailure
 from pyklient.consumer.fetch.fetcher import Fetcher, may_pass
-from pyklient.consumer.ownership import LookedUp
+from pyklient.consumer.owned_partitions import LookedUp
 from pyklient.errors import ClosedError, ForkError, KafkaError, OffsetOutOfRangeError
 from pyklient.net.backoff import Backoff
-from pyklient.net.client import NetworkClient
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
+from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.primitives import ZERO_UUID
 
 __all__ = ["LeaderLookup"]

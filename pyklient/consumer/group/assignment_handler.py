@@ -11,9 +11,9 @@ from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.group.assignors import deal
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
-from pyklient.consumer.offsets.commits import Commits
+from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.offsets.offset_store import OffsetStore
-from pyklient.consumer.ownership import Assignment, MemberIdentity, OwnedPartition, Ownership
+from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import TopicPartition
@@ -43,7 +43,7 @@ class AssignmentHandler:
         fetchers: FetcherManager,
         ownership: Ownership,
         store: OffsetStore,
-        commits: Commits,
+        commits: OffsetCommitter,
         listener: ConsumerRebalanceListener | None,
     ) -> None:
         self._streams = streams

@@ -4,7 +4,7 @@ from collections.abc import Callable, Set
 from typing import Protocol
 
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.ownership import MemberIdentity
+from pyklient.consumer.owned_partitions import MemberIdentity
 
 __all__ = ["Membership"]
 

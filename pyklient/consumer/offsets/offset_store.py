@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import NamedTuple, Protocol, TypeAlias
 
-from pyklient.consumer.ownership import MemberIdentity
+from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 

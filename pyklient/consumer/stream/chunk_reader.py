@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
-from pyklient.consumer.stream.decoding import AnyChunk, Decoding, Form
+from pyklient.consumer.stream.consumed_positions import Position, Starts
 from pyklient.consumer.stream.fetch_queue import NO_BYTES, FetchQueue
-from pyklient.consumer.stream.in_hand import InHand
-from pyklient.consumer.stream.positions import Position, Starts
+from pyklient.consumer.stream.message_in_hand import InHand
+from pyklient.consumer.stream.messages_or_columns import AnyChunk, Decoding, Form
 from pyklient.errors import CorruptRecordError, MessageTooLargeError, UnsupportedCodecError
 from pyklient.kernel import Chunk, Message
-from pyklient.kernel.column_decoding import ColumnChunk
+from pyklient.kernel.decode.column_decoding import ColumnChunk
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["ChunkReader", "Restart"]

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Sequence
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, Item
-from pyklient.consumer.stream.positions import Positions
+from pyklient.consumer.stream.consumed_positions import Positions
 from pyklient.errors import ConsumerTimeout, KafkaError, for_another
 
 __all__ = ["NO_BYTES", "FetchQueue"]

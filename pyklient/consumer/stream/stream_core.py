@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from pyklient import argument_checks
 from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.stream.active_loop import ActiveLoop, Loop
 from pyklient.consumer.stream.chunk_reader import ChunkReader, Restart
-from pyklient.consumer.stream.decoding import ColumnDecoding, Decoding
+from pyklient.consumer.stream.consumed_positions import Position
 from pyklient.consumer.stream.fetch_queue import FetchQueue
-from pyklient.consumer.stream.loop import ActiveLoop, Loop
-from pyklient.consumer.stream.positions import Position
+from pyklient.consumer.stream.messages_or_columns import ColumnDecoding, Decoding
 from pyklient.errors import (
     ConfigurationError,
     ConsumerTimeout,
@@ -30,7 +30,7 @@ from pyklient.topic_partition import TopicPartition
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-    from pyklient.consumer.stream.arrow import Assembly
+    from pyklient.consumer.stream.arrow_batches import Assembly
 
 __all__ = ["StreamCore"]
 
@@ -80,7 +80,7 @@ class StreamCore:
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
     ) -> "Loop[RecordBatch]":
         """See KafkaStream.arrow_batches."""
-        from pyklient.consumer.stream.arrow import Assembly
+        from pyklient.consumer.stream.arrow_batches import Assembly
 
         most = argument_checks.whole(max_records, "max_records", low=1)
         wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")

@@ -13,9 +13,9 @@ from typing import Final, NamedTuple, TypeAlias
 
 from pyklient.errors import KafkaError, UnsupportedVersionError
 from pyklient.net.backoff import Backoff
-from pyklient.net.client import NetworkClient, Purpose
-from pyklient.net.connection import Connection, Remainder
+from pyklient.net.connection.connection import Connection, Remainder
 from pyklient.net.metadata import Metadata
+from pyklient.net.network_client import NetworkClient, Purpose
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
 from pyklient.producer.deliver.sealed_batch import SealedBatch, format_for

@@ -29,7 +29,7 @@ from typing import TypeAlias
 
 from pyklient.errors import KafkaError
 from pyklient.kernel import Batch
-from pyklient.producer.deliver.in_flight import InFlightLimits
+from pyklient.producer.deliver.in_flight_limits import InFlightLimits
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.deliver.sealing import Sealer
 from pyklient.producer.deliver.sequences import NO_IDENTITY, Sequences

@@ -17,7 +17,7 @@ from pyklient.errors import (
 from pyklient.kernel import Batch
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.deliver.partition_queue import PartitionQueue
-from pyklient.producer.deliver.retrying import TOO_LARGE, Action, RetryPolicy, is_certainly_not_stored
+from pyklient.producer.deliver.retry_policy import TOO_LARGE, Action, RetryPolicy, is_certainly_not_stored
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.timers import NEVER

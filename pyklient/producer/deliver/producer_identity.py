@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, KafkaError, UnsupportedVersionError, broker_error
 from pyklient.net.backoff import Backoff
-from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import ANY, Ask, Dialogue
+from pyklient.net.network_client import NetworkClient
 from pyklient.producer.deliver.sequences import LAST_EPOCH, Sequences
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread

@@ -11,15 +11,15 @@ from pyklient.error_codes import ErrorCode
 from pyklient.errors import ClosedError, KafkaError, broker_error
 from pyklient.kernel import Batch
 from pyklient.net.backoff import Backoff
-from pyklient.net.client import NetworkClient
 from pyklient.net.metadata import Metadata
+from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.deliver.broker_queue import BrokerQueue, RequestOptions
-from pyklient.producer.deliver.in_flight import in_flight_limits
+from pyklient.producer.deliver.in_flight_limits import in_flight_limits
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_responses import ProduceResponses
 from pyklient.producer.deliver.producer_identity import ProducerIdentity
-from pyklient.producer.deliver.retrying import RetryPolicy
+from pyklient.producer.deliver.retry_policy import RetryPolicy
 from pyklient.producer.deliver.sealing import Sealer
 from pyklient.producer.deliver.sequences import Sequences
 from pyklient.producer.deliver.topics_in_use import GONE_AFTER, TopicsInUse

@@ -3,7 +3,8 @@
 The loops that touch every record of format 2 are in :mod:`pyklient.kernel`.
 """
 
-from pyklient.protocol.records.aborted import AbortedTransactions
+from pyklient.protocol.records.aborted_transactions import AbortedTransactions
+from pyklient.protocol.records.batch_header import RecordBatch, batch_header, iter_batches
 from pyklient.protocol.records.compression import (
     DEFAULT_MAX_DECOMPRESSED,
     Compression,
@@ -21,7 +22,6 @@ from pyklient.protocol.records.layout import (
     batch_end,
 )
 from pyklient.protocol.records.offset_assignment import assign_offsets
-from pyklient.protocol.records.record_batch import RecordBatch, batch_header, iter_batches
 
 __all__ = [
     "AbortedTransactions",

@@ -2,6 +2,7 @@
 
 from crc32c import crc32c
 
+from pyklient.protocol.records.batch_header import iter_batches
 from pyklient.protocol.records.layout import (
     ATTRIBUTES_AT,
     CRC_AT,
@@ -10,7 +11,6 @@ from pyklient.protocol.records.layout import (
     NO_TIMESTAMP,
     TIMESTAMP_TYPE_BIT,
 )
-from pyklient.protocol.records.record_batch import iter_batches
 
 __all__ = ["assign_offsets"]
 

@@ -7,11 +7,11 @@ from typing import Final, Self, TypeVar
 from pyklient.config import ConsumerConfig
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConfigurationError, broker_error
-from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import Dialogue, Pause, Refresh, retried
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.lookups.topic_partitions import missing_topic
 from pyklient.net.metadata import Metadata
+from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.spark.source.offset_ranges import LogEnds
 from pyklient.spark.source.source_options import Bound, Subscription

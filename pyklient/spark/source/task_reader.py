@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.read import BoundedRead
-from pyklient.consumer.stream.decoding import Decoding
+from pyklient.consumer.bounded_read import BoundedRead
+from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, ConsumerTimeout, OffsetOutOfRangeError
-from pyklient.net.client import NetworkClient
+from pyklient.net.network_client import NetworkClient
 from pyklient.spark.option_names import SPARK_NAMES, rename_options
 from pyklient.spark.source.data_loss import DataLoss, available
 from pyklient.spark.source.offset_lookup import find_log_ends

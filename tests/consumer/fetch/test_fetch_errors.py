@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerError, CorruptRecordError, KafkaError
 from tests.consumer.fetch.leader import Leader

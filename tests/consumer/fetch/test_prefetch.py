@@ -2,7 +2,7 @@
 
 import pytest
 
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from tests.consumer.feed import Feed, wait_for
 from tests.servers.proxy import RecordingProxy

@@ -6,9 +6,9 @@ from concurrent.futures import Future
 
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.offsets.offset_store import Rejection, Rejections
-from pyklient.consumer.ownership import NOBODY, MemberIdentity
+from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.errors import KafkaError
-from pyklient.net.client import NetworkClient
+from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["DictionaryStore", "MembershipByHand"]

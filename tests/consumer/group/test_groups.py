@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.errors import BrokerError, ClosedError, CommitError, KafkaTimeoutError
 from pyklient.topic_partition import TopicPartition

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.group import assignors
 from pyklient.consumer.group.assignors import Assignor, Partitions, Subscriber
 from pyklient.topic_partition import TopicPartition

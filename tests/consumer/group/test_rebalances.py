@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.offsets.offset_store import Rejections
-from pyklient.consumer.ownership import Assignment, MemberIdentity
+from pyklient.consumer.owned_partitions import Assignment, MemberIdentity
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.group.test_groups import connect, held, released

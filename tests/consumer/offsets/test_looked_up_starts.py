@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.connector import ConsumerConnector
+from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.offsets.commits import Commits
-from pyklient.consumer.ownership import LookedUp, MemberIdentity, Ownership
+from pyklient.consumer.offsets.offset_committer import OffsetCommitter
+from pyklient.consumer.owned_partitions import LookedUp, MemberIdentity, Ownership
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
@@ -97,7 +97,7 @@ def taken_over(
     ownership.begin(bench.assignment)
     for each, found in looked_up.items():
         owned[each].looked_up = found
-    commits = Commits(ownership, store, [bench.stream], lambda _topic: 2)
+    commits = OffsetCommitter(ownership, store, [bench.stream], lambda _topic: 2)
     handler = AssignmentHandler(
         ConsumerConfig(), {"t": [bench.stream]}, fetchers, ownership, store, commits, None
     )

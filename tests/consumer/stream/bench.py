@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
-from pyklient.consumer.ownership import Assignment, MemberIdentity, OwnedPartition
-from pyklient.consumer.stream.decoding import Decoding
+from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition
+from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ConsumerTimeout
 from pyklient.kernel import encode_batch

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from pyklient.consumer.connector import ConsumerConnector
-from pyklient.consumer.read import BoundedRead, read
-from pyklient.consumer.simple import SimpleConsumer
+from pyklient.consumer.bounded_read import BoundedRead, read
+from pyklient.consumer.consumer_connector import ConsumerConnector
+from pyklient.consumer.simple_consumer import SimpleConsumer
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel import encode_batch
 from pyklient.protocol.records import (

@@ -10,14 +10,20 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.fetch.fetch_position import FetchFailure
-from pyklient.consumer.stream import chunk_reader, fetch_queue, in_hand, positions, stream_core
-from pyklient.consumer.stream import loop as loop_module
+from pyklient.consumer.stream import (
+    active_loop,
+    chunk_reader,
+    consumed_positions,
+    fetch_queue,
+    message_in_hand,
+    stream_core,
+)
 from pyklient.errors import ConsumerTimeout, KafkaError
 from tests.consumer.stream.bench import Bench, batch, marker, until_raised, values
 
 pytestmark = pytest.mark.both_kernels
 
-_MODULES = (stream_core, chunk_reader, fetch_queue, positions, in_hand, loop_module)
+_MODULES = (stream_core, chunk_reader, fetch_queue, consumed_positions, message_in_hand, active_loop)
 _FILES = tuple(str(module.__file__) for module in _MODULES)
 
 

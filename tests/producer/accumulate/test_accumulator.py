@@ -17,7 +17,7 @@ from pyklient.errors import (
     MessageTooLargeError,
 )
 from pyklient.kernel import Batch, Delivery
-from pyklient.kernel.topic_table import BATCH_COST
+from pyklient.kernel.append.open_batches import BATCH_COST
 from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.accumulate.record_checks import RecordChecker

@@ -9,7 +9,7 @@ import pytest
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import BrokerConnectionError, BrokerError, broker_error
 from pyklient.kernel import Batch
-from pyklient.producer.deliver.in_flight import in_flight_limits
+from pyklient.producer.deliver.in_flight_limits import in_flight_limits
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.deliver.sealing import Sealer

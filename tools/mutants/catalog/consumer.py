@@ -85,42 +85,46 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a commit of partitions that are others' goes through",
-        "pyklient/consumer/offsets/commits.py",
+        "pyklient/consumer/offsets/offset_committer.py",
         "                if assignment.holds(each, position.generation)\n            }\n            gone",
         "            }\n            gone",
-        ("tests/consumer/offsets/test_commits.py::test_what_another_member_reads_now_is_not_committed",),
+        (
+            "tests/consumer/offsets/test_offset_committer.py::test_what_another_member_reads_now_is_not_committed",
+        ),
     ),
     Mutant(
         "consumer: a commit that was refused counts as stored",
-        "pyklient/consumer/offsets/commits.py",
+        "pyklient/consumer/offsets/offset_committer.py",
         "assignment, {each: wanted[each] for each in ours if each not in rejected}",
         "assignment, {each: wanted[each] for each in ours}",
         (
-            "tests/consumer/offsets/test_commits.py::test_a_partition_that_was_refused_is_named_and_sent_again_by_the_next_commit",
+            "tests/consumer/offsets/test_offset_committer.py::test_a_partition_that_was_refused_is_named_and_sent_again_by_the_next_commit",
         ),
     ),
     Mutant(
         "consumer: a commit in a rebalance is not tried again",
-        "pyklient/consumer/offsets/commits.py",
+        "pyklient/consumer/offsets/offset_committer.py",
         "again = [each for each, why in rejected.items() if why.outdated]",
         "again = [each for each, why in rejected.items() if not why.outdated]",
         (
-            "tests/consumer/offsets/test_commits.py::test_a_commit_in_the_middle_of_a_rebalance_is_made_again_by_who_holds_the_next_assignment",
+            "tests/consumer/offsets/test_offset_committer.py::test_a_commit_in_the_middle_of_a_rebalance_is_made_again_by_who_holds_the_next_assignment",
         ),
     ),
     Mutant(
         "consumer: what is committed is committed again and again",
-        "pyklient/consumer/offsets/commits.py",
+        "pyklient/consumer/offsets/offset_committer.py",
         "            self._committed[each] = position.at.offset\n",
         "",
-        ("tests/consumer/offsets/test_commits.py::test_what_is_committed_is_not_sent_again",),
+        ("tests/consumer/offsets/test_offset_committer.py::test_what_is_committed_is_not_sent_again",),
     ),
     Mutant(
         "consumer: a partition of an older generation is committed",
-        "pyklient/consumer/ownership.py",
+        "pyklient/consumer/owned_partitions.py",
         "return owned is not None and owned.since <= generation",
         "return owned is not None",
-        ("tests/consumer/offsets/test_commits.py::test_what_another_member_reads_now_is_not_committed",),
+        (
+            "tests/consumer/offsets/test_offset_committer.py::test_what_another_member_reads_now_is_not_committed",
+        ),
     ),
     Mutant(
         "consumer: a fetch session forgets nothing",
@@ -152,11 +156,11 @@ MUTANTS: Final = (
         "pyklient/consumer/fetch/fetcher.py",
         "cursor.position = max(position, next_offset)",
         "cursor.position = max(position, next_offset - 1)",
-        ("tests/consumer/test_connector.py::test_streams_are_made_by_topic_and_each_reads_a_share",),
+        ("tests/consumer/test_consumer_connector.py::test_streams_are_made_by_topic_and_each_reads_a_share",),
     ),
     Mutant(
         "consumer: a bounded read does not end with its last record",
-        "pyklient/consumer/stream/positions.py",
+        "pyklient/consumer/stream/consumed_positions.py",
         "cursor.end is not None and offset >= cursor.end",
         "cursor.end is not None and offset > cursor.end",
         (
@@ -165,7 +169,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a bounded read hands out the record at its end",
-        "pyklient/consumer/stream/decoding.py",
+        "pyklient/consumer/stream/messages_or_columns.py",
         "if message.offset < end]",
         "if message.offset <= end]",
         (
@@ -183,23 +187,25 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a committed offset of 0 counts as none",
-        "pyklient/consumer/offsets/kafka.py",
+        "pyklient/consumer/offsets/kafka_offset_store.py",
         "each.committed_offset >= 0",
         "each.committed_offset > 0",
-        ("tests/consumer/offsets/test_kafka.py::test_offset_0_is_a_committed_offset",),
+        ("tests/consumer/offsets/test_kafka_offset_store.py::test_offset_0_is_a_committed_offset",),
     ),
     Mutant(
         "consumer: offsets refused for good are sent for ever",
-        "pyklient/consumer/offsets/kafka.py",
+        "pyklient/consumer/offsets/kafka_offset_store.py",
         "for each, code in codes.items() if code not in _PASSING)",
         "for each, code in codes.items() if code in _PASSING)",
-        ("tests/consumer/offsets/test_kafka.py::test_only_what_a_busy_coordinator_put_off_is_sent_again",),
+        (
+            "tests/consumer/offsets/test_kafka_offset_store.py::test_only_what_a_busy_coordinator_put_off_is_sent_again",
+        ),
     ),
     Mutant(
         "consumer: a second thread may read a stream",
-        "pyklient/consumer/stream/loop.py",
+        "pyklient/consumer/stream/active_loop.py",
         "self._refuse_if_read(other is not hold or not hold.moves)",
         "self._refuse_if_read(other is hold and not hold.moves)",
-        ("tests/consumer/stream/test_loop.py::test_a_second_thread_is_refused_and_changes_nothing",),
+        ("tests/consumer/stream/test_active_loop.py::test_a_second_thread_is_refused_and_changes_nothing",),
     ),
 )

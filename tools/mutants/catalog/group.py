@@ -67,7 +67,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a coordinator that failed is asked again",
-        "pyklient/consumer/coordinator.py",
+        "pyklient/consumer/group_coordinator_client.py",
         "            if error.retriable:\n                self.node_id = None\n            raise",
         "            raise",
         (
@@ -85,11 +85,11 @@ MUTANTS: Final = (
     ),
     Mutant(
         "consumer: a partition that moved counts as held all the time",
-        "pyklient/consumer/ownership.py",
+        "pyklient/consumer/owned_partitions.py",
         "follows = before.identity.generation >= identity.generation - 1",
         "follows = True",
         (
-            "tests/consumer/test_ownership.py::test_a_partition_is_held_since_the_first_of_the_generations_that_gave_it_without_a_gap",
+            "tests/consumer/test_owned_partitions.py::test_a_partition_is_held_since_the_first_of_the_generations_that_gave_it_without_a_gap",
         ),
     ),
     Mutant(

@@ -9,21 +9,25 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "net: the last deadline on a connection counts, not the first",
-        "pyklient/net/requests_in_flight.py",
+        "pyklient/net/connection/requests_in_flight.py",
         "first = min(self._waiting.values(), key=_deadline_of",
         "first = max(self._waiting.values(), key=_deadline_of",
-        ("tests/net/test_connection.py::test_an_unanswered_request_fails_all_that_wait_behind_it",),
+        (
+            "tests/net/connection/test_connection.py::test_an_unanswered_request_fails_all_that_wait_behind_it",
+        ),
     ),
     Mutant(
         "net: those who wait on a lost connection hear nothing",
-        "pyklient/net/requests_in_flight.py",
+        "pyklient/net/connection/requests_in_flight.py",
         "            waiting, self._waiting = self._waiting, {}\n        self._transport.abort()",
         "            waiting: dict[int, _Waiting] = {}\n        self._transport.abort()",
-        ("tests/net/test_connection.py::test_an_unanswered_request_fails_all_that_wait_behind_it",),
+        (
+            "tests/net/connection/test_connection.py::test_an_unanswered_request_fails_all_that_wait_behind_it",
+        ),
     ),
     Mutant(
         "net: a connection goes on after an interrupted request",
-        "pyklient/net/connection.py",
+        "pyklient/net/connection/connection.py",
         (
             "            self._in_flight.fail(\n"
             '                BrokerConnectionError(f"{request_name(type(request))} to {self.endpoint} '
@@ -33,21 +37,27 @@ MUTANTS: Final = (
             "            raise"
         ),
         "            raise",
-        ("tests/net/test_connection.py::test_a_connection_ends_with_a_request_that_is_interrupted",),
+        (
+            "tests/net/connection/test_connection.py::test_a_connection_ends_with_a_request_that_is_interrupted",
+        ),
     ),
     Mutant(
         "net: a session is not renewed before it ends",
-        "pyklient/net/connection.py",
+        "pyklient/net/connection/connection.py",
         "        if now >= self._expires_at:\n            return True\n",
         "",
-        ("tests/net/test_pool.py::test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet",),
+        (
+            "tests/net/test_connection_pool.py::test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet",
+        ),
     ),
     Mutant(
         "net: an answer may be of any size",
-        "pyklient/net/frames.py",
+        "pyklient/net/connection/frames.py",
         "return frame_length(head, self._max_response)",
         "return frame_length(head, 1 << 31)",
-        ("tests/net/test_connection.py::test_impossible_lengths_are_refused_before_memory_is_taken",),
+        (
+            "tests/net/connection/test_connection.py::test_impossible_lengths_are_refused_before_memory_is_taken",
+        ),
     ),
     Mutant(
         "net: a failure of another thread alone is shared",
@@ -69,24 +79,24 @@ MUTANTS: Final = (
     ),
     Mutant(
         "net: back-off never grows",
-        "pyklient/net/pool.py",
+        "pyklient/net/connection_pool.py",
         "failures = 1 if before is None else before.failures + 1",
         "failures = 1",
-        ("tests/net/test_pool.py::test_failures_in_a_row_are_counted_until_the_node_is_reached",),
+        ("tests/net/test_connection_pool.py::test_failures_in_a_row_are_counted_until_the_node_is_reached",),
     ),
     Mutant(
         "net: a node that was reached again stays suspect",
-        "pyklient/net/pool.py",
+        "pyklient/net/connection_pool.py",
         "        self._trouble.pop(endpoint.node_id, None)\n",
         "",
-        ("tests/net/test_pool.py::test_failures_in_a_row_are_counted_until_the_node_is_reached",),
+        ("tests/net/test_connection_pool.py::test_failures_in_a_row_are_counted_until_the_node_is_reached",),
     ),
     Mutant(
         "net: a connection to a former address is used",
-        "pyklient/net/pool.py",
+        "pyklient/net/connection_pool.py",
         "if old.alive and not old.expired and old.endpoint == endpoint:",
         "if old.alive and not old.expired:",
-        ("tests/net/test_pool.py::test_a_node_that_moved_gets_a_connection_to_its_new_address",),
+        ("tests/net/test_connection_pool.py::test_a_node_that_moved_gets_a_connection_to_its_new_address",),
     ),
     Mutant(
         "net: pauses have no upper bound",
@@ -118,42 +128,44 @@ MUTANTS: Final = (
     ),
     Mutant(
         "net: the newest version of the broker is spoken",
-        "pyklient/net/api_versions.py",
+        "pyklient/net/connection/api_versions.py",
         "version = min(theirs[1], ours[1])",
         "version = theirs[1]",
-        ("tests/net/test_connection.py::test_the_newest_common_version_is_chosen_within_the_callers_limit",),
+        (
+            "tests/net/connection/test_connection.py::test_the_newest_common_version_is_chosen_within_the_callers_limit",
+        ),
     ),
     Mutant(
         "net: the server's signature is not checked",
-        "pyklient/net/scram.py",
+        "pyklient/net/connection/scram.py",
         "if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):",
         "if not self._server_signature:",
-        ("tests/net/test_scram.py::test_a_server_that_does_not_know_the_password_is_refused",),
+        ("tests/net/connection/test_scram.py::test_a_server_that_does_not_know_the_password_is_refused",),
     ),
     Mutant(
         "net: the server's nonce may be any",
-        "pyklient/net/scram.py",
+        "pyklient/net/connection/scram.py",
         "if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):",
         "if not nonce:",
-        ("tests/net/test_scram.py::test_a_server_that_breaks_the_rules_is_refused",),
+        ("tests/net/connection/test_scram.py::test_a_server_that_breaks_the_rules_is_refused",),
     ),
     Mutant(
         "net: a pause outlasts its dialogue",
-        "pyklient/net/client.py",
+        "pyklient/net/network_client.py",
         "self.pause(min(seconds, remaining))",
         "self.pause(seconds)",
         ("tests/net/test_dialogue.py::test_a_pause_is_cut_short_where_the_time_allowed_ends_before_it",),
     ),
     Mutant(
         "net: a time-out does not name the last failure",
-        "pyklient/net/client.py",
+        "pyklient/net/network_client.py",
         "raise _out_of_time(timeout, last) from last",
         "raise _out_of_time(timeout, None) from last",
         ("tests/net/test_dialogue.py::test_playing_gives_up_in_time_and_names_the_last_failure",),
     ),
     Mutant(
         "net: pauses of a dialogue do not grow",
-        "pyklient/net/client.py",
+        "pyklient/net/network_client.py",
         "                    pauses += 1\n",
         "                    pauses = 1\n",
         ("tests/net/test_dialogue.py::test_playing_counts_the_pauses_of_a_dialogue_for_its_back_off",),
@@ -169,9 +181,11 @@ MUTANTS: Final = (
     ),
     Mutant(
         "net: the rest of a request is sent from its beginning",
-        "pyklient/net/transport.py",
+        "pyklient/net/connection/transport.py",
         "return [memoryview(part)[sent:], *parts[index + 1 :]]",
         "return [memoryview(part)[sent:], *parts[index:]]",
-        ("tests/net/test_transport.py::test_parts_arrive_whole_and_in_order_through_a_small_buffer",),
+        (
+            "tests/net/connection/test_transport.py::test_parts_arrive_whole_and_in_order_through_a_small_buffer",
+        ),
     ),
 )

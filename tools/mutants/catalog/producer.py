@@ -76,7 +76,7 @@ MUTANTS: Final = (
         "        batch.release_records()\n",
         "",
         (
-            "tests/kernel/test_batch_memory.py::test_a_batch_that_is_compressed_does_not_keep_its_records_beside_that",
+            "tests/kernel/append/test_batch_memory.py::test_a_batch_that_is_compressed_does_not_keep_its_records_beside_that",
         ),
     ),
     Mutant(
@@ -192,7 +192,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: one retry fewer than allowed",
-        "pyklient/producer/deliver/retrying.py",
+        "pyklient/producer/deliver/retry_policy.py",
         "return batch.attempts <= self._retries",
         "return batch.attempts < self._retries",
         (
@@ -201,7 +201,7 @@ MUTANTS: Final = (
     ),
     Mutant(
         "producer: a batch that may be stored is split",
-        "pyklient/producer/deliver/retrying.py",
+        "pyklient/producer/deliver/retry_policy.py",
         "return batch.count > 1 and not batch.expired and not may_be_duplicate",
         "return batch.count > 1 and not batch.expired",
         (

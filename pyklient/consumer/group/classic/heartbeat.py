@@ -6,8 +6,8 @@ from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import UnsupportedVersionError, broker_error
+from pyklient.net.connection_pool import Purpose
 from pyklient.net.dialogue import Dialogue, Pause
-from pyklient.net.pool import Purpose
 from pyklient.protocol.messages import HeartbeatRequest, LeaveGroupRequest
 
 __all__ = ["heartbeat", "leave", "wait_or_raise"]

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from pyklient.consumer.coordinator import Coordinator
 from pyklient.consumer.group.assignors import Assignor
 from pyklient.consumer.group.classic.states import Event, State, next_state
-from pyklient.consumer.ownership import MemberIdentity
+from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
+from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.error_codes import ErrorCode
 from pyklient.topic_partition import TopicPartition
 
@@ -17,7 +17,7 @@ __all__ = ["Member"]
 class Member:
     """The state of one member. Changed by the dialogues and the steps of the group thread only."""
 
-    coordinator: Coordinator
+    coordinator: GroupCoordinatorClient
     instance_id: str | None
     assignors: Sequence[Assignor]
     """The assignors that this member offers to its group, in order of preference."""

@@ -21,10 +21,10 @@ from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
 from pyklient.consumer.group.rebalance_thread import RebalanceThread
-from pyklient.consumer.ownership import MemberIdentity
+from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import ClosedError, KafkaError
-from pyklient.net.client import NetworkClient
 from pyklient.net.dialogue import Dialogue, while_worthwhile
+from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["MemberLoop"]

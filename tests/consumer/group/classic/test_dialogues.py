@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from pyklient.consumer.coordinator import Coordinator
 from pyklient.consumer.group.assignors import ASSIGNORS, Assignor, Partitions, Subscriber
 from pyklient.consumer.group.classic.heartbeat import heartbeat, leave
 from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
+from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.errors import BrokerConnectionError, BrokerError, UnsupportedVersionError
 from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
 from pyklient.protocol.messages import (
@@ -34,7 +34,7 @@ INCONSISTENT_GROUP_PROTOCOL = 23
 
 def a_member(**facts: Any) -> Member:
     member = Member(
-        Coordinator("g", 7),
+        GroupCoordinatorClient("g", 7),
         instance_id=None,
         assignors=[ASSIGNORS["range"]],
         session_timeout_ms=10_000,

@@ -1,0 +1,273 @@
+"""read(): all messages of some topics between two points, with an end."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from itertools import chain
+from typing import TYPE_CHECKING, NoReturn, Self, TypeAlias, TypeVar, Unpack
+
+from pyklient import argument_checks
+from pyklient.config import DEFAULT_SERVERS, NOT_READ, ConsumerConfig
+from pyklient.config.dotted_names import by_option_name
+from pyklient.config.keyword_types import ReadOptions
+from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.owned_partitions import OwnedPartition
+from pyklient.consumer.stream.messages_or_columns import Decoding
+from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.errors import ClosedError, ConfigurationError
+from pyklient.kernel import Message
+from pyklient.net.dialogue import Dialogue
+from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
+from pyklient.net.lookups.topic_partitions import partitions_of
+from pyklient.net.network_client import NetworkClient
+from pyklient.serialization import Decoder, as_decoder
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["BoundedRead", "read"]
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch, Table
+
+_T = TypeVar("_T")
+Point: TypeAlias = int | datetime
+Bound: TypeAlias = Point | Mapping[TopicPartition, Point] | None
+
+_CLOSE_TIMEOUT = 2.0
+_UNKNOWN_TOPIC_TRIES = 4
+
+
+def read(
+    bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS,
+    topics: str | Sequence[str] = (),
+    *,
+    start: Bound = None,
+    end: Bound = None,
+    key_decoder: Decoder | None = None,
+    value_decoder: Decoder | None = None,
+    **options: Unpack[ReadOptions],
+) -> "BoundedRead":
+    """Return all messages of *topics* from *start* up to, and without, *end*.
+
+    Each is an offset, an aware datetime (the first message at or after it), or a mapping from TopicPartition
+    to those; partitions not in a mapping, and None, mean the first offset and the end of the log as it is
+    now: the high watermark, under ``read_committed`` the last stable offset. An *end* beyond that is cut to
+    it. Bounds are settled before this returns.
+
+    A read is gone through once: a loop that was left may be followed by another, which goes on where it
+    stopped; after the end each raises ClosedError.
+
+    Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError where *start*
+    is an offset that the log does not have any more, and ConsumerTimeout when nothing comes for
+    ``consumer_timeout_ms``, ``default_api_timeout_ms`` by default. Options: see ``ConsumerConfig``.
+    """
+    given = by_option_name(ConsumerConfig, bootstrap_servers, options)
+    if taken := sorted(NOT_READ & given.keys()):
+        raise ConfigurationError(f"read() belongs to no group and commits nothing; drop {', '.join(taken)}")
+    config = ConsumerConfig.from_options(given)
+    names = argument_checks.names(topics, "topics")
+    if not names:
+        raise ConfigurationError("name at least one topic to read")
+    times = _Times(start), _Times(end)
+    decoding = Decoding(
+        as_decoder(key_decoder, "key_decoder"), as_decoder(value_decoder, "value_decoder"), config.check_crcs
+    )
+    client = NetworkClient(config)
+    try:
+        level = int(config.isolation_level == "read_committed")
+        bounds = client.play(_bounds(names, *times, level), config.default_api_timeout_ms / 1000)
+    except BaseException:
+        client.close()
+        raise
+    return BoundedRead(client, config, names, decoding, bounds, exact=times[0].is_offset)
+
+
+class BoundedRead:
+    """The messages of a :func:`read`: iterate, or take :meth:`batches` or :meth:`arrow_batches`, which share
+    one position. After its end, and after :meth:`close`, a new loop raises ClosedError.
+
+    Closes itself when it has come to its end, when it is dropped, and at the end of a ``with`` block; the
+    connections of *client* too, unless it *keeps_client* for the next.
+    """
+
+    def __init__(
+        self,
+        client: NetworkClient,
+        config: ConsumerConfig,
+        topics: Sequence[str],
+        decoding: Decoding,
+        bounds: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        exact: Callable[[TopicPartition], bool],
+        keeps_client: bool = False,
+    ) -> None:
+        self.bounds = dict(bounds)
+        """The first offset of each partition, and the offset after its last."""
+        self._client = client
+        self._keeps_client = keeps_client
+        self._fetchers = FetcherManager(client, config)
+        timeout_ms = config.consumer_timeout_ms
+        timeout = (config.default_api_timeout_ms if timeout_ms < 0 else timeout_ms) / 1000
+        self._stream = StreamCore(topics, decoding, timeout, self._fetchers.restart)
+        self._cursors = [
+            Cursor(
+                OwnedPartition(each),
+                self._stream.queue,
+                position=first,
+                reset="none" if exact(each) else "earliest",
+                end=last,
+            )
+            for each, (first, last) in bounds.items()
+            if first < last
+        ]
+        self._stream.end_with(self._cursors)
+        self._started = False
+        self._ended = False
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Message]:
+        self._refuse_closed()
+        return chain.from_iterable(self._to_the_end(self._stream.chunks()))
+
+    def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
+        """Return lists of up to *max_records* messages, as they come. None of them is empty."""
+        most = argument_checks.whole(max_records, "max_records", low=1)
+        self._refuse_closed()
+        return filter(None, self._to_the_end(self._stream.batches(most, None)))
+
+    def arrow_batches(self, max_records: int = 100_000, headers: bool = False) -> "Iterator[RecordBatch]":
+        """Return ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one partition.
+
+        They come as they are fetched, and none is empty. Columns and errors are those of
+        ``KafkaStream.arrow_batches``.
+        """
+        batches = self._stream.arrow_batches(max_records, None, headers)
+        self._refuse_closed()
+        return self._to_the_end(batches)
+
+    def to_arrow(self, headers: bool = False) -> "Table":
+        """Return everything that is still to be read as one ``pyarrow.Table`` in memory."""
+        batches = self.arrow_batches(headers=headers)
+        from pyklient.consumer.stream.arrow_batches import table
+
+        return table(batches, headers=headers)
+
+    def close(self) -> None:
+        """Stop reading. May be called again."""
+        self._close(_CLOSE_TIMEOUT)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if not getattr(self, "_closed", True):
+            self._close(0)
+
+    def __repr__(self) -> str:
+        return f"<read of {', '.join(self._stream.topics)}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a read cannot be pickled; call read() where it is used, with its bounds")
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            state = "has come to its end" if self._ended else "has been closed"
+            raise ClosedError(f"this read {state}; call read() again")
+
+    def _to_the_end(self, parts: Iterator[_T]) -> Iterator[_T]:
+        """Yield *parts*, keep this object alive meanwhile, and close it at the end."""
+        if not self._started:
+            self._started = True
+            self._fetchers.start()
+            self._fetchers.add(self._cursors)
+        yield from parts
+        self._ended = not self._closed
+        self.close()
+
+    def _close(self, timeout: float) -> None:
+        if not self._closed:
+            self._closed = True
+            if self._stream.forked:
+                return  # the threads are the parent's, and the locks as they happened to be
+            self._stream.end()
+            self._fetchers.close(0)
+            if not self._keeps_client:
+                self._client.close()
+            self._fetchers.close(timeout)
+
+
+class _Times:
+    """One bound, as the user gave it."""
+
+    def __init__(self, bound: Bound) -> None:
+        self._points = bound if isinstance(bound, Mapping) else None
+        self._all = None if isinstance(bound, Mapping) else bound
+        for point in [*(self._points or {}).values(), *([] if self._all is None else [self._all])]:
+            _check(point)
+
+    def point(self, partition: TopicPartition) -> Point | None:
+        """Return the bound of *partition*; None for the end of the log on its side."""
+        return self._all if self._points is None else self._points.get(partition)
+
+    def refuse_strangers(self, partitions: Sequence[TopicPartition]) -> None:
+        """Raise ConfigurationError for a bound of a partition that is not among *partitions*."""
+        known = set(partitions)
+        for key in self._points or ():
+            if key not in known:
+                raise ConfigurationError(
+                    f"a bound is given for {key!r}, which is not read here: "
+                    f"the keys are partitions of the topics, such as {partitions[0]!r}"
+                )
+
+    def is_offset(self, partition: TopicPartition) -> bool:
+        """Return whether the bound is an offset, which must then be in the log."""
+        return isinstance(self.point(partition), int)
+
+
+def _check(point: object) -> None:
+    if isinstance(point, datetime):
+        if point.tzinfo is None:
+            raise ConfigurationError(f"{point!r} has no time zone; a bound needs one, e.g. timezone.utc")
+    elif isinstance(point, bool) or not isinstance(point, int) or point < 0:
+        raise ConfigurationError(
+            f"{point!r} is no bound: an offset of 0 or more, an aware datetime, or a mapping to those; "
+            "leave start out for the first record, end out for all there is"
+        )
+
+
+def _bounds(
+    topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
+) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
+    """Return the first and the last offset (exclusive) of each partition."""
+    partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
+    for bound in (start, end):
+        bound.refuse_strangers(partitions)
+    ends = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
+    high = {each: ends[each].offset for each in partitions}
+    first = yield from _resolve(partitions, start, dict.fromkeys(partitions, EARLIEST), high)
+    last = yield from _resolve(partitions, end, {}, high)
+    return {each: (first[each], min(last[each], high[each])) for each in partitions}
+
+
+def _resolve(
+    partitions: Sequence[TopicPartition],
+    bound: _Times,
+    open_ends: Mapping[TopicPartition, int],
+    high: Mapping[TopicPartition, int],
+) -> Dialogue[dict[TopicPartition, int]]:
+    """Return the offset of *bound* in each partition; *high* if there is none, or no record that late."""
+    found = dict(high)
+    asked = dict(open_ends)
+    for each in partitions:
+        point = bound.point(each)
+        if isinstance(point, datetime):
+            asked[each] = int(point.timestamp() * 1000)
+        elif point is not None:
+            found[each] = point
+            asked.pop(each, None)
+    if asked:
+        listed = yield from list_offsets(asked)
+        found.update((each, at.offset) for each, at in listed.items() if at.offset >= 0)
+    return found

@@ -1,0 +1,360 @@
+"""ConsumerConnector: it makes the streams, and commits what they hand out."""
+
+import logging
+import os
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import NoReturn, Self, Unpack
+
+from pyklient import argument_checks
+from pyklient.at_exit import call_at_exit
+from pyklient.config import DEFAULT_SERVERS, ConsumerConfig
+from pyklient.config.dotted_names import by_option_name
+from pyklient.config.keyword_types import ConsumerOptions
+from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.membership import Membership
+from pyklient.consumer.group.membership_and_offset_store import choose_coordination
+from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.consumer.kafka_stream import KafkaStream
+from pyklient.consumer.offsets.offset_committer import OffsetCommitter
+from pyklient.consumer.owned_partitions import Ownership
+from pyklient.consumer.stream.messages_or_columns import Decoding
+from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
+from pyklient.net.network_client import NetworkClient
+from pyklient.serialization import Decoder, as_decoder
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["ConsumerConnector"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_CLOSE_TIMEOUT = 15.0
+_EXIT_TIMEOUT = 5.0
+_MOST_STREAMS = 10_000
+"""Of one topic. Each is for a thread, and those beyond the topic's partitions get nothing."""
+
+
+class ConsumerConnector:
+    """Reads topics, alone or as a member of a group.
+
+    ::
+
+        with ConsumerConnector("localhost:9092", group_id="billing") as connector:
+            for message in connector.stream("clicks"):
+                handle(message)
+
+    With ``group_id`` the partitions are shared with the group's other members, and offsets are committed to
+    Kafka: by ``commit_offsets()``, and automatically while ``enable_auto_commit`` is on. An automatic commit
+    never covers a message that is still in hand. Leaving the block cleanly commits everything that was
+    handed out; leaving it by an exception does not commit the message in hand.
+
+    Without ``group_id`` all partitions are read from ``auto_offset_reset`` on, and nothing is committed.
+
+    Safe to use from several threads; each stream belongs to one. Options: see ``ConsumerConfig``.
+    """
+
+    def __init__(
+        self, bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS, **options: Unpack[ConsumerOptions]
+    ) -> None:
+        self._config = ConsumerConfig.from_options(by_option_name(ConsumerConfig, bootstrap_servers, options))
+        self._client = NetworkClient(self._config)
+        self._fetchers = FetcherManager(self._client, self._config)
+        self._membership, self._store = choose_coordination(self._client, self._config)
+        self._ownership = Ownership()
+        self._listener: ConsumerRebalanceListener | None = None
+        self._streams: list[StreamCore] = []
+        self._handler: AssignmentHandler | None = None
+        client = self._client
+        self._commits = OffsetCommitter(
+            self._ownership,
+            self._store,
+            self._streams,
+            lambda topic: client.metadata.partition_count(topic),
+        )
+        self._created = False
+        self._closed = False
+        self._closing = threading.Lock()
+        self._closer: threading.Thread | None = None
+        self._gone = threading.Event()
+        self._forked = False
+        _open.add(self)
+        # What is registered last runs first: a broker in this process that was started before still serves.
+        call_at_exit(_close_all)
+
+    def __repr__(self) -> str:
+        state = ", closed" if self._closed else ""
+        return f"<ConsumerConnector of group {self._config.group_id!r}{state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a ConsumerConnector cannot be pickled: it holds connections and threads. Make it where it is "
+            "used, from the same options"
+        )
+
+    def __del__(self) -> None:
+        if getattr(self, "_closed", True) or self._forked or self._handler is None:
+            return
+        # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
+        let_go = partial(self._fetchers.abandon, self._client.close)
+        if not self._membership.abandon(let_go):
+            let_go()
+        elif self._config.group_id is not None:
+            _leaving.add(self._membership)
+        warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._close(count_in_hand=error is None)
+
+    def set_rebalance_listener(self, listener: ConsumerRebalanceListener) -> None:
+        """Tell *listener* of rebalances. Raise MessageStreamsExistError after streams have been made."""
+        if self._created:
+            raise MessageStreamsExistError("set the rebalance listener before making streams")
+        for method in ("before_releasing_partitions", "before_starting_fetchers"):
+            if not callable(getattr(listener, method, None)):
+                raise TypeError(f"listener takes a ConsumerRebalanceListener; {listener!r} has no {method}()")
+        self._listener = listener
+
+    def create_message_streams(
+        self,
+        topic_streams: Mapping[str, int],
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+    ) -> dict[str, list[KafkaStream]]:
+        """Make several streams for each topic, e.g. ``{"clicks": 2}``. Return the streams of each topic.
+
+        Joins the group first. The partitions of a topic are divided evenly between its streams, 10,000 at
+        most; streams without partitions wait. A topic that does not exist yet is read once it does. Streams
+        can be made once per connector: a second call, of :meth:`stream` too, raises
+        MessageStreamsExistError.
+        """
+        for topic, count in argument_checks.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
+            _named(topic, "a topic in topic_streams")
+            argument_checks.whole(count, f"topic_streams[{topic!r}]", low=1, high=_MOST_STREAMS)
+        decoding = self._decoding(key_decoder, value_decoder)
+        self._claim_creation()
+        streams = {
+            topic: [self._new_stream([topic], decoding) for _ in range(count)]
+            for topic, count in topic_streams.items()
+        }
+        self._begin(streams)
+        return {
+            topic: [KafkaStream(core, self._commit_stream) for core in cores]
+            for topic, cores in streams.items()
+        }
+
+    def stream(
+        self,
+        *topics: str,
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+    ) -> KafkaStream:
+        """Make one stream of all messages of *topics*. Otherwise as :meth:`create_message_streams`."""
+        if not topics:
+            raise ConfigurationError("name at least one topic to stream")
+        for topic in topics:
+            _named(topic, "each topic of stream('clicks', 'views')")
+        decoding = self._decoding(key_decoder, value_decoder)
+        self._claim_creation()
+        stream = self._new_stream(topics, decoding)
+        self._begin({topic: [stream] for topic in topics})
+        return KafkaStream(stream, self._commit_stream)
+
+    def commit_offsets(
+        self,
+        offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit what the streams have handed out, or exactly *offsets* (the next to read).
+
+        Without *offsets* the message in hand is included, unless it is another thread's that is in the middle
+        of it. Raises CommitError naming the partitions that were not committed, for instance because they
+        are not ours any more, after committing the rest; and KafkaTimeoutError, naming the last failure,
+        after *timeout* seconds (None: ``default_api_timeout_ms``).
+        """
+        within = self._commit_timeout(timeout)
+        if offsets is None:
+            self._commits.commit(self._streams, within)
+        else:
+            self._commits.commit_these(argument_checks.positions(offsets, "offsets"), within)
+
+    def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
+        """End all streams, commit what was handed out (with ``enable_auto_commit``), and leave the group.
+
+        Takes about *timeout* seconds at most, and less where no broker can be reached.
+
+        A loop in another thread may finish its message first. The last 10 s of *timeout* (two thirds of it,
+        if that is less) are for committing and leaving, so the loop has 5 s by default. A message that is
+        still in hand then is not committed. A loop ends when it asks for its next message.
+
+        May be called again. While one thread closes, another that does waits for it, but for the threads that
+        the closing itself waits for. A rebalance listener may call this: the closing goes on when the
+        listener has returned.
+        """
+        self._close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
+
+    shutdown = close
+
+    def _decoding(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> Decoding:
+        return Decoding(
+            as_decoder(key_decoder, "key_decoder"),
+            as_decoder(value_decoder, "value_decoder"),
+            self._config.check_crcs,
+        )
+
+    def _claim_creation(self) -> None:
+        self._refuse()
+        if self._created:
+            raise MessageStreamsExistError(
+                "this connector has made its streams; make another connector for other topics"
+            )
+        self._created = True
+
+    def _new_stream(self, topics: Sequence[str], decoding: Decoding) -> StreamCore:
+        timeout_ms = self._config.consumer_timeout_ms
+        timeout = None if timeout_ms < 0 else timeout_ms / 1000
+        stream = StreamCore(topics, decoding, timeout, self._fetchers.restart)
+        self._streams.append(stream)
+        return stream
+
+    def _begin(self, streams: Mapping[str, Sequence[StreamCore]]) -> None:
+        """Read *streams*; return once partitions are assigned. A failure closes the connector."""
+        handler = AssignmentHandler(
+            self._config,
+            streams,
+            self._fetchers,
+            self._ownership,
+            self._store,
+            self._commits,
+            self._listener,
+        )
+        try:
+            self._fetchers.start()
+            self._handler = handler
+            self._membership.start(frozenset(streams), handler)
+        except BaseException:
+            self._close(count_in_hand=False)
+            raise
+
+    def _commit_stream(self, stream: StreamCore, timeout: float | None) -> None:
+        self._commits.commit([stream], self._commit_timeout(timeout))
+
+    def _commit_timeout(self, timeout: float | None) -> float:
+        """Return how long a commit may take, in seconds. Raise the error that makes it impossible."""
+        self._refuse()
+        if self._config.group_id is None:
+            raise ConfigurationError("offsets are committed for a group; set group_id")
+        if timeout is None:
+            return self._config.default_api_timeout_ms / 1000
+        return argument_checks.seconds(timeout, "timeout")
+
+    def _refuse(self) -> None:
+        if self._forked:
+            raise ForkError(
+                "this ConsumerConnector was made before a fork and belongs to the parent process; "
+                "make a new one in the child"
+            )
+        if self._closed:
+            raise ClosedError("this ConsumerConnector has been closed")
+
+    def _close(self, *, count_in_hand: bool, timeout: float = _CLOSE_TIMEOUT) -> None:
+        if self._forked:
+            self._closed = True
+            return
+        if not self._closing.acquire(blocking=False):  # for good: a connector is closed once
+            self._wait_until_gone(count_in_hand, timeout)
+            return
+        self._closer, self._closed = threading.current_thread(), True
+        _open.discard(self)
+        if self._membership.runs_here():
+            self._end_later(count_in_hand, timeout)
+            return
+        try:
+            self._end(count_in_hand, time.monotonic() + timeout)
+        finally:
+            self._gone.set()
+
+    def _end(self, count_in_hand: bool, deadline: float) -> None:
+        try:
+            if self._handler is not None:
+                left = max(0.0, deadline - time.monotonic())
+                self._handler.close(count_in_hand=count_in_hand, timeout=left)
+                self._membership.leave(max(0.1, deadline - time.monotonic()))
+        finally:
+            self._client.close()
+            self._fetchers.close(max(0.1, deadline - time.monotonic()))
+            self._membership.join(max(0.1, deadline - time.monotonic()))
+
+    def _end_later(self, count_in_hand: bool, timeout: float) -> None:
+        """End after the rebalance listener that closes this connector has returned."""
+        client, gone = self._client, self._gone
+
+        def let_go() -> None:
+            client.close()
+            gone.set()
+
+        if self._handler is not None:
+            self._handler.close(count_in_hand=count_in_hand, timeout=timeout)
+        if not self._membership.abandon(let_go):
+            let_go()
+
+    def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
+        """Wait while another thread closes. Return at once if this thread closes, further up its stack."""
+        if threading.current_thread() is self._closer or self._membership.runs_here():
+            return
+        if count_in_hand:
+            for stream in self._streams:
+                stream.end()  # whose message this thread has in hand is not waited for: it is done with
+        self._gone.wait(timeout)
+
+
+def _named(topic: str, name: str) -> None:
+    if not argument_checks.text(topic, name):
+        raise ConfigurationError(f"{name} takes a name, not an empty str")
+    argument_checks.topic_name(topic)
+
+
+_open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()
+_leaving: "weakref.WeakSet[Membership]" = weakref.WeakSet()
+"""The memberships of connectors that nobody holds any more. Each stays here as long as its thread runs."""
+
+
+def _close_all() -> None:
+    """Close the connectors that are still open at exit, without counting what was in hand. Wait for those
+    that were dropped to commit and leave. Warn only after that: with warnings as errors, the first one
+    raises."""
+    left_open = {connector: repr(connector) for connector in list(_open)}
+    for connector, name in left_open.items():
+        try:
+            connector._close(count_in_hand=False, timeout=_EXIT_TIMEOUT)
+        except Exception as error:
+            log.warning("%s, at exit: %s", name, error)
+    deadline = time.monotonic() + _EXIT_TIMEOUT
+    for membership in list(_leaving):
+        membership.join(max(0.0, deadline - time.monotonic()))
+    for name in left_open.values():
+        warnings.warn(f"{name} was left open; use it in a with block", ResourceWarning, stacklevel=1)
+
+
+def _mark_forked() -> None:
+    for connector in list(_open):
+        connector._forked = True
+    _open.clear()
+    _leaving.clear()
+
+
+os.register_at_fork(after_in_child=_mark_forked)

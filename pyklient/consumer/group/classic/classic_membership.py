@@ -1,0 +1,113 @@
+"""Membership of a group that Kafka's brokers coordinate, by the classic protocol."""
+
+import threading
+import time
+from collections.abc import Callable, Set
+from contextlib import suppress
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.assignors import ASSIGNORS
+from pyklient.consumer.group.classic.member import Member
+from pyklient.consumer.group.classic.member_loop import MemberLoop
+from pyklient.consumer.group.classic.states import State
+from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.errors import KafkaError, KafkaTimeoutError
+from pyklient.net.connection_pool import Purpose
+from pyklient.net.network_client import NetworkClient
+
+__all__ = ["ClassicMembership"]
+
+_TICK = 0.1
+
+
+class ClassicMembership:
+    """A member of the group that *coordinator* coordinates."""
+
+    def __init__(
+        self, client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
+    ) -> None:
+        self._client = client
+        self._member = Member(
+            coordinator,
+            config.group_instance_id,
+            [ASSIGNORS[config.partition_assignment_strategy]],
+            session_timeout_ms=config.session_timeout_ms,
+            rebalance_timeout_ms=config.rebalance_timeout_ms,
+        )
+        self._loop = MemberLoop(client, config, self._member)
+        self._first_contact_timeout = config.default_api_timeout_ms / 1000
+        self._join_timeout = max(config.default_api_timeout_ms, config.rebalance_timeout_ms) / 1000
+        self.thread = threading.Thread(
+            target=self._run, name=f"pyklient-group-{config.group_id}", daemon=True
+        )
+
+    @property
+    def identity(self) -> MemberIdentity:
+        """See Membership.identity."""
+        return self._member.identity
+
+    def start(self, topics: Set[str], handler: AssignmentHandler) -> None:
+        """See Membership.start.
+
+        The first contact is made here, in the caller's thread, so that a wrong address is an error soon.
+        """
+        self._member.topics = topics
+        self._loop.handler = handler
+        self._client.refresh_metadata(topics, self._first_contact_timeout)
+        self._loop.notice_refusals()
+        handler.watch(topics)
+        self._loop.rebalance_thread.thread.start()
+        self.thread.start()
+        try:
+            self._loop.joined.result(self._join_timeout)
+        except KafkaError:
+            raise
+        except TimeoutError:
+            raise KafkaTimeoutError(
+                f"group {self._member.group_id}: not joined within {self._join_timeout:.3g} s; "
+                "is another member slow to give its partitions back?"
+            ) from None
+
+    def subscribe(self, topics: Set[str]) -> None:
+        """See Membership.subscribe. The group rebalances."""
+        self._member.topics = topics
+        self._loop.wake()
+
+    def runs_here(self) -> bool:
+        """See Membership.runs_here."""
+        return threading.current_thread() in self._threads
+
+    def leave(self, timeout: float) -> None:
+        """See Membership.leave."""
+        self._loop.close()
+        deadline = time.monotonic() + timeout
+        while self.thread.is_alive() and time.monotonic() < deadline:
+            self.thread.join(_TICK)
+            node_id = self._member.coordinator.node_id
+            if self._member.state in (State.JOINING, State.SYNCING) and node_id is not None:
+                # It may wait there until all other members have joined: cut that short.
+                with suppress(KafkaError):
+                    self._client.connection(node_id, Purpose.GROUP, _TICK).close()
+        self._loop.rebalance_thread.end()
+
+    def abandon(self, then: Callable[[], None]) -> bool:
+        """See Membership.abandon."""
+        self._loop.then = then
+        self._loop.close()
+        return not self._loop.over
+
+    def join(self, timeout: float) -> None:
+        """See Membership.join."""
+        deadline = time.monotonic() + timeout
+        for thread in self._threads:
+            if thread.is_alive() and thread is not threading.current_thread():
+                thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _run(self) -> None:
+        self._loop.run()  # this object lives as long as its thread
+
+    @property
+    def _threads(self) -> tuple[threading.Thread, threading.Thread]:
+        return self.thread, self._loop.rebalance_thread.thread

@@ -1,0 +1,246 @@
+"""Offsets that are kept by the group's coordinator: committing them, and fetching them."""
+
+import logging
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, TypeVar
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
+from pyklient.consumer.offsets.offset_store import Rejection, Rejections
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
+from pyklient.net.connection_pool import Purpose
+from pyklient.net.dialogue import Dialogue, retried, while_worthwhile
+from pyklient.net.network_client import NetworkClient
+from pyklient.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+)
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["KafkaOffsetStore", "commit_offsets", "fetch_offsets"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_T = TypeVar("_T")
+
+_COMMIT_VERSION = 9
+"""The newest OffsetCommit that names topics; later ones have ids only."""
+_FETCH_VERSION = 7
+"""The newest OffsetFetch for one group."""
+_MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+_PASSING = (*_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT)
+_OUTDATED = (
+    ErrorCode.REBALANCE_IN_PROGRESS,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.UNKNOWN_MEMBER_ID,
+)
+
+
+class KafkaOffsetStore:
+    """The offsets of the group that *coordinator* coordinates."""
+
+    def __init__(
+        self, client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
+    ) -> None:
+        self._client = client
+        self._coordinator = coordinator
+        self._stable = config.isolation_level == "read_committed"
+        # An automatic commit runs on the group's thread, where the next heartbeat must not be late.
+        self._connect_timeout = config.heartbeat_interval_ms / 1000
+        self._closing = False
+
+    def fetch(
+        self, partitions: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """See OffsetStore.fetch. Under ``read_committed``, wait for transactions that are about to commit
+        offsets (KIP-447)."""
+        return self._play(fetch_offsets(self._coordinator, partitions, stable=self._stable), timeout)
+
+    def commit(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+    ) -> Rejections:
+        """See OffsetStore.commit."""
+        try:
+            return self._play(commit_offsets(self._coordinator, identity, positions), timeout)
+        except KafkaTimeoutError as error:
+            raise KafkaTimeoutError(
+                f"group {self._coordinator.group_id}, committing offsets: {error}"
+            ) from error
+
+    def commit_async(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+    ) -> "Future[Rejections] | None":
+        """See OffsetStore.commit_async. The connection is waited for if it has to be opened."""
+        node_id = self._coordinator.node_id
+        if node_id is None:
+            return None
+        rejections: Future[Rejections] = Future()
+
+        def answered(future: "Future[OffsetCommitResponse]") -> None:
+            error = future.exception()
+            if error is None:
+                codes = _error_codes(future.result())
+                rejections.set_result({each: _rejection(code) for each, code in codes.items()})
+            else:
+                rejections.set_exception(error)
+
+        try:
+            connection = self._client.connection(node_id, Purpose.OTHER, self._connect_timeout)
+            request = _commit_request(self._coordinator.group_id, identity, positions)
+            connection.send(request, max_version=_COMMIT_VERSION).add_done_callback(answered)
+        except KafkaError as error:
+            log.info("group %s: cannot commit right now: %s", self._coordinator.group_id, error)
+            return None
+        return rejections
+
+    def unreachable(self) -> KafkaError | None:
+        """See OffsetStore.unreachable."""
+        return self._client.unreachable()
+
+    def stop_retrying(self) -> None:
+        """See OffsetStore.stop_retrying."""
+        self._closing = True
+
+    def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
+        def in_vain() -> KafkaError | None:
+            return self._client.unreachable() if self._closing else None
+
+        return self._client.play(while_worthwhile(dialogue, in_vain), timeout)
+
+
+def commit_offsets(
+    coordinator: GroupCoordinatorClient,
+    identity: MemberIdentity,
+    positions: Mapping[TopicPartition, OffsetAndMetadata],
+) -> Dialogue[Rejections]:
+    """Commit *positions*. Return those that were refused for good."""
+    rejections: dict[TopicPartition, Rejection] = {}
+    left = dict(positions)
+    if left:
+        yield from retried(partial(_commit_left, coordinator, identity, left, rejections))
+    return rejections
+
+
+def _commit_left(
+    coordinator: GroupCoordinatorClient,
+    identity: MemberIdentity,
+    left: dict[TopicPartition, OffsetAndMetadata],
+    rejections: dict[TopicPartition, Rejection],
+) -> Dialogue[None]:
+    """Commit the positions in *left*, and remove those that need no other try.
+
+    Add those that were refused to *rejections*. Raise an error if any are left.
+    """
+    request = _commit_request(coordinator.group_id, identity, left)
+    response = yield from coordinator.ask(request, purpose=Purpose.OTHER, max_version=_COMMIT_VERSION)
+    codes = _error_codes(response)
+    rejections.update((each, _rejection(code)) for each, code in codes.items() if code not in _PASSING)
+    for each in set(left) - (codes.keys() - rejections.keys()):
+        del left[each]
+    if not set(_MOVED).isdisjoint(codes.values()):
+        coordinator.forget()
+    if left:
+        again = next(code for each, code in codes.items() if each in left)
+        raise broker_error(again, f"group {coordinator.group_id}, committing offsets")
+
+
+def fetch_offsets(
+    coordinator: GroupCoordinatorClient, partitions: Collection[TopicPartition], *, stable: bool
+) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
+    """Return the committed offsets of *partitions*, None for those without one.
+
+    *stable* waits for transactions that are about to commit offsets (KIP-447).
+    """
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    request = OffsetFetchRequest(
+        group_id=coordinator.group_id,
+        require_stable=stable,
+        topics=[
+            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
+            for topic, numbers in topics.items()
+        ],
+    )
+    if not topics:
+        return {}
+    found = yield from retried(partial(_fetch, coordinator, request))
+    return {each: found.get(each) for each in partitions}
+
+
+def _fetch(
+    coordinator: GroupCoordinatorClient, request: OffsetFetchRequest
+) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
+    """Ask the coordinator once for committed offsets. Raise the error in its response."""
+    try:
+        response = yield from coordinator.ask(request, max_version=_FETCH_VERSION)
+    except UnsupportedVersionError:
+        if not request.require_stable:
+            raise
+        request.require_stable = False  # old brokers cannot wait for transactions
+        response = yield from coordinator.ask(request, max_version=_FETCH_VERSION)
+    found, code = _committed(response)
+    if code in _MOVED:
+        coordinator.forget()
+    if code:
+        raise broker_error(code, f"group {coordinator.group_id}, fetching its offsets")
+    return found
+
+
+def _rejection(code: int) -> Rejection:
+    return Rejection(broker_error(code), outdated=code in _OUTDATED)
+
+
+def _commit_request(
+    group_id: str, identity: MemberIdentity, positions: Mapping[TopicPartition, OffsetAndMetadata]
+) -> OffsetCommitRequest:
+    topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition]] = {}
+    for (topic, partition), position in positions.items():
+        topics.setdefault(topic, []).append(
+            OffsetCommitRequest.OffsetCommitRequestPartition(
+                partition_index=partition,
+                committed_offset=position.offset,
+                committed_leader_epoch=position.leader_epoch,
+                committed_metadata=position.metadata,
+            )
+        )
+    return OffsetCommitRequest(
+        group_id=group_id,
+        generation_id_or_member_epoch=identity.generation,
+        member_id=identity.member_id,
+        group_instance_id=identity.instance_id,
+        topics=[
+            OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=partitions)
+            for topic, partitions in topics.items()
+        ],
+    )
+
+
+def _error_codes(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
+    """Return the error codes in *response*, of the partitions that have one."""
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
+        for topic in response.topics
+        for partition in topic.partitions
+        if partition.error_code
+    }
+
+
+def _committed(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], int]:
+    """Return the offsets in *response*, and the first error code in it."""
+    found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    code = response.error_code
+    for topic in response.topics:
+        for each in topic.partitions:
+            if each.error_code == 0 and each.committed_offset >= 0:
+                found[TopicPartition(topic.name, each.partition_index)] = OffsetAndMetadata(
+                    each.committed_offset, each.metadata or "", each.committed_leader_epoch
+                )
+            elif each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                code = code or each.error_code
+    return found, code

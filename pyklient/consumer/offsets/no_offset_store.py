@@ -1,0 +1,40 @@
+"""No store of positions, for a client without a group."""
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+
+from pyklient.consumer.offsets.offset_store import Rejections
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.errors import ConfigurationError, KafkaError
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["NoOffsetStore"]
+
+
+class NoOffsetStore:
+    """An OffsetStore that has no position of any partition, and takes none."""
+
+    def fetch(
+        self, partitions: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return no position for each of *partitions*."""
+        return dict.fromkeys(partitions)
+
+    def commit(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+    ) -> Rejections:
+        """Raise ConfigurationError."""
+        raise ConfigurationError("offsets are committed for a group; set group_id")
+
+    def commit_async(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+    ) -> "Future[Rejections] | None":
+        """Return None: nothing can be sent."""
+        return None
+
+    def unreachable(self) -> KafkaError | None:
+        """Return None."""
+        return None
+
+    def stop_retrying(self) -> None:
+        """Do nothing, because nothing is tried."""

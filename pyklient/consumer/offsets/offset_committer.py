@@ -1,0 +1,295 @@
+"""Positions to commit: what the streams have handed out and the store does not have yet."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import NamedTuple
+
+from pyklient.consumer.offsets.offset_store import OffsetStore, Rejections
+from pyklient.consumer.owned_partitions import Assignment, Ownership
+from pyklient.consumer.stream.consumed_positions import Position
+from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["OffsetCommitter"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_POLL = 0.05
+
+
+class _ToCommit(NamedTuple):
+    """An offset to commit. ``generation`` and ``read`` are those of Position."""
+
+    at: OffsetAndMetadata
+    generation: int
+    read: bool = True
+
+
+class OffsetCommitter:
+    """Commits the positions of one connector's streams, one commit at a time.
+
+    *partition_count* returns how many partitions a topic has, as far as is known.
+    """
+
+    def __init__(
+        self,
+        ownership: Ownership,
+        store: OffsetStore,
+        streams: Sequence[StreamCore],
+        partition_count: Callable[[str], int],
+    ) -> None:
+        self._ownership = ownership
+        self._store = store
+        self._streams = streams
+        self._partition_count = partition_count
+        self._turn = threading.Lock()
+        self._committed: dict[TopicPartition, int] = {}
+        # Offsets that are committed, and are handed out again.
+        self._again: dict[TopicPartition, range] = {}
+        # An offset that the user committed for a partition is not replaced by a start that was looked up.
+        self._named: set[TopicPartition] = set()
+        self._sent: Future[Rejections] | None = None
+
+    def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
+        """Prepare for *assignment*, in which *assigned* are new and start from what is committed.
+
+        Positions of partitions that are not ours without a gap are forgotten, unless they are still to be
+        committed. Those of partitions that stay ours are kept.
+        """
+        stay = assignment.partitions.keys() - set(assigned)
+        for stream in self._streams:
+            stream.forget(
+                {
+                    each: handed.generation
+                    for each, handed in stream.handed(in_hand=True).items()
+                    if each not in stay and self._is_over(each, handed, assignment)
+                }
+            )
+        self._again = {each: offsets for each, offsets in self._again.items() if each in stay}
+        self._named &= stay
+        self._committed = {each: offset for each, offset in self._committed.items() if each in stay}
+        for each in assigned:
+            if (committed := assignment.partitions[each].committed) is not None:
+                self._committed[each] = committed.offset
+
+    def _is_over(self, partition: TopicPartition, handed: Position, assignment: Assignment) -> bool:
+        """Return whether *handed* is not to be committed any more once *assignment* begins."""
+        if self._committed.get(partition) == handed.offset:
+            return True
+        if partition not in assignment.partitions:
+            return not handed.read
+        if not assignment.holds(partition, handed.generation):
+            return True
+        return not handed.read and assignment.start(partition) != handed.offset
+
+    def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:
+        """Commit what *streams* have handed out, except for what a loop in another thread has in hand.
+
+        Raise CommitError naming the partitions that were not committed, after committing the rest; and
+        KafkaTimeoutError, naming the last failure, after *timeout* seconds.
+        """
+        deadline = time.monotonic() + timeout
+        with self._taking_turns(timeout):
+            self._commit(self._handed(streams, in_hand=True), deadline)
+
+    def commit_these(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
+        """Commit *offsets*, whatever has been handed out. Raise as :meth:`commit`."""
+        deadline = time.monotonic() + timeout
+        with self._taking_turns(timeout):
+            assignment = self._ownership.assignment or Assignment()
+            generation = assignment.identity.generation
+            self._named.update(offsets)
+            self._commit({each: _ToCommit(at, generation) for each, at in offsets.items()}, deadline)
+
+    def commit_completed_async(self) -> None:
+        """Commit what has been handed out and is not in hand, without waiting for the answer."""
+        assignment = self._ownership.assignment
+        if assignment is None or (self._sent is not None and not self._sent.done()):
+            return
+        try:
+            with self._taking_turns(0):
+                handed = self._handed(self._streams, in_hand=False)
+                sent = {
+                    each: position
+                    for each, position in handed.items()
+                    if assignment.holds(each, position.generation)
+                }
+                positions = {each: position.at for each, position in sent.items()}
+                self._sent = self._store.commit_async(positions, assignment.identity) if sent else None
+        except KafkaTimeoutError:
+            return  # a commit is under way that covers this one
+        if self._sent is not None:
+            self._sent.add_done_callback(lambda future: self._answered(assignment, sent, future))
+
+    def commit_completed(self, timeout: float, *, in_hand: bool) -> None:
+        """Commit what has been handed out, with or without what is in hand, and log failures. Called before
+        partitions are given back."""
+        deadline = time.monotonic() + timeout
+        try:
+            with self._taking_turns(timeout):
+                self._commit(self._handed(self._streams, in_hand=in_hand), deadline)
+        except CommitError as error:
+            log.info("automatic commit: %s", error)
+        except KafkaError as error:
+            log.warning("automatic commit failed, messages will be delivered again: %s", error)
+
+    @contextmanager
+    def _taking_turns(self, timeout: float) -> Iterator[None]:
+        """Commit one at a time, so that an older position never overtakes a newer one on its way.
+
+        Raise KafkaTimeoutError, with the reason if that is known, if the commit before takes longer than
+        *timeout* seconds.
+        """
+        if not self._turn.acquire(timeout=max(0.0, timeout)):
+            raise KafkaTimeoutError(
+                f"offsets not committed within {timeout:.3g} s: the commit before is not done"
+                f"{self._why_it_takes_time()}"
+            )
+        try:
+            yield
+        finally:
+            self._turn.release()
+
+    def _why_it_takes_time(self) -> str:
+        if (failure := self._store.unreachable()) is not None:
+            return f"; the last failure: {failure}"
+        return ", because the group rebalances" if self._ownership.rebalancing else ""
+
+    def _handed(self, streams: Sequence[StreamCore], *, in_hand: bool) -> dict[TopicPartition, _ToCommit]:
+        """Return the position of each partition that is not committed yet.
+
+        A start that was looked up counts, unless the user has committed an offset of that partition.
+
+        If a partition was committed with its message in hand, it stays committed: leaving that message out
+        would take the commit back. The same holds for a message that was committed in the middle of a
+        rebalance and comes again because the new assignment starts from what was committed before.
+        """
+        found: dict[TopicPartition, Position] = {}
+        settled: set[TopicPartition] = set()
+        for stream in streams:
+            counts = in_hand and not stream.is_held_elsewhere()
+            for partition, handed in stream.handed(in_hand=counts).items():
+                # A partition may have moved from one of our streams to another.
+                if partition not in found or _newness(handed) > _newness(found[partition]):
+                    found[partition] = handed
+            settled.update(
+                partition
+                for partition, handed in stream.handed(in_hand=True).items()
+                if self._committed.get(partition) == handed.offset
+            )
+        return {
+            partition: _ToCommit(OffsetAndMetadata(handed.offset), handed.generation, handed.read)
+            for partition, handed in found.items()
+            if partition not in settled
+            and (handed.read or partition not in self._named)
+            and self._committed.get(partition) != handed.offset
+            and handed.offset not in self._again.get(partition, ())
+        }
+
+    def _commit(self, wanted: Mapping[TopicPartition, _ToCommit], deadline: float) -> None:
+        """Commit under the current identity; wait for the next one if the group has moved on.
+
+        A partition that another member owns now is an error, unless nothing was handed out of it.
+        """
+        failed: dict[TopicPartition, KafkaError] = {}
+        left = dict(wanted)
+        while left:
+            assignment = self._ownership.assignment or Assignment()
+            ours = {
+                each: position.at
+                for each, position in left.items()
+                if assignment.holds(each, position.generation)
+            }
+            gone = {each: position.generation for each, position in left.items() if each not in ours}
+            failed.update(
+                (each, KafkaError(self._why_not_ours(each, assignment, generation)))
+                for each, generation in gone.items()
+                if wanted[each].read
+            )
+            for stream in self._streams:
+                stream.forget(gone)
+            left = {}
+            if ours:
+                rejected = self._store.commit(ours, assignment.identity, deadline - time.monotonic())
+                self._note_committed(
+                    assignment, {each: wanted[each] for each in ours if each not in rejected}
+                )
+                again = self._await_next(assignment, rejected, deadline)
+                left = {each: wanted[each] for each in again}
+                failed.update((each, why.error) for each, why in rejected.items() if each not in again)
+        if failed:
+            raise CommitError(
+                "not committed: " + "; ".join(f"{each} ({error})" for each, error in failed.items()), failed
+            )
+
+    def _note_committed(self, assignment: Assignment, stored: Mapping[TopicPartition, _ToCommit]) -> None:
+        """Note that *stored* have been committed by the owner of *assignment*."""
+        for each, position in stored.items():
+            self._committed[each] = position.at.offset
+            owned = assignment.partitions[each]
+            if position.generation < owned.generation:
+                self._again[each] = range(owned.start or 0, position.at.offset)
+
+    def _why_not_ours(self, partition: TopicPartition, assignment: Assignment, generation: int) -> str:
+        """Return what is known of why *partition* is not ours since *generation*."""
+        if not any(partition.topic in stream.topics for stream in self._streams):
+            return "this connector has no stream of that topic"
+        count = self._partition_count(partition.topic)
+        if not count:
+            return "there is no such topic"
+        if partition.partition >= count:
+            return f"there is no such partition: the topic has {count}, numbered from 0"
+        current = assignment.identity.generation
+        if current < 0:
+            return (
+                "this connector is not in its group now: it has not joined yet, or it has left because it "
+                "closes or because a loop took no message for max_poll_interval_ms"
+            )
+        owned = assignment.partitions.get(partition)
+        if owned is None:
+            return (
+                f"the group did not assign it to this connector in generation {current}; its "
+                "messages come again, from the committed offset, where it is assigned"
+            )
+        return (
+            f"it was revoked after generation {generation} and assigned to this connector again in "
+            f"generation {owned.since}; its messages come again from the committed offset"
+        )
+
+    def _await_next(
+        self, assignment: Assignment, rejected: Rejections, deadline: float
+    ) -> list[TopicPartition]:
+        """Return those of *rejected* that the assignment after *assignment* may commit, once it is there."""
+        again = [each for each, why in rejected.items() if why.outdated]
+        if not again or self._ownership.changes_here():
+            return []
+        while self._ownership.assignment is assignment:
+            if time.monotonic() >= deadline or self._ownership.ended:
+                return []
+            time.sleep(_POLL)
+        return again
+
+    def _answered(
+        self,
+        assignment: Assignment,
+        sent: Mapping[TopicPartition, _ToCommit],
+        future: "Future[Rejections]",
+    ) -> None:
+        """Note the answer to an automatic commit. Called on the connection's reader thread."""
+        error = future.exception()
+        if error is not None:
+            log.info("automatic commit failed, it is tried again: %s", error)
+            return
+        rejected = future.result()
+        self._note_committed(assignment, {each: at for each, at in sent.items() if each not in rejected})
+        for partition, why in rejected.items():
+            log.info("automatic commit of %s: %s", partition, why.error)
+
+
+def _newness(handed: Position) -> tuple[int, int]:
+    return handed.generation, handed.offset

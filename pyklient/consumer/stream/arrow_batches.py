@@ -1,0 +1,114 @@
+"""Columns as Arrow's RecordBatches, without copying. Only this module imports pyarrow, when it is needed.
+
+The schema is that of Spark's Kafka source: key, value, topic, partition, offset, timestamp (in microseconds,
+UTC) and timestampType; headers on request.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+from pyklient.kernel import microseconds
+from pyklient.kernel.decode.column_decoding import MOST_MILLISECONDS, ByteColumn, ColumnChunk, HeaderColumn
+from pyklient.missing_packages import without_pyarrow
+
+try:
+    import pyarrow
+except ImportError as error:
+    raise without_pyarrow() from error
+
+__all__ = ["Assembly", "schema", "table"]
+
+_MICROSECONDS: Final = pyarrow.timestamp("us", tz="UTC")
+_HEADER: Final = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
+_HEADERS: Final = pyarrow.list_(pyarrow.field("element", _HEADER))
+_MOST_REPEATED: Final = 32
+"""The number of columns of one value that are kept, of a few hundred KiB each."""
+_FIELDS: Final = (
+    ("key", pyarrow.binary()),
+    ("value", pyarrow.binary()),
+    ("topic", pyarrow.string()),
+    ("partition", pyarrow.int32()),
+    ("offset", pyarrow.int64()),
+    ("timestamp", _MICROSECONDS),
+    ("timestampType", pyarrow.int32()),
+)
+
+
+def schema(*, headers: bool) -> pyarrow.Schema:
+    """Return the schema of all batches, with a column of headers or without."""
+    return pyarrow.schema([*_FIELDS, ("headers", _HEADERS)] if headers else _FIELDS)
+
+
+def table(batches: Iterable[pyarrow.RecordBatch], *, headers: bool) -> pyarrow.Table:
+    """Return all *batches* in one table, without copying."""
+    return pyarrow.Table.from_batches(batches, schema(headers=headers))
+
+
+class Assembly:
+    """Makes the batches of one loop."""
+
+    def __init__(self, *, headers: bool) -> None:
+        self.schema = schema(headers=headers)
+        self.nothing = pyarrow.RecordBatch.from_arrays(
+            [pyarrow.array([], field.type) for field in self.schema], schema=self.schema
+        )
+        """A batch of no records."""
+        self._with_headers = headers
+        self._repeated: dict[str | int, pyarrow.Array] = {}
+
+    def batch(self, chunk: ColumnChunk, most: int) -> pyarrow.RecordBatch:
+        """Return the next records of *chunk*, *most* of them at most. They do not count as handed out yet."""
+        columns, start, stop = chunk.left()
+        count = min(most, stop - start)
+        arrays = [
+            _strings(columns.keys, pyarrow.binary(), start, count),
+            _strings(columns.values, pyarrow.binary(), start, count),
+            self._repeat(chunk.topic, pyarrow.string(), count),
+            self._repeat(chunk.partition, pyarrow.int32(), count),
+            _numbers(columns.offsets, pyarrow.int64(), start, count),
+            _timestamps(columns.timestamps, start, count),
+            _numbers(columns.timestamp_types, pyarrow.int32(), start, count),
+        ]
+        if self._with_headers and columns.headers is not None:
+            arrays.append(_headers(columns.headers, start, count))
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _repeat(self, value: str | int, kind: pyarrow.DataType, count: int) -> pyarrow.Array:
+        """Return a column of one repeated value. It is made once, since all batches can share it."""
+        known = self._repeated.get(value)
+        if known is None or len(known) < count:
+            if len(self._repeated) >= _MOST_REPEATED:
+                self._repeated.clear()
+            known = pyarrow.repeat(pyarrow.scalar(value, kind), 1 << (count - 1).bit_length())
+            self._repeated[value] = known
+        return known.slice(0, count)
+
+
+def _numbers(column: memoryview, kind: pyarrow.DataType, start: int, count: int) -> pyarrow.Array:
+    return pyarrow.Array.from_buffers(kind, count, [None, pyarrow.py_buffer(column)], 0, start)
+
+
+def _strings(column: ByteColumn, kind: pyarrow.DataType, start: int, count: int) -> pyarrow.Array:
+    validity = None if column.validity is None else pyarrow.py_buffer(column.validity)
+    buffers = [validity, pyarrow.py_buffer(column.offsets), pyarrow.py_buffer(column.data)]
+    return pyarrow.Array.from_buffers(kind, count, buffers, 0 if validity is None else -1, start)
+
+
+def _headers(column: HeaderColumn, start: int, count: int) -> pyarrow.Array:
+    total = column.offsets[-1]
+    names = _strings(column.names, pyarrow.string(), 0, total)
+    values = _strings(column.values, pyarrow.binary(), 0, total)
+    pairs = pyarrow.Array.from_buffers(_HEADER, total, [None], 0, children=[names, values])
+    offsets = pyarrow.py_buffer(column.offsets)
+    return pyarrow.Array.from_buffers(_HEADERS, count, [None, offsets], 0, start, children=[pairs])
+
+
+def _timestamps(column: memoryview, start: int, count: int) -> pyarrow.Array:
+    converted = microseconds(column, start, start + count)
+    if converted is not None:
+        return _numbers(converted, _MICROSECONDS, 0, count)
+    # A producer may write any 64 bits. Timestamps after the year 294,000 must not make a log unreadable.
+    fitting = [
+        each * 1000 if abs(each) <= MOST_MILLISECONDS else None for each in column[start : start + count]
+    ]
+    return pyarrow.array(fitting, _MICROSECONDS)

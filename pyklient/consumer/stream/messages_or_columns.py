@@ -1,0 +1,164 @@
+"""The two forms in which a loop gets records: messages, or columns for Arrow.
+
+Both kinds of loop read one stream, so each must be able to go on with a chunk that the other has begun. At
+the change, the rest of the chunk is converted record by record.
+"""
+
+from collections.abc import Callable
+from itertools import groupby, pairwise
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias, TypeGuard, TypeVar
+
+from pyklient.consumer.fetch.fetch_position import FetchedBatches
+from pyklient.kernel import Chunk, ColumnBuilder, Message, decode, decode_columns
+from pyklient.kernel.decode.column_decoding import ByteColumn, ColumnChunk
+from pyklient.protocol.records.layout import Columns
+
+__all__ = ["AnyChunk", "ColumnDecoding", "Decoding", "Form"]
+
+_ENOUGH_RECORDS: Final = 10_000
+"""The least number of records to decode at a time, so that small batches do not make small chunks."""
+
+AnyChunk: TypeAlias = Chunk | ColumnChunk
+_Made = TypeVar("_Made", Chunk, ColumnChunk, covariant=True)
+
+
+class Form(Protocol[_Made]):
+    """The form in which a loop takes records."""
+
+    def chunk(self, fetched: FetchedBatches) -> _Made:
+        """Decode the next records of *fetched*, up to its cursor's end.
+
+        Raise CorruptRecordError and its like, and the exception of a decoder.
+        """
+
+    def made(self, chunk: AnyChunk) -> TypeGuard[_Made]:
+        """Return whether *chunk* is of this form."""
+
+    def remade(self, chunk: AnyChunk) -> _Made:
+        """Return the rest of *chunk*, which is of the other form, in this form."""
+
+
+class Decoding(NamedTuple):
+    """Messages, whose keys and values go through decoders (None: they stay bytes)."""
+
+    key_decoder: Callable[[bytes | None], Any] | None = None
+    value_decoder: Callable[[bytes | None], Any] | None = None
+    check_crcs: bool = True
+
+    def chunk(self, fetched: FetchedBatches) -> Chunk:
+        """As of ``Form``."""
+        chunk = self._decode(fetched, self.key_decoder, self.value_decoder)
+        end = fetched.cursor.end
+        if end is None or chunk.next_offset <= end:
+            return chunk
+        messages = [message for message in chunk.hand_out(chunk.remaining) if message.offset < end]
+        return Chunk(chunk.topic, chunk.partition, messages, end, fetched.size)
+
+    def next_offset(self, fetched: FetchedBatches) -> int:
+        """Return the offset of the next message of *fetched*, without calling the decoders."""
+        return self._decode(fetched, None, None).position
+
+    def made(self, chunk: AnyChunk) -> TypeGuard[Chunk]:
+        """As of ``Form``."""
+        return isinstance(chunk, Chunk)
+
+    def remade(self, chunk: AnyChunk) -> Chunk:
+        """As of ``Form``. Columns are made only for streams without decoders."""
+        if isinstance(chunk, Chunk):
+            return chunk
+        return Chunk(chunk.topic, chunk.partition, _messages_left(chunk), chunk.next_offset, chunk.nbytes)
+
+    def _decode(self, fetched: FetchedBatches, key_decoder: Any, value_decoder: Any) -> Chunk:
+        topic, partition = fetched.cursor.partition
+        return decode(
+            fetched.buffer,
+            topic,
+            partition,
+            fetched.start,
+            position=fetched.at,
+            check_crcs=self.check_crcs,
+            aborted=fetched.aborted,
+            key_decoder=key_decoder,
+            value_decoder=value_decoder,
+        )
+
+
+class ColumnDecoding(NamedTuple):
+    """Columns. They always have headers, because a loop over messages may go on with them."""
+
+    most: int
+    """The number of records that will be asked for at a time."""
+    check_crcs: bool = True
+
+    def chunk(self, fetched: FetchedBatches) -> ColumnChunk:
+        """As of ``Form``."""
+        topic, partition = fetched.cursor.partition
+        chunk = decode_columns(
+            fetched.buffer,
+            topic,
+            partition,
+            fetched.start,
+            position=fetched.at,
+            check_crcs=self.check_crcs,
+            aborted=fetched.aborted,
+            headers=True,
+            enough=max(self.most, _ENOUGH_RECORDS),
+        )
+        if (end := fetched.cursor.end) is not None and chunk.next_offset > end:
+            chunk.end_at(end, fetched.size)
+        return chunk
+
+    def made(self, chunk: AnyChunk) -> TypeGuard[ColumnChunk]:
+        """As of ``Form``."""
+        return isinstance(chunk, ColumnChunk)
+
+    def remade(self, chunk: AnyChunk) -> ColumnChunk:
+        """As of ``Form``."""
+        if isinstance(chunk, ColumnChunk):
+            return chunk
+        filling = ColumnBuilder(True)
+        for kind, run in groupby(chunk.left(), attrgetter("timestamp_type")):
+            filling.add_parsed(_parsed(list(run)), kind)
+        return ColumnChunk(chunk.topic, chunk.partition, filling.finish(), chunk.next_offset, chunk.nbytes)
+
+
+def _parsed(messages: list[Message]) -> Columns:
+    return Columns(
+        [message.offset for message in messages],
+        [message.timestamp_ms for message in messages],
+        [message.key for message in messages],
+        [message.value for message in messages],
+        {index: message.headers for index, message in enumerate(messages) if message.headers},
+    )
+
+
+def _messages_left(chunk: ColumnChunk) -> list[Message]:
+    columns, start, stop = chunk.left()
+    keys, values = _cells(columns.keys), _cells(columns.values)
+    headers: list[Any] = [()] * len(keys)
+    if columns.headers is not None:
+        names = [str(name, "utf-8") for name in _cells(columns.headers.names) if name is not None]
+        pairs = list(zip(names, _cells(columns.headers.values), strict=True))
+        headers = [tuple(pairs[first:last]) for first, last in pairwise(columns.headers.offsets)]
+    return [
+        Message(
+            chunk.topic,
+            chunk.partition,
+            columns.offsets[row],
+            columns.timestamps[row],
+            columns.timestamp_types[row],
+            keys[row],
+            values[row],
+            headers[row],
+        )
+        for row in range(start, stop)
+    ]
+
+
+def _cells(column: ByteColumn) -> list[bytes | None]:
+    data, bits = column.data, column.validity
+    return [
+        bytes(data[start:end]) if bits is None or bits[row >> 3] >> (row & 7) & 1 else None
+        for row, (start, end) in enumerate(pairwise(column.offsets))
+    ]

@@ -1,0 +1,424 @@
+"""Appending records to batches, in Python: the reference that the compiled kernel is held to.
+
+``Producer.send`` is ``Appender.send``: on the fast path, one call finds the topic, the partition and the
+batch, encodes the record into the batch and returns a Delivery. If that is not possible (an unknown topic, a
+full batch, no memory, a value that needs an encoder, a closed client), ``send`` calls ``decline`` with the
+same arguments and returns its result.
+
+Both kernels have these three classes, and of them only the public members are used from outside:
+
+- Appender: ``send``, ``append``, ``append_many``, and what happens at most once per batch (OpenBatches);
+- Batch: the records of a batch under construction, and the reports on their delivery (DeliveryState);
+- Delivery: a handle on (batch, index).
+
+Each call is atomic. The calls that run once per record take a lock here, which the tracker provides; the
+compiled kernel holds the GIL instead. ``open_batches`` and ``delivery_reports``, which both kernels share,
+take the lock on either. The lock is reentrant: a signal handler or a finalizer may send in the middle of a
+``send``.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from typing import Any, Final, NoReturn
+
+from pyklient.errors import KafkaError
+from pyklient.kernel.append.delivery_reports import DeliveryState, Tracker
+from pyklient.kernel.append.open_batches import BATCH_COST, CALLBACK_COST, OpenBatches, capacity_for
+from pyklient.kernel.append.record_encoding import encode_record, murmur2
+from pyklient.kernel.pickling import restore_delivery
+from pyklient.protocol.records.layout import INT64_MAX, Headers
+from pyklient.protocol.records.varints import SHORT, encode_signed
+from pyklient.topic_partition import RecordMetadata
+
+__all__ = ["Appender", "Batch", "Delivery", "OnDelivery", "call_back"]
+
+
+class Batch(DeliveryState):
+    """Records of one partition: under construction at first, then ``sealed``, then ``done``."""
+
+    __module__ = "pyklient.kernel"
+
+    def __init__(
+        self, tracker: Tracker, topic: str, partition: int, created: float, expected_size: int = 0
+    ) -> None:
+        super().__init__(tracker, topic, partition, created)
+        self.records: bytearray = bytearray()
+        self.base_timestamp = -1
+        self.max_timestamp = -1
+        self.charged = BATCH_COST
+        """The memory charged for the batch."""
+        self.capacity = 0
+        """The bytes of memory charged for its records, used or not. It is what the compiled kernel sets
+        aside."""
+        self.expected_size = expected_size
+        """The size that the batch will probably get, in bytes."""
+        # Size and count, replaced in one step: bytes behind them, of an interrupted append, do not count.
+        self._filled = (0, 0)
+
+    @property
+    def count(self) -> int:
+        """The number of records in the batch."""
+        return self._filled[1]
+
+    @property
+    def size(self) -> int:
+        """The bytes of its records."""
+        return self._filled[0]
+
+    def payload(self) -> bytearray:
+        """Return the records section of a batch of format 2. The batch must be sealed."""
+        del self.records[self._filled[0] :]
+        return self.records
+
+    def release_records(self) -> None:
+        """Drop the records of a sealed batch. A payload that was handed out stays valid."""
+        self.records = bytearray()
+
+
+class Delivery:
+    """The delivery of one record: a light handle on its batch, safe to use in any thread.
+
+    It need not be kept. A failure that nobody looks at here, and that no callback is told of, is raised by
+    ``flush``, ``close`` or the end of the ``with`` block.
+    """
+
+    __slots__ = ("_batch", "_index", "_timestamp_ms")
+    __module__ = "pyklient.kernel"
+
+    def __init_subclass__(cls) -> NoReturn:
+        # The compiled class has no subclasses either.
+        raise TypeError("type 'pyklient.kernel.Delivery' is not an acceptable base type")
+
+    def __init__(self, batch: Batch, index: int, timestamp_ms: int) -> None:
+        self._batch = batch
+        self._index = index
+        self._timestamp_ms = timestamp_ms
+
+    @property
+    def batch_and_index(self) -> tuple[Batch, int]:
+        """The batch that holds the record, and the index of the record in it."""
+        return self._batch, self._index
+
+    @property
+    def topic(self) -> str:
+        """The topic that the record was sent to."""
+        return self._batch.topic
+
+    @property
+    def partition(self) -> int:
+        """The partition that the record was sent to."""
+        return self._batch.partition
+
+    def done(self) -> bool:
+        """Return True once the record is stored or has failed."""
+        return self._batch.done
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Wait until the record is stored, and return its metadata.
+
+        ``offset`` is -1 with ``acks=0``. Raises the error that ``exception`` returns if the record failed,
+        and KafkaTimeoutError if neither is known after *timeout* seconds: the record may still be delivered.
+        Without a *timeout* this takes ``delivery_timeout_ms`` at most.
+        """
+        return self._batch.result(self._index, self._timestamp_ms, timeout)
+
+    def exception(self, timeout: float | None = None) -> KafkaError | None:
+        """Return the error of a record that failed, None if it is stored. Waits, and times out, as
+        ``result``."""
+        return self._batch.exception(self._index, timeout)
+
+    def add_done_callback(self, callback: "OnDelivery") -> None:
+        """Call ``callback(delivery)`` once the record is stored or has failed.
+
+        The callback runs on a thread of the producer, and an exception that it raises is logged. If the
+        record is done already, the callback runs here, and its exception is raised here.
+        """
+        if not self._batch.add_callback(self, callback):
+            self._batch.mark_seen(self._index, self._index + 1)
+            callback(self)
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not Delivery:
+            return NotImplemented
+        if self._batch is other._batch or self._index != other._index:
+            return self._batch is other._batch and self._index == other._index
+        stored = self._batch.stored_metadata(self._index, self._timestamp_ms)
+        return stored is not None and stored == other._batch.stored_metadata(
+            other._index, other._timestamp_ms
+        )
+
+    def __hash__(self) -> int:
+        return hash((self._batch.topic, self._batch.partition, self._index))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Support pickling. Raises TypeError until the record is stored or has failed."""
+        batch, index = self._batch, self._index
+        return restore_delivery, (
+            batch.topic,
+            batch.partition,
+            index,
+            self._timestamp_ms,
+            batch.pickled_report(index),
+        )
+
+    def __repr__(self) -> str:
+        return self._batch.describe(self._index)
+
+
+OnDelivery = Callable[[Delivery], object]
+
+
+def call_back(callbacks: list[Any], failed: Callable[[Delivery], object]) -> None:
+    """Call each callback in *callbacks* with the delivery before it.
+
+    If one raises, ``failed(delivery)`` is called while its exception is handled. *callbacks* must not be used
+    afterwards.
+    """
+    pairs = iter(callbacks)
+    for delivery, callback in zip(pairs, pairs, strict=True):
+        try:
+            callback(delivery)
+        except BaseException:
+            failed(delivery)
+
+
+_TIMES: Final = tuple([b"\x00" + delta for delta in SHORT[:1024]])
+"""The first bytes of a record, by its age in milliseconds relative to the first record."""
+
+_SIZES_WITHOUT_KEY: Final = tuple([b"\x01" + size for size in SHORT])
+"""The bytes for "no key" and for the size of a value, by that size."""
+
+_OFFSETS: Final = list(SHORT)
+"""Encoded offset deltas. A batch of many small records makes the list longer, up to a limit."""
+
+_LONGEST_OFFSETS: Final = 1 << 16
+_SHORT_BODY: Final = 4096
+
+
+def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
+    """Return what ``encode_record`` returns, at a third of its cost for usual records."""
+    if index == len(_OFFSETS) < _LONGEST_OFFSETS:
+        _OFFSETS[index : index + 1] = [encode_signed(index)]  # the same whichever producer's thread is first
+    if headers or value is None or not 0 <= delta < 1024 or index >= len(_OFFSETS):
+        return encode_record(delta, index, key, value, headers)
+    size = len(value)
+    if key is None and size < _SHORT_BODY:
+        body = b"".join((_TIMES[delta], _OFFSETS[index], _SIZES_WITHOUT_KEY[size], value, b"\x00"))
+    elif key is not None and size + len(key) < _SHORT_BODY:
+        body = b"".join((_TIMES[delta], _OFFSETS[index], SHORT[len(key)], key, SHORT[size], value, b"\x00"))
+    else:
+        return encode_record(delta, index, key, value, headers)
+    return SHORT[len(body)] + body
+
+
+def _plain(headers: Any) -> bool:
+    """Return True if encoding *headers* runs no foreign code, which might send while the lock is held."""
+    if headers.__class__ is not list and headers.__class__ is not tuple:
+        return False
+    for pair in headers:
+        if pair.__class__ is not tuple or len(pair) != 2:
+            return False
+        name, value = pair
+        if name.__class__ is not str or (value.__class__ is not bytes and value is not None):
+            return False
+    return True
+
+
+class _Topic:
+    """A topic that records can be appended to, with the batch under construction of each partition."""
+
+    __slots__ = ("batch_size", "batches", "count", "expected_sizes", "sticky")
+
+    def __init__(self, batch_size: int) -> None:
+        self.batch_size = batch_size
+        self.count = 0
+        self.sticky = 0
+        self.batches: list[Batch | None] = []
+        self.expected_sizes: list[int] = []
+
+
+class Appender(OpenBatches[Batch]):
+    """Appends records to batches. Safe to use from several threads.
+
+    *decline* is called with the arguments of a ``send`` that is not a plain append. If *plain* is False, that
+    is every ``send``: keys and values need encoders, or the user's partitioner chooses. *clock_ns* returns
+    the time for records without a timestamp, in nanoseconds since 1970. *batch_size* bounds the records of a
+    batch in bytes (a single record may be larger); *memory_limit* bounds the memory of all batches that are
+    not done yet.
+    """
+
+    __module__ = "pyklient.kernel"
+
+    def __init__(
+        self,
+        decline: Callable[..., Delivery],
+        tracker: Tracker,
+        clock_ns: Callable[[], int],
+        *,
+        plain: bool,
+        batch_size: int,
+        memory_limit: int,
+    ) -> None:
+        super().__init__(tracker, batch_size, memory_limit, plain, _Topic, Batch)
+        self._decline = decline
+        self._clock_ns = clock_ns
+
+    def send(
+        self,
+        topic: str,
+        value: Any,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Delivery:
+        """Append a record; see Producer.send."""
+        known = self._sendable.get(topic)
+        if (
+            known is None
+            or (headers is not None and not _plain(headers))
+            or (value.__class__ is not bytes and value is not None)
+            or (key.__class__ is not bytes and key is not None)
+            or (on_delivery is not None and not callable(on_delivery))
+        ):
+            return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        if partition is None:
+            number = known.sticky if key is None else murmur2(key) % known.count
+        elif partition.__class__ is int and 0 <= partition < known.count:
+            number = partition
+        else:
+            return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        if timestamp_ms is None:
+            time_ms = self._clock_ns() // 1_000_000
+        elif timestamp_ms.__class__ is int and 0 <= timestamp_ms <= INT64_MAX:
+            time_ms = timestamp_ms
+        else:
+            return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        try:
+            with self._lock:
+                delivery = self._put(
+                    known, number, value, key, time_ms, headers or (), on_delivery, self.memory_limit
+                )
+        except UnicodeEncodeError:
+            delivery = None  # a header name that is not valid text: decline raises the error
+        if delivery is None:
+            return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
+        return delivery
+
+    # Python's error for a wrong keyword names the function, and users call Producer.send, not Appender.send.
+    send.__qualname__ = "send"
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        value: bytes | None,
+        key: bytes | None,
+        timestamp_ms: int,
+        headers: Headers,
+        on_delivery: OnDelivery | None,
+        limit: int,
+    ) -> Delivery | None:
+        """Append a record that has been checked to the batch under construction, to an empty one whatever its
+        size.
+
+        Return None if there is no such batch, if it is full, or if all batches would take more memory than
+        *limit*.
+        """
+        with self._lock:
+            known = self._known.get(topic)
+            if known is None or partition >= known.count:
+                return None
+            return self._put(
+                known, partition, value, key, timestamp_ms, headers, on_delivery, limit, any_size=True
+            )
+
+    def append_many(
+        self, topic: str, partition: int | None, values: Sequence[Any], start: int
+    ) -> tuple[Batch, int, int] | None:
+        """Append ``values[start:]``, without keys and headers, as long as they are plain bytes and fit the
+        batch under construction of *partition* (None: the sticky one).
+
+        Return the batch, and the indexes in it of the first record and behind the last one. Return None if
+        nothing was appended: the next value has to go through ``send``.
+        """
+        known = self._sendable.get(topic)
+        if known is None:
+            return None
+        with self._lock:
+            number = known.sticky if partition is None else partition
+            batch = known.batches[number] if 0 <= number < known.count else None
+            if batch is None:
+                return None
+            first = stop = batch.count
+            time_ms = self._clock_ns() // 1_000_000
+            for value in islice(values, start, None):
+                if value.__class__ is not bytes or not self._put(
+                    known, number, value, None, time_ms, (), None, self.memory_limit, only=(batch, stop)
+                ):
+                    break
+                stop += 1
+            return (batch, first, stop) if stop > first else None
+
+    def _put(
+        self,
+        known: _Topic,
+        number: int,
+        value: bytes | None,
+        key: bytes | None,
+        timestamp_ms: int,
+        headers: Headers,
+        on_delivery: OnDelivery | None,
+        limit: int,
+        *,
+        any_size: bool = False,
+        only: tuple[Batch, int] | None = None,
+    ) -> Delivery | None:
+        """Append one record, or return None. The caller holds the lock.
+
+        *any_size*: append to an empty batch however large the record is. *only*: append only to this batch,
+        and only at this index.
+        """
+        while (batch := known.batches[number]) is not None:
+            filled = batch._filled
+            size, index = filled
+            if only is not None and (batch is not only[0] or index != only[1]):
+                return None
+            delta = timestamp_ms - batch.base_timestamp if index else 0
+            record = _encode(delta, index, key, value, headers)
+            needed = size + len(record)
+            if needed > known.batch_size and (index or not any_size):
+                return None
+            cost = 0 if on_delivery is None else CALLBACK_COST
+            free_memory = limit - (self._charged - self._released)
+            capacity = batch.capacity
+            if needed > capacity:
+                free = free_memory - cost
+                share = free // max(self._open_batches, 1)
+                capacity = capacity_for(capacity, needed, batch.expected_size, known.batch_size, free, share)
+                cost += capacity - batch.capacity
+            if cost > free_memory:
+                return None
+            grown = (needed, index + 1)
+            end = slice(size, None)
+            delivery = Delivery(batch, index, timestamp_ms)
+            callback = None if on_delivery is None else (delivery, on_delivery)
+            if batch._filled is not filled or known.batches[number] is not batch:
+                continue  # a signal handler or a finalizer has sent in this thread meanwhile
+            # From here to the new size nothing is called, and no object is made that the garbage collector
+            # tracks. So neither of them can run.
+            if timestamp_ms > batch.max_timestamp or not index:
+                batch.max_timestamp = timestamp_ms
+                if not index:
+                    batch.base_timestamp = timestamp_ms
+            batch.records[end] = record
+            batch._filled = grown
+            if cost:
+                batch.capacity = capacity
+                batch.charged += cost
+                self._charged += cost
+            if callback is not None:
+                batch._callbacks.extend(callback)
+            return delivery
+        return None

@@ -1,0 +1,187 @@
+"""Appending rows of Arrow columns to batches, in Python: the reference that ``arrow_rows.pxi`` is held
+to.
+
+A row becomes the record that ``Appender.send`` makes of its cells: the same bytes, partition and memory
+accounting. Buffers are checked when an ArrowRows is made, so that later loops need no checks.
+"""
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from pyklient.kernel.append.appender import Appender, Batch
+from pyklient.kernel.append.arrow_columns import AT_ONCE, Cells, HeaderLists, Numbers
+from pyklient.kernel.append.record_encoding import murmur2
+from pyklient.protocol.records.layout import HeaderTuple
+
+__all__ = ["ArrowRows", "append_rows"]
+
+Row: TypeAlias = tuple[bytes | None, bytes | None, int | None, int | None, HeaderTuple]
+
+
+class ArrowRows:
+    """Records of one topic, in columns of equal length.
+
+    *partition* is a column, or one number for all rows; for null and None the partitioner chooses. A
+    *timestamp* is milliseconds since 1970; null stands for the time at which the row is appended. Raises
+    ValueError for buffers that are not as Arrow defines them, and UnicodeDecodeError (a ValueError) for a
+    header name that is not UTF-8.
+    """
+
+    __module__ = "pyklient.kernel"
+
+    def __init__(
+        self,
+        value: Cells,
+        key: Cells | None = None,
+        partition: Numbers | int | None = None,
+        timestamp: Numbers | None = None,
+        headers: HeaderLists | None = None,
+    ) -> None:
+        self.count = value.length
+        """The number of rows."""
+        self._everywhere = partition if isinstance(partition, int) else None
+        numbers = None if isinstance(partition, int) else partition
+        columns: dict[str, Cells | Numbers | HeaderLists | None] = {
+            "value": value,
+            "key": key,
+            "partition": numbers,
+            "timestamp": timestamp,
+            "headers": headers,
+        }
+        for name, column in columns.items():
+            if column is not None:
+                column.check(name)
+                if column.length != value.length:
+                    raise ValueError(f"column {name}: {column.length} cells beside {value.length} values")
+        self._value = _Bytes("value", value)
+        self._key = None if key is None else _Bytes("key", key)
+        self._partition = None if numbers is None else _Numbers(numbers)
+        self._timestamp = None if timestamp is None else _Numbers(timestamp)
+        self._headers = [()] * self.count if headers is None else list(_headers(headers))
+
+    def row(self, index: int) -> Row:
+        """Return value, key, partition, timestamp and headers of one row, as ``send`` takes them."""
+        if not 0 <= index < self.count:
+            raise IndexError(f"there is no row {index}: there are {self.count}")
+        partition, timestamp, key = self._partition, self._timestamp, self._key
+        return (
+            self._value[index],
+            None if key is None else key[index],
+            self._everywhere if partition is None else partition[index],
+            None if timestamp is None else timestamp[index],
+            self._headers[index],
+        )
+
+
+def append_rows(
+    appender: Appender, topic: str, rows: ArrowRows, start: int
+) -> tuple[int, list[tuple[Batch, int, int]]]:
+    """Append rows from *start* on, in order, to the batches under construction of their partitions.
+
+    Stop at the first row that does not fit, and after about ``AT_ONCE`` bytes. Return the number of rows
+    appended and, ordered by partition, each batch with the indexes in it of the first row and behind the last
+    one. If no row was appended, the next one has to go through ``send``.
+    """
+    known = appender._sendable.get(topic)
+    if known is None or not 0 <= start <= rows.count or known.count <= 0:
+        return 0, []
+    runs: list[tuple[int, Batch, int, int]] = []
+    latest: dict[int, int] = {}
+    written = 0
+    index = start
+    with appender._lock:
+        now_ms = appender._clock_ns() // 1_000_000
+        while index < rows.count and written < AT_ONCE:
+            value, key, number, timestamp_ms, headers = rows.row(index)
+            if number is None:
+                number = known.sticky if key is None else murmur2(key) % known.count
+            time_ms = now_ms if timestamp_ms is None else timestamp_ms
+            batch = known.batches[number] if 0 <= number < known.count else None
+            if batch is None or time_ms < 0:
+                break
+            size = batch.size
+            delivery = appender._put(known, number, value, key, time_ms, headers, None, appender.memory_limit)
+            if delivery is None:
+                break
+            written += batch.size - size
+            index += 1
+            batch, at = delivery.batch_and_index
+            # There is a gap if a signal handler has sent a record in between.
+            run = latest.get(number)
+            if run is not None and runs[run][1:] == (batch, runs[run][2], at):
+                runs[run] = (number, batch, runs[run][2], at + 1)
+            else:
+                latest[number] = len(runs)
+                runs.append((number, batch, at, at + 1))
+    return index - start, [run[1:] for run in sorted(runs, key=_partition_of)]
+
+
+def _partition_of(run: tuple[int, Batch, int, int]) -> int:
+    return run[0]
+
+
+class _Bits:
+    """The validity of cells: True if a cell is not null."""
+
+    def __init__(self, column: Cells | Numbers | HeaderLists) -> None:
+        self._bits = None if column.validity is None else memoryview(column.validity).cast("B")
+        self._first = column.first
+
+    def __getitem__(self, index: int) -> bool:
+        index += self._first
+        return self._bits is None or bool(self._bits[index >> 3] >> (index & 7) & 1)
+
+
+class _Ranges:
+    """The start and end of each cell, within *size* items from *base* on."""
+
+    def __init__(self, name: str, column: Cells | HeaderLists, size: int, base: int = 0) -> None:
+        self._valid = _Bits(column)
+        width = 8 if column.wide else 4
+        end = column.first + column.length + 1 if column.length else column.first
+        raw: Any = memoryview(column.offsets).cast("B")[column.first * width : end * width]
+        self._offsets: list[int] = raw.cast("q" if column.wide else "i").tolist()
+        last = base
+        for offset in (*self._offsets, base + size):
+            if offset < last:
+                raise ValueError(f"column {name}: its offsets do not rise from {base} to {base + size}")
+            last = offset
+
+    def __getitem__(self, index: int) -> tuple[int, int] | None:
+        if not self._valid[index]:
+            return None
+        return self._offsets[index], self._offsets[index + 1]
+
+
+class _Bytes:
+    def __init__(self, name: str, column: Cells) -> None:
+        self._data = memoryview(column.data).cast("B")
+        self._ranges = _Ranges(name, column, len(self._data))
+
+    def __getitem__(self, index: int) -> bytes | None:
+        found = self._ranges[index]
+        return None if found is None else bytes(self._data[found[0] : found[1]])
+
+
+class _Numbers:
+    def __init__(self, column: Numbers) -> None:
+        self._valid = _Bits(column)
+        raw: Any = memoryview(column.data).cast("B")[8 * column.first : 8 * (column.first + column.length)]
+        self._numbers = raw.cast("q")
+
+    def __getitem__(self, index: int) -> int | None:
+        return int(self._numbers[index]) if self._valid[index] else None
+
+
+def _headers(column: HeaderLists) -> Iterator[HeaderTuple]:
+    names, values = _Bytes("headers.key", column.names), _Bytes("headers.value", column.values)
+    ranges, base = _Ranges("headers", column, column.names.length, column.base), column.base
+    for index in range(column.length):
+        first, stop = ranges[index] or (base, base)
+        yield tuple([(_text(names[at]), values[at]) for at in range(first - base, stop - base)])
+
+
+def _text(name: bytes | None) -> str:
+    if name is None:
+        raise ValueError("column headers: the name of a header is null")
+    return name.decode()

@@ -1,0 +1,194 @@
+"""Going along the batches of a fetched buffer, as decoding into messages and into columns both do.
+
+Nothing here runs once per record; the functions of a kernel that do are its :class:`RecordLoops`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from itertools import islice
+from operator import lt
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from pyklient.errors import CorruptRecordError
+from pyklient.kernel.decode.message import Message
+from pyklient.kernel.decode.message_chunk import MessageIterator
+from pyklient.protocol.records.aborted_transactions import AbortedTransactions
+from pyklient.protocol.records.compression import compression_of, decompress
+from pyklient.protocol.records.layout import (
+    ABORT,
+    ATTRIBUTES_AT,
+    BATCH,
+    BATCH_SIZE,
+    CONTROL_BIT,
+    INT64_MAX,
+    MAGIC_AT,
+    TIMESTAMP_TYPE_BIT,
+    TRANSACTIONAL_BIT,
+    Buffer,
+    Columns,
+    batch_end,
+)
+from pyklient.protocol.records.message_set import parse_entry
+
+__all__ = ["ENOUGH_BYTES", "BatchReader", "RecordLoops", "control_type", "size_of"]
+
+ENOUGH_BYTES: Final = 4 << 20
+"""Decoding stops after the batch that reaches this size, so that the result stays small beside its buffer."""
+
+
+class RecordLoops(NamedTuple):
+    """The functions of a kernel that run over every record of a batch."""
+
+    parse_records: Callable[[Buffer, int, int, int, int], Columns]
+    parse_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], list[Message]]
+    make_messages: Callable[[str, int, int, Columns], list[Message]]
+    iterate_messages: (
+        Callable[[Buffer, int, int, int, int, int | None, str, int, int], MessageIterator] | None
+    ) = None
+    """``parse_messages`` for a large batch, whose messages are better made one at a time."""
+
+
+class BatchReader(ABC):
+    """Reads the batches of a buffer one after the other. Subclasses collect their records."""
+
+    def __init__(
+        self,
+        loops: RecordLoops,
+        start_offset: int,
+        check_crcs: bool,
+        aborted: AbortedTransactions | None,
+        max_decompressed: int,
+    ) -> None:
+        self.loops = loops
+        self.next_offset = start_offset
+        self.nbytes = 0
+        """The decompressed size of the records collected so far."""
+        self._check_crcs = check_crcs
+        self._aborted = aborted
+        self._max_decompressed = max_decompressed
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """The number of records collected so far."""
+
+    @abstractmethod
+    def has_room_for(self, batch: memoryview) -> bool:
+        """Return True to go on with *batch*, False to stop before it."""
+
+    @abstractmethod
+    def add_batch(
+        self,
+        data: Buffer,
+        count: int,
+        base_offset: int,
+        last_delta: int,
+        base_timestamp: int,
+        append_time: int | None,
+    ) -> None:
+        """Collect the records at ``next_offset`` and above of a batch of format 2 with the section *data*."""
+
+    @abstractmethod
+    def add_entry(self, columns: Columns, kind: int) -> None:
+        """Collect the records at ``next_offset`` and above of an entry of format 0 or 1."""
+
+    def read(self, buffer: Buffer, position: int) -> int:
+        """Collect whole batches from byte *position* on. Return the number of bytes they take in *buffer*.
+
+        An error in a batch is raised only if it is the first one and none of its records was collected.
+        Otherwise the batches before it are the result, and a later call begins at the bad batch.
+        """
+        view = memoryview(buffer)
+        start = position
+        try:
+            while (end := batch_end(view, position)) and self.has_room_for(batch := view[position:end]):
+                self._read(batch)
+                position = end
+        except Exception:
+            if position == start and not self.count:
+                raise
+        return position - start
+
+    def _read(self, batch: memoryview) -> None:
+        """Collect one whole batch or entry."""
+        if batch[MAGIC_AT] == 2:
+            self._read_batch(batch)
+            return
+        columns, kind = parse_entry(
+            batch, check_crcs=self._check_crcs, max_decompressed=self._max_decompressed
+        )
+        offsets = columns.offsets
+        if offsets[0] < 0 or offsets[-1] >= INT64_MAX or not all(map(lt, offsets, islice(offsets, 1, None))):
+            raise CorruptRecordError(f"the offsets of the message set at {offsets[-1]} do not rise")
+        if offsets[-1] >= self.next_offset:
+            self.add_entry(columns, kind)
+            self.next_offset = offsets[-1] + 1
+        self.nbytes += size_of(columns)
+
+    def _read_batch(self, batch: memoryview) -> None:
+        (
+            base,
+            _,
+            _,
+            _,
+            crc,
+            attributes,
+            last_delta,
+            base_timestamp,
+            max_timestamp,
+            producer_id,
+            _,
+            _,
+            count,
+        ) = BATCH.unpack_from(batch)
+        last = base + last_delta
+        if base < 0 or last_delta < 0 or last >= INT64_MAX or count < 0:
+            raise CorruptRecordError(f"a batch cannot span the offsets {base} … {last} with {count} records")
+        if last < self.next_offset:
+            return
+        if self._check_crcs and crc32c(batch[ATTRIBUTES_AT:]) != crc:
+            raise CorruptRecordError(f"the checksum of the batch at offset {base} does not match its bytes")
+        if attributes & CONTROL_BIT:
+            self._pass_control(batch, producer_id, last)
+        elif count and not (attributes & TRANSACTIONAL_BIT and self._is_aborted(producer_id, last)):
+            data: Buffer = batch[BATCH_SIZE:]
+            codec = compression_of(attributes, 2)
+            if codec:
+                data = decompress(codec, data, 2, self._max_decompressed)
+            append_time = max_timestamp if attributes & TIMESTAMP_TYPE_BIT else None
+            self.add_batch(data, count, base, last_delta, base_timestamp, append_time)
+            self.nbytes += len(data)
+        self.next_offset = last + 1
+
+    def _pass_control(self, batch: memoryview, producer_id: int, offset: int) -> None:
+        if self._aborted is not None and control_type(self.loops, batch) == ABORT:
+            self._aborted.end(producer_id, offset)
+
+    def _is_aborted(self, producer_id: int, last_offset: int) -> bool:
+        return self._aborted is not None and self._aborted.covers(producer_id, last_offset)
+
+
+def size_of(columns: Columns) -> int:
+    """Return the bytes of keys and values."""
+    return sum(map(len, filter(None, columns.keys))) + sum(map(len, filter(None, columns.values)))
+
+
+def control_type(loops: RecordLoops, batch: Buffer) -> int | None:
+    """Return the type of a control batch: 0 abort, 1 commit; other types are for brokers only.
+
+    Return None if the batch has no records: the log cleaner leaves such batches in place of markers, and they
+    mark nothing. Raises CorruptRecordError, naming the batch's offset, if the batch does not tell its type.
+    """
+    base, _, _, _, _, _, last_delta, base_timestamp, _, _, _, _, count = BATCH.unpack_from(batch)
+    if not count:
+        return None
+    try:
+        columns = loops.parse_records(batch[BATCH_SIZE:], count, base, last_delta, base_timestamp)
+    except CorruptRecordError as error:
+        raise CorruptRecordError(f"the control batch at offset {base}: {error}") from None
+    key = columns.keys[0]
+    if key is None or len(key) < 4:
+        raise CorruptRecordError(f"the control batch at offset {base} has no type")
+    return int.from_bytes(key[2:4], "big", signed=True)

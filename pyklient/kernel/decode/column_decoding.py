@@ -1,0 +1,277 @@
+"""Decoding a fetched buffer into columns in Arrow's memory layout: what both kernels have in common.
+
+The bytes of keys and values are copied once, from the decompressed batch into their column, and no object is
+made per record. pyarrow is not needed here: a column is a few buffers, in the machine's byte order.
+"""
+
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable
+from itertools import accumulate, pairwise
+from typing import Final, NamedTuple, Protocol
+
+from pyklient.errors import MessageTooLargeError
+from pyklient.kernel.decode.batch_reader import ENOUGH_BYTES, BatchReader, RecordLoops, size_of
+from pyklient.protocol.records.aborted_transactions import AbortedTransactions
+from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED
+from pyklient.protocol.records.layout import INT32_MAX, Buffer, Columns
+
+__all__ = [
+    "MOST_MILLISECONDS",
+    "ArrowColumns",
+    "ByteColumn",
+    "ColumnChunk",
+    "ColumnSlice",
+    "Builder",
+    "HeaderColumn",
+    "decode_columns",
+    "readable",
+    "too_large",
+]
+
+MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
+"""The most milliseconds before or after 1970 that can be counted in microseconds, in 64 bits."""
+
+_ENOUGH_RECORDS: Final = 100_000
+_ROOM: Final = ENOUGH_BYTES + (1 << 20)
+"""The memory that a chunk is likely to take at most. Its last batch may go beyond ``ENOUGH_BYTES``."""
+
+
+class ByteColumn(NamedTuple):
+    """Byte strings, some of them null."""
+
+    validity: memoryview | None
+    """A bit for each, lowest first, 0 for null; None if none is null."""
+    offsets: memoryview
+    """The start of each in *data*, and the end of the last one: int32."""
+    data: memoryview
+
+
+class HeaderColumn(NamedTuple):
+    """Lists of (name, value)."""
+
+    offsets: memoryview
+    """The index of each record's first header among all headers, and the number of headers: int32."""
+    names: ByteColumn
+    """UTF-8."""
+    values: ByteColumn
+
+
+class ArrowColumns(NamedTuple):
+    """Records, field by field, in Arrow's layout."""
+
+    offsets: memoryview
+    """int64."""
+    timestamps: memoryview
+    """int64: milliseconds since 1970, -1 for none."""
+    timestamp_types: memoryview
+    """int32: 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
+    keys: ByteColumn
+    values: ByteColumn
+    headers: HeaderColumn | None
+    """None unless headers were asked for."""
+
+
+class ColumnSlice(NamedTuple):
+    """The records *start* to *stop* - 1 of a chunk."""
+
+    columns: ArrowColumns
+    start: int
+    stop: int
+
+
+class Builder(Protocol):
+    """Columns under construction; each kernel has its own class."""
+
+    count: int
+    """The number of records."""
+
+    def add(
+        self,
+        data: Buffer,
+        count: int,
+        base_offset: int,
+        last_delta: int,
+        base_timestamp: int,
+        append_time: int | None,
+        start_offset: int,
+    ) -> None:
+        """Append the records at *start_offset* and above in the records section of a batch of format 2.
+
+        The arguments and the errors are those of ``parse_messages``. After an error the columns keep what
+        they had before, and nothing may be added any more.
+        """
+
+    def add_parsed(self, columns: Columns, timestamp_type: int) -> None:
+        """Append parsed records."""
+
+    def finish(self) -> ArrowColumns:
+        """Return the columns. Nothing may be added afterwards."""
+
+
+class ColumnChunk:
+    """Decoded records of one partition in columns, in order, which knows how far it was read.
+
+    Like ``Chunk``, for columns: the reading thread takes slices, and gets each record once. Threads that
+    share it need a lock of their own.
+    """
+
+    __slots__ = ("_at", "_columns", "_offsets", "_stopped", "nbytes", "next_offset", "partition", "topic")
+
+    def __init__(
+        self, topic: str, partition: int, columns: ArrowColumns, next_offset: int, nbytes: int
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.next_offset = next_offset
+        """The offset to continue at after this chunk, behind control records, gaps and aborted batches."""
+        self.nbytes = nbytes
+        """The bytes of the fetched buffer that this chunk was decoded from."""
+        self._columns = columns
+        self._offsets = columns.offsets
+        self._at = 0
+        self._stopped = False
+
+    def hand_out(self, limit: int) -> ColumnSlice:
+        """Hand out up to *limit* more records."""
+        start = self._at
+        self._at = start + min(limit, self.remaining)
+        return ColumnSlice(self._columns, start, self._at)
+
+    def left(self) -> ColumnSlice:
+        """Return the records that are left, without handing them out."""
+        return ColumnSlice(self._columns, self._at, self._at + self.remaining)
+
+    def stop(self) -> None:
+        """Hand out no more records. The position stays where it is."""
+        self._stopped = True
+
+    def end_at(self, offset: int, nbytes: int) -> None:
+        """End the chunk before *offset*. Nothing may have been handed out yet. ``nbytes`` becomes
+        *nbytes*."""
+        self._offsets = self._offsets[: bisect_left(self._offsets, offset)]
+        self.next_offset = offset
+        self.nbytes = nbytes
+
+    @property
+    def handed(self) -> int:
+        """The number of records handed out."""
+        return self._at
+
+    @property
+    def remaining(self) -> int:
+        """The number of records left; 0 once stopped."""
+        return 0 if self._stopped else len(self._offsets) - self._at
+
+    @property
+    def position(self) -> int:
+        """The offset of the next record to hand out; ``next_offset`` if none is left."""
+        return self._offsets[self._at] if self._at < len(self._offsets) else self.next_offset
+
+    @property
+    def last_handed(self) -> int:
+        """The offset of the last record handed out; -1 before the first."""
+        return self._offsets[self._at - 1] if self._at else -1
+
+
+def decode_columns(
+    loops: RecordLoops,
+    new_builder: Callable[[bool, int], Builder],
+    buffer: Buffer,
+    topic: str,
+    partition: int,
+    start_offset: int,
+    *,
+    position: int = 0,
+    check_crcs: bool = True,
+    aborted: AbortedTransactions | None = None,
+    headers: bool = False,
+    enough: int = _ENOUGH_RECORDS,
+    most_bytes: int = INT32_MAX,
+    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+) -> ColumnChunk:
+    """Return the next records of a fetched *buffer* as columns.
+
+    Batches, control batches, transactions, errors and continuing are as in ``decode``. A chunk ends after the
+    batch that reaches *enough* records or 4 MiB, and before a batch that would take it beyond *most_bytes*,
+    because Arrow counts the bytes of a column in 32 bits.
+    """
+    view = memoryview(buffer)
+    builder = new_builder(headers, min(len(view) - position, _ROOM))
+    reader = _ColumnReader(
+        loops,
+        start_offset,
+        check_crcs,
+        aborted,
+        min(max_decompressed, INT32_MAX),
+        builder,
+        enough,
+        most_bytes,
+    )
+    nbytes = reader.read(view, position)
+    return ColumnChunk(topic, partition, builder.finish(), reader.next_offset, nbytes)
+
+
+class _ColumnReader(BatchReader):
+    """Collects records in columns, for one call of :func:`decode_columns`."""
+
+    def __init__(
+        self,
+        loops: RecordLoops,
+        start_offset: int,
+        check_crcs: bool,
+        aborted: AbortedTransactions | None,
+        max_decompressed: int,
+        builder: Builder,
+        enough: int,
+        most_bytes: int,
+    ) -> None:
+        super().__init__(loops, start_offset, check_crcs, aborted, max_decompressed)
+        self._builder = builder
+        self._enough = enough
+        self._most_bytes = most_bytes
+
+    @property
+    def count(self) -> int:
+        return self._builder.count
+
+    def has_room_for(self, batch: memoryview) -> bool:
+        return self._builder.count < self._enough and self.nbytes < ENOUGH_BYTES
+
+    def add_batch(
+        self,
+        data: Buffer,
+        count: int,
+        base_offset: int,
+        last_delta: int,
+        base_timestamp: int,
+        append_time: int | None,
+    ) -> None:
+        self._check_size(len(data))
+        self._builder.add(data, count, base_offset, last_delta, base_timestamp, append_time, self.next_offset)
+
+    def add_entry(self, columns: Columns, kind: int) -> None:
+        columns = columns.since(bisect_left(columns.offsets, self.next_offset))
+        self._check_size(size_of(columns))
+        self._builder.add_parsed(columns, kind)
+
+    def _check_size(self, size: int) -> None:
+        """Raise an error if *size* more bytes do not fit. ``read`` ends the chunk then, before this batch."""
+        if self._builder.count and self.nbytes + size > self._most_bytes:
+            raise too_large(self.nbytes + size)
+
+
+def too_large(size: int) -> MessageTooLargeError:
+    """Return the error for *size* bytes in one column."""
+    return MessageTooLargeError(f"{size} bytes do not fit in an Arrow column, which holds at most 2³¹ - 1")
+
+
+def readable(names: ByteColumn) -> ByteColumn:
+    """Return header names with invalid UTF-8 replaced, as in a Message."""
+    cells = [bytes(names.data[start:end]) for start, end in pairwise(names.offsets)]
+    cells = [cell.decode("utf-8", "replace").encode() for cell in cells]
+    data = b"".join(cells)
+    if len(data) > INT32_MAX:
+        raise too_large(len(data))
+    offsets = array("i", accumulate(map(len, cells), initial=0))
+    return ByteColumn(None, memoryview(offsets), memoryview(data))

@@ -1,0 +1,147 @@
+"""Decoded messages of one partition, which know how far they were read."""
+
+from collections.abc import Iterator
+from itertools import islice
+from operator import length_hint
+from typing import Any, Protocol
+
+from pyklient.kernel.decode.message import Message
+
+__all__ = ["Chunk", "IteratorChunk", "MessageIterator"]
+
+
+class Chunk:
+    """Decoded messages of one partition, in order, which knows how far it was read.
+
+    Iterating hands out each message once, however often ``iter()`` is called, and runs no Python code per
+    message. Only one thread may read at a time; any thread may ask for the position or stop the chunk.
+    """
+
+    __slots__ = (
+        "_count",
+        "_iterator",
+        "_messages",
+        "_stopped_at",
+        "nbytes",
+        "next_offset",
+        "partition",
+        "topic",
+    )
+
+    def __init__(
+        self, topic: str, partition: int, messages: list[Message], next_offset: int, nbytes: int
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.next_offset = next_offset
+        """The offset to continue at after this chunk, behind control records, gaps and aborted batches."""
+        self.nbytes = nbytes
+        """The bytes of the fetched buffer that this chunk was decoded from."""
+        self._messages = messages
+        self._count = len(messages)
+        self._iterator: Any = iter(messages)
+        self._stopped_at: tuple[int, int, int] | None = None
+
+    def __iter__(self) -> Iterator[Message]:
+        iterator: Iterator[Message] = self._iterator
+        return iterator
+
+    def hand_out(self, limit: int) -> list[Message]:
+        """Hand out up to *limit* more messages."""
+        return list(islice(self._iterator, limit))
+
+    def left(self) -> list[Message]:
+        """Return the messages that are left, without handing them out."""
+        return self._messages[self._count - self.remaining :]
+
+    def stop(self) -> None:
+        """Hand out no more messages. The position stays where it is.
+
+        A reader in another thread may still get one message that the position does not count. It will be read
+        again elsewhere; it is never lost.
+        """
+        if self._stopped_at is None:
+            self._stopped_at = (self.handed, self.position, self.last_handed)
+            self._end()
+
+    def _end(self) -> None:
+        self._iterator.__setstate__(self._count)
+
+    # Each of these asks the iterator first: if a stop has moved it meanwhile, ``_stopped_at`` is set by then.
+
+    @property
+    def handed(self) -> int:
+        """The number of messages handed out."""
+        handed = self._count - length_hint(self._iterator)
+        return handed if self._stopped_at is None else self._stopped_at[0]
+
+    @property
+    def remaining(self) -> int:
+        """The number of messages left; 0 once stopped."""
+        return length_hint(self._iterator)
+
+    @property
+    def position(self) -> int:
+        """The offset of the next message to hand out; ``next_offset`` if none is left."""
+        handed = self._count - length_hint(self._iterator)
+        if self._stopped_at is not None:
+            return self._stopped_at[1]
+        return self._messages[handed].offset if handed < self._count else self.next_offset
+
+    @property
+    def last_handed(self) -> int:
+        """The offset of the last message handed out; -1 before the first."""
+        handed = self._count - length_hint(self._iterator)
+        if self._stopped_at is not None:
+            return self._stopped_at[2]
+        return self._messages[handed - 1].offset if handed else -1
+
+
+class MessageIterator(Protocol):
+    """An iterator of the compiled kernel that makes messages one at a time, of bytes that were checked."""
+
+    def __length_hint__(self) -> int: ...
+    def __iter__(self) -> Iterator[Message]: ...
+    def __next__(self) -> Message: ...
+    def stop(self) -> None: ...
+    def remaining_messages(self) -> list[Message]: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def last_offset(self) -> int: ...
+
+
+class IteratorChunk(Chunk):
+    """A chunk whose messages are made when they are handed out.
+
+    It keeps the buffer that they are in, which must not change until they have been read.
+    """
+
+    __slots__ = ("_message_iterator",)
+
+    def __init__(
+        self, topic: str, partition: int, iterator: MessageIterator, next_offset: int, nbytes: int
+    ) -> None:
+        super().__init__(topic, partition, [], next_offset, nbytes)
+        self._count = iterator.count
+        self._message_iterator = self._iterator = iterator
+
+    def left(self) -> list[Message]:
+        return self._message_iterator.remaining_messages()
+
+    def _end(self) -> None:
+        self._message_iterator.stop()
+
+    @property
+    def position(self) -> int:
+        offset = self._message_iterator.next_offset
+        if self._stopped_at is not None:
+            return self._stopped_at[1]
+        return self.next_offset if offset < 0 else offset
+
+    @property
+    def last_handed(self) -> int:
+        offset = self._message_iterator.last_offset
+        return offset if self._stopped_at is None else self._stopped_at[2]

@@ -1,0 +1,168 @@
+"""Decoding a fetched buffer into messages: what both kernels have in common."""
+
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import Any, Final
+
+from pyklient.kernel.decode.batch_reader import ENOUGH_BYTES, BatchReader, RecordLoops
+from pyklient.kernel.decode.message import Message
+from pyklient.kernel.decode.message_chunk import Chunk, IteratorChunk, MessageIterator
+from pyklient.protocol.records.aborted_transactions import AbortedTransactions
+from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED
+from pyklient.protocol.records.layout import (
+    BATCH_SIZE,
+    COUNT_AT,
+    CREATE_TIME,
+    LOG_APPEND_TIME,
+    MAGIC_AT,
+    Buffer,
+    Columns,
+)
+
+__all__ = ["decode"]
+
+_ENOUGH_MESSAGES: Final = 1_000
+
+
+def decode(
+    loops: RecordLoops,
+    buffer: Buffer,
+    topic: str,
+    partition: int,
+    start_offset: int,
+    *,
+    position: int = 0,
+    check_crcs: bool = True,
+    aborted: AbortedTransactions | None = None,
+    key_decoder: Callable[[bytes | None], Any] | None = None,
+    value_decoder: Callable[[bytes | None], Any] | None = None,
+    max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
+) -> Chunk:
+    """Return the next messages of a fetched *buffer*, from byte *position* and offset *start_offset* on.
+
+    Whole batches are decoded until the chunk has enough of them. *buffer* must not change until the chunk's
+    messages have been handed out. Continue at ``position + chunk.nbytes`` with ``chunk.next_offset`` and the
+    same *aborted*. A chunk without messages and with ``nbytes`` 0 is the end: only an incomplete batch is
+    left.
+
+    Control batches and the batches that *aborted* covers are skipped. Without *aborted*, everything is read
+    (``read_uncommitted``).
+
+    Raises CorruptRecordError, UnsupportedCodecError or MessageTooLargeError for bad bytes, and any error of a
+    decoder, with a note of the record. The messages before the bad record are returned first.
+    """
+    reader = _MessageReader(
+        loops,
+        start_offset,
+        check_crcs,
+        aborted,
+        max_decompressed,
+        topic,
+        partition,
+        key_decoder,
+        value_decoder,
+    )
+    nbytes = reader.read(buffer, position)
+    if reader.iterator is not None:
+        return IteratorChunk(topic, partition, reader.iterator, reader.next_offset, nbytes)
+    return Chunk(topic, partition, reader.messages, reader.next_offset, nbytes)
+
+
+class _MessageReader(BatchReader):
+    """Collects messages, for one call of :func:`decode`."""
+
+    def __init__(
+        self,
+        loops: RecordLoops,
+        start_offset: int,
+        check_crcs: bool,
+        aborted: AbortedTransactions | None,
+        max_decompressed: int,
+        topic: str,
+        partition: int,
+        key_decoder: Callable[[bytes | None], Any] | None,
+        value_decoder: Callable[[bytes | None], Any] | None,
+    ) -> None:
+        super().__init__(loops, start_offset, check_crcs, aborted, max_decompressed)
+        self.messages: list[Message] = []
+        self.iterator: MessageIterator | None = None
+        """If set, it has all the messages, and ``messages`` is empty."""
+        self._topic = topic
+        self._partition = partition
+        self._key_decoder = key_decoder
+        self._value_decoder = value_decoder
+        self._alone = False
+
+    @property
+    def count(self) -> int:
+        return len(self.messages) if self.iterator is None else self.iterator.count
+
+    def has_room_for(self, batch: memoryview) -> bool:
+        count = self.count
+        if count >= _ENOUGH_MESSAGES or self.nbytes >= ENOUGH_BYTES:
+            return False
+        # A batch that is enough by itself gets a chunk to itself.
+        return not (count and (self._alone or _is_enough(batch)))
+
+    def add_batch(
+        self,
+        data: Buffer,
+        count: int,
+        base_offset: int,
+        last_delta: int,
+        base_timestamp: int,
+        append_time: int | None,
+    ) -> None:
+        self._alone = count >= _ENOUGH_MESSAGES
+        if self._key_decoder is None and self._value_decoder is None:
+            section = data, count, base_offset, last_delta, base_timestamp, append_time
+            source = self._topic, self._partition, self.next_offset
+            if self._alone and self.loops.iterate_messages is not None:
+                iterator = self.loops.iterate_messages(*section, *source)
+                # Without a message it must not end the chunk.
+                self.iterator = iterator if iterator.count else None
+            else:
+                self.messages += self.loops.parse_messages(*section, *source)
+            return
+        columns = self.loops.parse_records(data, count, base_offset, last_delta, base_timestamp)
+        if append_time is not None:
+            columns.timestamps[:] = [append_time] * count
+        self.add_entry(columns, CREATE_TIME if append_time is None else LOG_APPEND_TIME)
+
+    def add_entry(self, columns: Columns, kind: int) -> None:
+        columns = columns.since(bisect_left(columns.offsets, self.next_offset))
+        offsets, timestamps, keys, values, headers = columns
+        keys, key_failure = _decoded(keys, self._key_decoder)
+        values, value_failure = _decoded(values[: len(keys)], self._value_decoder)
+        whole = len(values)
+        self.messages += self.loops.make_messages(
+            self._topic, self._partition, kind, Columns(offsets[:whole], timestamps, keys, values, headers)
+        )
+        failure = value_failure or key_failure
+        if failure:
+            self.next_offset = offsets[whole]
+            what = "value" if value_failure else "key"
+            failure.add_note(
+                f"while decoding the {what} of {self._topic}-{self._partition} at offset {offsets[whole]}"
+            )
+            raise failure
+
+
+def _is_enough(batch: memoryview) -> bool:
+    return batch[MAGIC_AT] == 2 and int.from_bytes(batch[COUNT_AT:BATCH_SIZE]) >= _ENOUGH_MESSAGES
+
+
+def _decoded(
+    column: list[bytes | None], decoder: Callable[[bytes | None], Any] | None
+) -> tuple[list[Any], Exception | None]:
+    """Return the decoded values up to the first that *decoder* fails on, and that failure."""
+    if decoder is None:
+        return column, None
+    decoded: list[Any] = []
+    try:
+        decoded.extend(map(decoder, column))
+    except Exception as error:
+        return decoded, error
+    if len(decoded) < len(column):
+        return decoded, RuntimeError("a decoder raised StopIteration")
+    return decoded, None

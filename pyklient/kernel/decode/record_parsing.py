@@ -1,0 +1,204 @@
+"""Parsing records, in Python: the reference that ``record_parsing.pxi`` is held to.
+
+Loops use local variables, read one- and two-byte varints inline and check each record once, at its end: with
+a wrong length, the fields do not end where the record ends.
+"""
+
+from bisect import bisect_left
+from itertools import islice
+from operator import lt
+
+from pyklient.errors import CorruptRecordError
+from pyklient.kernel.decode.message import Message, make_messages
+from pyklient.protocol.records.layout import (
+    CREATE_TIME,
+    INT64_MAX,
+    INT64_MIN,
+    LOG_APPEND_TIME,
+    RECORD_LEAST,
+    Buffer,
+    Columns,
+    HeaderTuple,
+)
+from pyklient.protocol.records.varints import read_folded, unfold
+
+__all__ = ["parse_messages", "parse_records"]
+
+
+def parse_records(
+    data: Buffer, count: int, base_offset: int, last_delta: int, base_timestamp: int
+) -> Columns:
+    """Parse the decompressed records section of a batch of format 2, field by field.
+
+    Raises CorruptRecordError unless *data* is exactly *count* well-formed records, with offsets that rise
+    within 0 … *last_delta*.
+    """
+    if not 0 <= count * RECORD_LEAST <= len(data):
+        raise CorruptRecordError(f"a batch says it holds {count} records in {len(data)} bytes")
+    try:
+        columns, end = _parse(bytes(data), count, base_timestamp)
+    except IndexError:
+        raise CorruptRecordError("a batch ends in the middle of a record") from None
+    if end != len(data):
+        raise CorruptRecordError(f"{len(data) - end} bytes follow the last of {count} records")
+    deltas, timestamps = columns.offsets, columns.timestamps
+    if deltas:
+        if deltas[-1] > last_delta or not all(map(lt, deltas, islice(deltas, 1, None))):
+            raise CorruptRecordError(f"the offsets of a batch do not rise within 0 … {last_delta}")
+        if base_offset + deltas[-1] > INT64_MAX:
+            raise CorruptRecordError(f"the offsets of a batch from {base_offset} on do not fit 64 bits")
+        if base_offset:
+            deltas[:] = [base_offset + delta for delta in deltas]
+        if (
+            base_timestamp.bit_length() > 62
+            and not INT64_MIN <= min(timestamps) <= max(timestamps) <= INT64_MAX
+        ):
+            raise CorruptRecordError("a timestamp does not fit 64 bits")
+    return columns
+
+
+def _parse(  # noqa: C901 - a call per field would cost as much as the field
+    data: bytes, count: int, base_timestamp: int
+) -> tuple[Columns, int]:
+    """Return the columns, with relative offsets, and the end of the last record. Raises IndexError past the
+    end."""
+    deltas: list[int] = []
+    timestamps: list[int] = []
+    keys: list[bytes | None] = []
+    values: list[bytes | None] = []
+    headers: dict[int, HeaderTuple] = {}
+    position = 0
+    for index in range(count):
+        # length
+        low = data[position]
+        position += 1
+        if low >= 0x80:
+            if (high := data[position]) < 0x80:
+                low = low & 0x7F | high << 7
+                position += 1
+            else:
+                low, position = read_folded(data, position - 1)
+        end = position + (low >> 1)
+        if low & 1:
+            raise CorruptRecordError("a record has a negative length")
+        # one byte of attributes, unused so far; timestamp delta
+        low = data[position + 1]
+        position += 2
+        if low >= 0x80:
+            if (high := data[position]) < 0x80:
+                low = low & 0x7F | high << 7
+                position += 1
+            else:
+                low, position = read_folded(data, position - 1, 64)
+                if low >> 62:
+                    unfolded = base_timestamp + unfold(low)
+                    if not INT64_MIN <= unfolded <= INT64_MAX:
+                        raise CorruptRecordError("a timestamp does not fit 64 bits")
+        timestamps.append(base_timestamp + (low >> 1 ^ -(low & 1)))
+        # offset delta
+        low = data[position]
+        position += 1
+        if low >= 0x80:
+            if (high := data[position]) < 0x80:
+                low = low & 0x7F | high << 7
+                position += 1
+            else:
+                low, position = read_folded(data, position - 1)
+        if low & 1:
+            raise CorruptRecordError("a record has a negative offset delta")
+        deltas.append(low >> 1)
+        # key
+        low = data[position]
+        position += 1
+        if low == 1:
+            keys.append(None)
+        else:
+            if low >= 0x80:
+                low, position = read_folded(data, position - 1)
+            if low & 1:
+                raise CorruptRecordError("a key has a negative length")
+            keys.append(data[position : position + (low >> 1)])
+            position += low >> 1
+        # value
+        low = data[position]
+        position += 1
+        if low == 1:
+            values.append(None)
+        else:
+            if low >= 0x80:
+                if (high := data[position]) < 0x80:
+                    low = low & 0x7F | high << 7
+                    position += 1
+                else:
+                    low, position = read_folded(data, position - 1)
+            if low & 1:
+                raise CorruptRecordError("a value has a negative length")
+            values.append(data[position : position + (low >> 1)])
+            position += low >> 1
+        # headers
+        if data[position]:
+            headers[index], position = _parse_headers(data, position)
+        else:
+            position += 1
+        if position != end:
+            raise CorruptRecordError(f"a record ends at byte {position} of its batch, its length says {end}")
+    return Columns(deltas, timestamps, keys, values, headers), position
+
+
+def _parse_headers(data: bytes, position: int) -> tuple[HeaderTuple, int]:
+    count = data[position]
+    position += 1
+    if count >= 0x80:
+        count, position = read_folded(data, position - 1)
+    if count & 1:
+        raise CorruptRecordError("a record has a negative number of headers")
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count >> 1):
+        size = data[position]
+        position += 1
+        if size >= 0x80:
+            size, position = read_folded(data, position - 1)
+        if size & 1:
+            raise CorruptRecordError("a header's name has a negative length")
+        # Like the Java client: a name that is not UTF-8 must not make the record unreadable.
+        name = data[position : position + (size >> 1)].decode("utf-8", "replace")
+        position += size >> 1
+        size = data[position]
+        position += 1
+        if size == 1:
+            headers.append((name, None))
+            continue
+        if size >= 0x80:
+            size, position = read_folded(data, position - 1)
+        if size & 1:
+            raise CorruptRecordError("a header's value has a negative length")
+        headers.append((name, data[position : position + (size >> 1)]))
+        position += size >> 1
+    if position > len(data):
+        raise IndexError
+    return tuple(headers), position
+
+
+def parse_messages(
+    data: Buffer,
+    count: int,
+    base_offset: int,
+    last_delta: int,
+    base_timestamp: int,
+    append_time: int | None,
+    topic: str,
+    partition: int,
+    start_offset: int,
+) -> list[Message]:
+    """Return the messages at *start_offset* and above in the decompressed records section of a batch of
+    format 2.
+
+    *append_time* is the timestamp of all messages if the broker has set it, else None. Raises the errors of
+    :func:`parse_records`.
+    """
+    columns = parse_records(data, count, base_offset, last_delta, base_timestamp)
+    columns = columns.since(bisect_left(columns.offsets, start_offset))
+    if append_time is None:
+        return make_messages(topic, partition, CREATE_TIME, columns)
+    columns.timestamps[:] = [append_time] * len(columns.timestamps)
+    return make_messages(topic, partition, LOG_APPEND_TIME, columns)

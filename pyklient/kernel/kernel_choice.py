@@ -1,0 +1,103 @@
+"""Selecting the kernel: the compiled one if it can be loaded, else the one in Python.
+
+``name`` is the name of the kernel in use. ``file`` is the file of the compiled kernel, empty for the Python
+one. ``not_compiled`` is the reason why the compiled kernel is not used. ``PYKLIENT_KERNEL`` pins a kernel
+(``is_pinned``). If a pinned kernel cannot be loaded, that is an ImportError, so that a test run or a
+benchmark never measures another kernel than intended.
+"""
+
+import os
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from pyklient.kernel.append.delivery_reports import Untracked
+from pyklient.kernel.compiled_loader import find_compiled
+from pyklient.kernel.pickling import restore_with
+
+__all__ = [
+    "Appender",
+    "ArrowRows",
+    "Batch",
+    "ColumnBuilder",
+    "Delivery",
+    "Message",
+    "append_rows",
+    "call_back",
+    "control_type",
+    "decode",
+    "decode_columns",
+    "encode_record",
+    "encode_records",
+    "file",
+    "is_pinned",
+    "memory",
+    "microseconds",
+    "murmur2",
+    "name",
+    "not_compiled",
+    "parse_records",
+]
+
+
+def _find() -> ModuleType | str:
+    """Return the compiled kernel, or the reason why it is not used."""
+    pin = os.environ.get("PYKLIENT_KERNEL")
+    if pin == "python":
+        return "PYKLIENT_KERNEL=python"
+    if pin and pin != "compiled":
+        raise ImportError(
+            f"PYKLIENT_KERNEL={pin}: there is no such kernel, only 'compiled' and 'python'", name=__package__
+        )
+    found = find_compiled()
+    if pin and isinstance(found, str):
+        raise ImportError(f"PYKLIENT_KERNEL={pin}, but {found}", name=__package__)
+    return found
+
+
+_compiled: Final[Any] = _find()
+not_compiled: Final[str] = _compiled if isinstance(_compiled, str) else ""
+name: Final = "python" if not_compiled else "compiled"
+is_pinned: Final = bool(os.environ.get("PYKLIENT_KERNEL"))
+file: Final[str] = "" if not_compiled else _compiled.__file__
+
+if TYPE_CHECKING or not_compiled:
+    from pyklient.kernel.python_kernel import (
+        Appender,
+        ArrowRows,
+        Batch,
+        ColumnBuilder,
+        Delivery,
+        Message,
+        append_rows,
+        call_back,
+        control_type,
+        decode,
+        decode_columns,
+        encode_record,
+        encode_records,
+        memory,
+        microseconds,
+        murmur2,
+        parse_records,
+    )
+else:
+    Appender, Batch, Delivery = _compiled.Appender, _compiled.Batch, _compiled.Delivery
+    call_back = _compiled.call_back
+    ArrowRows, append_rows = _compiled.ArrowRows, _compiled.append_rows
+    Message = _compiled.Message
+    control_type, decode = _compiled.control_type, _compiled.decode
+    ColumnBuilder, decode_columns = _compiled.ColumnBuilder, _compiled.decode_columns
+    memory, microseconds = _compiled.memory, _compiled.microseconds
+    encode_record, encode_records = _compiled.encode_record, _compiled.encode_records
+    murmur2, parse_records = _compiled.murmur2, _compiled.parse_records
+
+
+def _restored_delivery(
+    topic: str, partition: int, index: int, timestamp_ms: int, outcome: tuple[Any, ...]
+) -> Delivery:
+    batch = Batch(Untracked(), topic, partition, 0.0)
+    batch.restore_report(outcome)
+    return Delivery(batch, index, timestamp_ms)
+
+
+restore_with(message=Message, delivery=_restored_delivery)

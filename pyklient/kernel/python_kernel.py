@@ -1,0 +1,42 @@
+"""The kernel in Python: the reference that the compiled one, ``_kernel``, is held to.
+
+Functions over buffers and batches under construction, nothing else: no sockets, no retries, no threads.
+"""
+
+from functools import partial
+from typing import Final
+
+from pyklient.kernel.append.appender import Appender, Batch, Delivery, call_back
+from pyklient.kernel.append.arrow_rows import ArrowRows, append_rows
+from pyklient.kernel.append.record_encoding import encode_record, encode_records, murmur2
+from pyklient.kernel.decode import batch_reader, column_decoding, message_decoding
+from pyklient.kernel.decode.column_builder import ColumnBuilder, memory, microseconds
+from pyklient.kernel.decode.message import Message, make_messages
+from pyklient.kernel.decode.record_parsing import parse_messages, parse_records
+
+__all__ = [
+    "Appender",
+    "ArrowRows",
+    "Batch",
+    "ColumnBuilder",
+    "Delivery",
+    "Message",
+    "append_rows",
+    "call_back",
+    "control_type",
+    "decode",
+    "decode_columns",
+    "encode_record",
+    "encode_records",
+    "make_messages",
+    "memory",
+    "microseconds",
+    "murmur2",
+    "parse_messages",
+    "parse_records",
+]
+
+_LOOPS: Final = batch_reader.RecordLoops(parse_records, parse_messages, make_messages)
+decode = partial(message_decoding.decode, _LOOPS)
+decode_columns = partial(column_decoding.decode_columns, _LOOPS, ColumnBuilder)
+control_type = partial(batch_reader.control_type, _LOOPS)

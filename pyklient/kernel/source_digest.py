@@ -1,0 +1,48 @@
+"""The mark of a compiled kernel: a text that the build puts into the file, which identifies its sources.
+
+A kernel that was built from other sources may not fit the Python modules around it. So its mark is compared
+before any of its code runs. The build runs this file by itself, so it imports nothing of the package.
+"""
+
+import hashlib
+import mmap
+import re
+from pathlib import Path
+from typing import Final
+
+__all__ = ["has_sources", "mark", "mark_in"]
+
+_MARK: Final = re.compile(rb"pyklient-kernel;[\w.+-]+;[0-9a-f]*;")
+
+
+def mark(version: str, folder: str | Path) -> str:
+    """Return the mark of a kernel of pyklient *version* whose sources are in *folder*.
+
+    If there are no sources, as in an installed package, the mark has no digest.
+    """
+    digest = hashlib.blake2b(digest_size=16)
+    sources = _sources(Path(folder))
+    for source in sources:
+        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
+    return f"pyklient-kernel;{version};{digest.hexdigest() if sources else ''};"
+
+
+def has_sources(folder: Path) -> bool:
+    """Return True if the kernel's sources are in *folder*."""
+    return bool(_sources(folder))
+
+
+def mark_in(file: str) -> str:
+    """Return the mark of the kernel in *file*; empty if it has none. Raises OSError."""
+    with open(file, "rb") as opened:
+        try:
+            content = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)
+        except ValueError:
+            return ""  # the file is empty
+        with content:
+            found = _MARK.search(content)
+            return "" if found is None else found[0].decode()
+
+
+def _sources(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.suffix in (".pyx", ".pxd", ".pxi"))

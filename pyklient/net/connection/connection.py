@@ -1,0 +1,355 @@
+"""A connection to one broker: send requests, and give each response to the caller that waits for it.
+
+There are two ways to use it. ``ask`` sends and receives in the calling thread, without any other thread;
+fetchers use it. ``send`` returns a Future at once, so that several requests can be in flight. ``submit`` does
+the same with a function to call, which is the fastest. The first ``send`` or ``submit`` starts a reader
+thread, and from then on ``ask`` uses that too. If no thread can be started (a limit, or the end of the
+program), ``submit`` waits for the response itself.
+
+Responses come in the order of the requests. After a time-out it is not certain which request the next
+response belongs to. Therefore a time-out ends the connection, and all requests in flight fail.
+
+The order of its locks is in ``net/connection/locks.py``.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final, NoReturn
+
+from pyklient.errors import (
+    BrokerConnectionError,
+    ClosedError,
+    ForkError,
+    KafkaError,
+    KafkaTimeoutError,
+    ProtocolError,
+)
+from pyklient.net.connection.api_versions import AgreedVersions, request_name
+from pyklient.net.connection.frames import FrameReader
+from pyklient.net.connection.locks import new_sending_lock, new_turn_lock
+from pyklient.net.connection.request_writer import Remainder, RequestWriter
+from pyklient.net.connection.requests_in_flight import Answered, RequestsInFlight
+from pyklient.net.connection.transport import (
+    Endpoint,
+    TimeLeft,
+    Transport,
+)
+from pyklient.protocol.schema import ApiMessage
+
+__all__ = ["Answered", "Connection", "Remainder"]
+
+log = logging.getLogger("pyklient.net")
+
+_CLOSE_TIMEOUT = 5.0
+_LOOK_AFTER = 0.05  # a connection that was idle for so many seconds is checked before it is used
+_LONGEST_LOCK_WAIT = threading.TIMEOUT_MAX
+_DRAIN_TICK: Final = 0.005
+
+
+class Connection:
+    """Created by ``connection_setup.open_connection``, kept by the pool. Safe to use from several threads.
+
+    Get the connection from the client before each request, instead of keeping it: this is only a look-up, and
+    it replaces a connection that has ended, or whose session is about to end.
+    """
+
+    def __init__(
+        self,
+        endpoint: Endpoint,
+        transport: Transport,
+        *,
+        client_id: str,
+        request_timeout: float,
+        max_idle: float,
+        max_response: int,
+    ) -> None:
+        self.endpoint = endpoint
+        self._transport = transport
+        self._request_timeout = request_timeout
+        self._max_idle = max_idle
+        self._in_flight = RequestsInFlight(endpoint, transport, client_id, max_idle)
+        self._frames = FrameReader(endpoint, transport, max_response)
+        self._versions = AgreedVersions(endpoint, {})
+        self._expires_at = float("inf")
+        self._reader: threading.Thread | None = None
+        self._turn = new_turn_lock()
+        self._sending = new_sending_lock()
+        self._writer = RequestWriter(endpoint, transport, self._in_flight, self._sending)
+
+    def __repr__(self) -> str:
+        return f"<Connection to {self.endpoint}{'' if self.alive else ', closed'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Connection cannot be pickled: create the client in the process that uses it")
+
+    @property
+    def alive(self) -> bool:
+        """True until the connection has ended."""
+        return self._in_flight.failure is None
+
+    @property
+    def expired(self) -> bool:
+        """True if the connection should be replaced.
+
+        Its session ends soon, or it has been idle for too long, or the broker has closed it.
+        """
+        now = time.monotonic()
+        if now >= self._expires_at:
+            return True
+        idle = self._in_flight.idle_for(now)
+        return idle >= self._max_idle or (idle >= _LOOK_AFTER and self._has_been_left())
+
+    def complete_setup(self, versions: dict[int, tuple[int, int]], lifetime: float | None, hint: str) -> None:
+        """Take over the results of the setup.
+
+        These are the broker's *versions* by API key, the *lifetime* of the session in seconds, and a *hint*
+        for the error if the broker closes the connection before it has answered anything else.
+        """
+        self._versions = AgreedVersions(self.endpoint, versions)
+        if lifetime is not None:
+            self._expires_at = time.monotonic() + lifetime
+        self._in_flight.hint = hint
+
+    def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
+        """Return the newest version of a request that both sides support, and not above *max_version*.
+
+        Raises UnsupportedVersionError if there is none.
+        """
+        return self._versions.of(request_class, max_version)
+
+    def send(
+        self, request: ApiMessage, *, max_version: int | None = None, timeout: float | None = None
+    ) -> "Future[Any]":
+        """Send *request*. Return a Future of the response, or of a KafkaError.
+
+        *timeout* is in seconds, ``request_timeout_ms`` if None. Raises an error if nothing was sent: the
+        connection has ended, or the broker supports no version that can carry the request.
+        """
+        version = self.version_of(type(request), max_version)
+        seconds = self._request_timeout if timeout is None else timeout
+        future: Future[Any] = Future()
+        future.set_running_or_notify_cancel()
+        self.submit(request, version, partial(_resolve, future), timeout=seconds)
+        return future
+
+    def submit(
+        self,
+        request: ApiMessage,
+        version: int,
+        answered: Answered,
+        *,
+        timeout: float,
+        expects_reply: bool = True,
+    ) -> None:
+        """Send *request* in *version*. Call *answered* with the response or an error.
+
+        With ``expects_reply=False``, call it with None as soon as the system has taken the bytes. Raises an
+        error if nothing was sent: the connection has ended, or the version cannot carry the request.
+        """
+        self._in_flight.raise_failure()
+        if self._reader is None and not self._start_reader(timeout) and expects_reply:
+            self._submit_and_wait(request, version, answered, timeout)
+            return
+        self._writer.write(request, version, answered if expects_reply else None, timeout)
+        if not expects_reply:
+            answered(None, self._in_flight.ended())
+
+    def submit_at_once(
+        self, request: ApiMessage, version: int, answered: Answered, *, timeout: float
+    ) -> Remainder | None:
+        """Do the same as ``submit`` in a thread that must not wait.
+
+        If something is left to do that needs a wait, returns it as a function. Another thread must call it,
+        and nothing else is sent on this connection before. The method and that function raise as ``submit``
+        does.
+        """
+        if self._reader is None or not self._sending.acquire(blocking=False):
+            self._in_flight.raise_failure()
+            return partial(self.submit, request, version, answered, timeout=timeout)
+        return self._writer.write_at_once(request, version, answered, timeout)
+
+    def ask(
+        self, request: ApiMessage, timeout: float | None = None, *, max_version: int | None = None
+    ) -> Any:
+        """Send *request* and return its response.
+
+        Raises KafkaTimeoutError after *timeout* seconds (``request_timeout_ms`` if None). If the connection
+        ends before, raises the reason.
+        """
+        version = self.version_of(type(request), max_version)
+        seconds = self._request_timeout if timeout is None else timeout
+        name = request_name(type(request))
+        deadline = self._writer.deadline(type(request), seconds)
+        self._in_flight.raise_failure()
+        if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
+            raise self._in_flight.timed_out(name, seconds)
+        try:
+            if self._reader is None:
+                return self._exchange(request, version, deadline)
+        finally:
+            self._turn.release()
+        remaining = deadline.remaining()
+        future = self.send(request, max_version=max_version, timeout=remaining)
+        try:
+            return future.result(min(remaining, _LONGEST_LOCK_WAIT))
+        except TimeoutError as error:
+            if isinstance(error, KafkaError):
+                raise
+            self._in_flight.fail(self._in_flight.timed_out(name, seconds))
+            raise self._in_flight.timed_out(name, seconds) from None
+
+    def exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
+        """Send *request* and return its response, during the setup, when the versions are not known yet."""
+        with self._turn:
+            return self._exchange(request, version, time_left)
+
+    def retire(self, timeout: float) -> None:
+        """End the connection because another takes its place.
+
+        Requests in flight have *timeout* seconds to be answered. Those that are not fail with a
+        BrokerConnectionError, which is retriable.
+        """
+        give_up = time.monotonic() + timeout
+        under_way = self._in_flight.still_waiting()
+        while under_way and time.monotonic() < give_up:
+            time.sleep(_DRAIN_TICK)
+            under_way = self._in_flight.still_waiting(under_way)
+        if self._turn.acquire(timeout=min(max(give_up - time.monotonic(), 0), _LONGEST_LOCK_WAIT)):
+            self._turn.release()  # no ``ask`` is in flight any more
+        self._end(BrokerConnectionError(f"the connection to {self.endpoint} was replaced by a new one"))
+
+    def close(self) -> None:
+        """End the connection. Requests in flight fail with a ClosedError. Bounded."""
+        self._end(ClosedError(f"the connection to {self.endpoint} has been closed by this client"))
+
+    def abandon(self) -> None:
+        """Close the socket in the child of a fork, without a message to the broker.
+
+        Takes no lock, because a thread that exists only in the parent may hold any of them.
+        """
+        self._in_flight.failure = ForkError(
+            "This client was made before a fork, and its connections belong to the parent process; "
+            "make a new client in the child process"
+        )
+        self._transport.close()
+
+    def _end(self, reason: KafkaError) -> None:
+        self._in_flight.fail(reason)
+        if self._reader is threading.current_thread():
+            return
+        # The thread that starts the reader holds the turn until the reader runs.
+        taken = self._turn.acquire(timeout=_CLOSE_TIMEOUT)
+        try:
+            reader = self._reader
+            if reader is not None and reader.ident is not None:
+                reader.join(_CLOSE_TIMEOUT)
+            if taken:
+                self._dispose()
+        finally:
+            if taken:
+                self._turn.release()
+
+    def _submit_and_wait(self, request: ApiMessage, version: int, answered: Answered, timeout: float) -> None:
+        """Send *request* and read the response in this thread, because there is no reader."""
+        outcome: list[tuple[Any, KafkaError | None]] = []
+        self._take_turn(timeout)
+        try:
+            self._writer.write(request, version, lambda *answer: outcome.append(answer), timeout)
+            self._read(outcome)
+        finally:
+            self._turn.release()
+        answered(*outcome[0])  # after releasing the turn, because this may send the next request
+
+    def _exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
+        """Send a request and receive its response in this thread. ``_turn`` is held; there is no reader."""
+        with self._sending:
+            parts = self._in_flight.encode_alone(request, version)
+        try:
+            self._transport.send(parts, time_left)
+            response = self._in_flight.decode_alone(self._frames.receive(time_left))
+        except KafkaError as error:
+            self._in_flight.fail(error)
+            self._dispose()
+            self._in_flight.raise_failure()
+        except BaseException:
+            # After an interrupt (Ctrl-C), the response would be taken for that of the next request.
+            self._in_flight.fail(
+                BrokerConnectionError(f"{request_name(type(request))} to {self.endpoint} was interrupted")
+            )
+            self._dispose()
+            raise
+        if self._versions.known:
+            self._in_flight.hint = ""
+        return response
+
+    def _has_been_left(self) -> bool:
+        """Return True if the broker has closed the connection while it was idle.
+
+        Then there is something to read, although no request is in flight. A reader would have noticed.
+        Without one, the next request would be sent on a closed connection, and fail.
+        """
+        if self._reader is not None or not self._turn.acquire(blocking=False):
+            return False
+        try:
+            return not self.alive or not self._transport.is_quiet()
+        finally:
+            self._turn.release()
+
+    def _take_turn(self, seconds: float) -> None:
+        if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
+            raise KafkaTimeoutError(f"{self.endpoint} has not answered another request of this client yet")
+
+    def _start_reader(self, seconds: float) -> bool:
+        """Start a reader if there is none. Return False if no thread can be started."""
+        self._take_turn(seconds)
+        try:
+            if self._reader is None:
+                name = f"pyklient-reader-{self.endpoint.node_id}"
+                reader = threading.Thread(target=self._read, name=name, daemon=True)
+                reader.start()
+                self._reader = reader
+        except RuntimeError as error:
+            log.info("%s: without a reader thread, senders read the responses: %s", self.endpoint, error)
+            return False
+        finally:
+            self._turn.release()
+        return True
+
+    def _read(self, outcome: Sequence[object] = ()) -> None:
+        """Read responses and give each to the function that waits for it, until the connection ends.
+
+        Runs in the reader thread. Without one, it runs in a sender's thread, until there is an *outcome*.
+        """
+        try:
+            while not outcome:
+                self._read_one()
+        except KafkaError as error:
+            self._in_flight.fail(error)
+            self._dispose()
+        except Exception as error:
+            log.exception("%s: a response could not be read", self.endpoint)
+            self._in_flight.fail(ProtocolError(f"a response could not be read: {error}"))
+            self._dispose()
+
+    def _read_one(self) -> None:
+        """Read the next response and give it to the function that waits for it."""
+        answered, response = self._in_flight.take(self._frames.receive_small(self._in_flight.time_left))
+        answered(response, None)
+
+    def _dispose(self) -> None:
+        if self._sending.acquire(timeout=_CLOSE_TIMEOUT):
+            try:
+                self._transport.close()
+            finally:
+                self._sending.release()
+
+
+def _resolve(future: "Future[Any]", response: Any, error: KafkaError | None) -> None:
+    if error is None:
+        future.set_result(response)
+    else:
+        future.set_exception(error)

@@ -1,0 +1,205 @@
+"""Set up a connection: connect, TLS handshake, API versions, SASL login.
+
+Most mistakes in a configuration show here first, so that the error of each step says what to change.
+"""
+
+import logging
+import random
+import ssl
+from collections.abc import Callable
+
+from pyklient.config import ClientConfig
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import (
+    BrokerConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    ProtocolError,
+    UnsupportedVersionError,
+    broker_error,
+)
+from pyklient.net.connection.connection import Connection
+from pyklient.net.connection.sasl import authentication
+from pyklient.net.connection.tls import TlsTransport
+from pyklient.net.connection.transport import (
+    Deadline,
+    Endpoint,
+    PeerClosedError,
+    TcpTransport,
+    Transport,
+    connect,
+)
+from pyklient.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+)
+from pyklient.version import VERSION
+
+__all__ = ["NoVersionsError", "open_connection"]
+
+log = logging.getLogger("pyklient.net")
+
+_SOFTWARE_NAME = "pyklient"
+_SOFTWARE_VERSION = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
+_PROBE_TIME = 0.5
+_NEEDS_TLS = "its listener uses TLS (set security_protocol to SSL or SASL_SSL)"
+_NEEDS_CERTIFICATE = "it requires another certificate of this client (see ssl_keystore_location)"
+_NEEDS_SASL = (
+    "; if its listener uses SASL, set security_protocol to {}, and sasl_mechanism, sasl_username and "
+    "sasl_password"
+)
+
+
+class NoVersionsError(BrokerConnectionError, UnsupportedVersionError):
+    """The broker closed the connection instead of naming its versions.
+
+    Retriable, because the broker may be starting or stopping. If it stays, the broker is too old.
+    """
+
+
+def open_connection(
+    config: ClientConfig,
+    context: ssl.SSLContext | None,
+    endpoint: Endpoint,
+    timeout: float,
+    cancelled: Callable[[], KafkaError | None],
+) -> Connection:
+    """Return a connection to *endpoint* that is logged in and knows the broker's versions.
+
+    Takes at most *timeout* seconds. Raises BrokerConnectionError, AuthenticationError, ProtocolError or
+    UnsupportedVersionError; or the error that *cancelled* returns, soon after it returns one.
+    """
+
+    def expired() -> KafkaError:
+        return KafkaTimeoutError(
+            f"{endpoint} did not accept a connection within {timeout:.3g} s; check the address, the "
+            "firewall, and that security_protocol is that of the listener"
+        )
+
+    deadline = Deadline(timeout, expired, cancelled)
+    transport = _connected(config, context, endpoint, deadline)
+    connection = Connection(
+        endpoint,
+        transport,
+        client_id=config.client_id,
+        request_timeout=config.request_timeout_ms / 1000,
+        max_idle=config.connections_max_idle_ms / 1000,
+        max_response=config.receive_message_max_bytes,
+    )
+    try:
+        left = deadline.remaining()
+        try:
+            time_left = Deadline(left - min(left / 2, _PROBE_TIME), expired, cancelled)
+            versions = _negotiate(
+                connection, time_left, _NEEDS_TLS if context is None else _NEEDS_CERTIFICATE
+            )
+        except KafkaTimeoutError:
+            if context is None:
+                _raise_if_web_server(endpoint, deadline)
+            raise
+        uses_sasl = config.security_protocol.startswith("SASL")
+        lifetime = _authenticate(connection, config, versions, deadline) if uses_sasl else None
+        protocol = "SASL_PLAINTEXT" if context is None else "SASL_SSL"
+        connection.complete_setup(versions, lifetime, "" if uses_sasl else _NEEDS_SASL.format(protocol))
+    except BaseException:
+        connection.close()
+        raise
+    log.debug("connected to %s", endpoint)
+    return connection
+
+
+def _connected(
+    config: ClientConfig, context: ssl.SSLContext | None, endpoint: Endpoint, deadline: Deadline
+) -> Transport:
+    sock = connect(
+        endpoint,
+        deadline,
+        send_buffer=config.send_buffer_bytes,
+        receive_buffer=config.receive_buffer_bytes,
+    )
+    tcp = TcpTransport(sock, str(endpoint))
+    if context is None:
+        return tcp
+    try:
+        encrypted = TlsTransport(tcp, str(endpoint), context, endpoint.host)
+        encrypted.handshake(deadline)
+        return encrypted
+    except BaseException:
+        tcp.close()
+        raise
+
+
+def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[int, tuple[int, int]]:
+    """Return the broker's first and last version of each request, by API key.
+
+    A broker that does not support our version of ApiVersions answers in version 0, and may name the versions
+    that it supports (KIP-511). *hint* is part of the error if the broker closes the connection.
+    """
+    version = ApiVersionsRequest.versions[1]
+    request = ApiVersionsRequest(
+        client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION
+    )
+    try:
+        response: ApiVersionsResponse = connection.exchange(request, version, deadline)
+        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+            known = [api.max_version for api in response.api_keys if api.api_key == request.api_key]
+            version = max(0, min(version - 1, known[0])) if known else 0
+            response = connection.exchange(request, version, deadline)
+    except BrokerConnectionError as error:
+        raise NoVersionsError(
+            f"{error} instead of naming its API versions: it is starting or stopping, or it is not a Kafka "
+            f"broker, or {hint}, or it is older than 0.10, which this client does not support"
+        ) from error
+    if response.error_code:
+        raise broker_error(response.error_code, f"asking {connection.endpoint} for its API versions")
+    return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
+
+
+def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
+    """Raise ProtocolError if *endpoint* answers a request in HTTP.
+
+    A web server may wait for the end of a line, and not answer our request. A broker takes an HTTP request
+    for a length that is too large, and closes the connection.
+    """
+    try:
+        tcp = TcpTransport(connect(endpoint, deadline), str(endpoint))
+    except KafkaError:
+        return
+    try:
+        tcp.send([b"HEAD / HTTP/1.0\r\n\r\n"], deadline)
+        answer = tcp.receive(4, deadline)
+    except KafkaError:
+        return
+    finally:
+        tcp.close()
+    if bytes(answer) == b"HTTP":
+        raise ProtocolError(
+            f"{endpoint} answers in HTTP: this is the port of a web server, not of a Kafka broker; "
+            "check the port (brokers usually listen on 9092)"
+        )
+
+
+def _authenticate(
+    connection: Connection, config: ClientConfig, versions: dict[int, tuple[int, int]], deadline: Deadline
+) -> float | None:
+    """Log in by SASL. Return the seconds after which the connection should be replaced; None for no limit.
+
+    That is some time before the broker ends the session (KIP-368), and different for each connection.
+    """
+    connection.complete_setup(versions, None, "")
+    connection.version_of(SaslAuthenticateRequest)
+    dialogue = authentication(config, str(connection.endpoint))
+    request = next(dialogue)
+    try:
+        while True:
+            # SaslAuthenticate needs version 1 of the handshake (KIP-152).
+            wanted = 1 if isinstance(request, SaslHandshakeRequest) else None
+            version = connection.version_of(type(request), wanted)
+            request = dialogue.send(connection.exchange(request, version, deadline))
+    except StopIteration as end:
+        lifetime_ms: int = end.value
+    except PeerClosedError as error:
+        raise BrokerConnectionError(f"{error} during the SASL login") from error
+    return lifetime_ms / 1000 * random.uniform(0.80, 0.90) if lifetime_ms > 0 else None

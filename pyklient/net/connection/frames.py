@@ -1,0 +1,60 @@
+"""Split a stream of bytes into responses: each is a length, and that many bytes."""
+
+from typing import Final
+
+from pyklient.errors import ProtocolError
+from pyklient.net.connection.transport import Endpoint, PeerClosedError, TimeLeft, Transport
+from pyklient.protocol.framing import frame_length
+from pyklient.protocol.primitives import Buffer
+
+__all__ = ["FrameReader"]
+
+_LENGTH_SIZE: Final = 4
+_SMALL_ANSWERS: Final = 4096
+"""The bytes that ``receive_small`` asks for at once. Most responses fit, with their length."""
+
+
+class FrameReader:
+    """Reads responses of at most *max_response* bytes. For one thread at a time."""
+
+    def __init__(self, endpoint: Endpoint, transport: Transport, max_response: int) -> None:
+        self._endpoint = endpoint
+        self._transport = transport
+        self._max_response = max_response
+        self._ahead = b""
+        """Bytes that were received, but belong to the next responses."""
+
+    def receive(self, time_left: TimeLeft) -> memoryview:
+        """Return the next response in new memory, as responses with records need it.
+
+        Must not be used after ``receive_small``, which may have read the beginning of this response.
+        """
+        size = self._size(self._transport.receive(_LENGTH_SIZE, time_left))
+        return self._transport.receive(size, time_left)
+
+    def receive_small(self, time_left: TimeLeft) -> memoryview:
+        """Return the next response. Several small ones take one system call together."""
+        try:
+            while True:
+                ahead = self._ahead
+                have = len(ahead)
+                if have >= _LENGTH_SIZE:
+                    stop = _LENGTH_SIZE + self._size(ahead)
+                    if have < stop:
+                        ahead += self._transport.receive(stop - have, time_left)
+                    self._ahead = ahead[stop:]
+                    return memoryview(ahead)[_LENGTH_SIZE:stop]
+                self._ahead += self._transport.receive_some(_SMALL_ANSWERS, time_left)
+        except PeerClosedError as error:
+            if not self._ahead:
+                raise
+            message = f"{self._endpoint} closed the connection in the middle of a response"
+            raise PeerClosedError(message) from error
+
+    def _size(self, head: Buffer) -> int:
+        try:
+            return frame_length(head, self._max_response)
+        except ProtocolError as error:
+            if head[0] < 0x10:  # a length, and not the first letters of another protocol
+                raise ProtocolError(f"{error}; receive_message_max_bytes is the limit") from None
+            raise

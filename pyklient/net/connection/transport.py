@@ -1,0 +1,356 @@
+"""Send bytes to one peer and receive bytes from it, over a blocking TCP socket.
+
+Time-outs are set on the socket (SO_RCVTIMEO, SO_SNDTIMEO). ``settimeout`` would make the socket non-blocking,
+and each megabyte would then release and take the GIL several times. Here a whole response is one ``recv``
+with MSG_WAITALL, and a whole request is one ``sendmsg`` over its parts, without copying them.
+
+Each call has a *time_left*: a function that returns how long the next wait may be, and that raises an error
+when no time is left.
+"""
+
+import contextlib
+import errno
+import os
+import select
+import socket
+import struct
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from pyklient.errors import BrokerConnectionError, KafkaError
+from pyklient.kernel import memory
+from pyklient.net.connection.resolver import Address, SlowLookupError, resolve
+from pyklient.protocol.primitives import Buffer
+
+__all__ = [
+    "TICK",
+    "Deadline",
+    "Endpoint",
+    "TimeLeft",
+    "PeerClosedError",
+    "TcpTransport",
+    "Transport",
+    "UnreachableError",
+    "connect",
+]
+
+TimeLeft = Callable[[], float]
+"""Return the seconds that the next wait may last. Raise a KafkaError when no time is left."""
+
+TICK = 0.5
+"""The longest single wait, in seconds. A call notices that it was cancelled after this time at most."""
+
+_WAITALL: int = getattr(socket, "MSG_WAITALL", 0)
+_DONTWAIT: int = getattr(socket, "MSG_DONTWAIT", 0)
+_HAS_SENDMSG = hasattr(socket.socket, "sendmsg")
+_IOV_MAX = 1024  # Linux and macOS: sendmsg refuses more buffers than this
+
+
+class PeerClosedError(BrokerConnectionError):
+    """The peer closed the connection."""
+
+
+class UnreachableError(BrokerConnectionError):
+    """No connection could be made to an address, or to any of several.
+
+    ``cause`` is a short description. ``nobody_there`` is true if waiting will hardly help: every address
+    refused the connection, or belongs to a host name that does not exist.
+    """
+
+    def __init__(self, message: str, cause: str = "", *, nobody_there: bool = False) -> None:
+        super().__init__(message)
+        self.cause = cause or message
+        self.nobody_there = nobody_there
+
+
+class Endpoint(NamedTuple):
+    """The address of a broker. Bootstrap servers have no node id yet: their ids count down from -2."""
+
+    node_id: int
+    host: str
+    port: int
+
+    @property
+    def address(self) -> str:
+        """``host:port``, with brackets around an IPv6 address."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    def __str__(self) -> str:
+        if self.node_id < 0:
+            return f"bootstrap server {self.address}"
+        return f"broker {self.node_id} at {self.address}"
+
+
+class Deadline:
+    """A TimeLeft that ends after a number of seconds.
+
+    *expired* returns the error to raise then. *cancelled* returns an error as soon as the call should stop
+    earlier, for instance because the client is being closed; else None.
+    """
+
+    def __init__(
+        self,
+        seconds: float,
+        expired: Callable[[], KafkaError],
+        cancelled: Callable[[], KafkaError | None] = lambda: None,
+    ) -> None:
+        self._at = time.monotonic() + seconds
+        self._expired = expired
+        self._cancelled = cancelled
+
+    def remaining(self) -> float:
+        """Return the seconds left until the deadline. Raises an error if none are left."""
+        if (error := self._cancelled()) is not None:
+            raise error
+        left = self._at - time.monotonic()
+        if left <= 0:
+            raise self._expired()
+        return left
+
+    def __call__(self) -> float:
+        return min(self.remaining(), TICK)
+
+
+class Transport(Protocol):
+    """Sends and receives the bytes of a connection.
+
+    One thread at a time may send, and one thread at a time may receive; both may run at the same time.
+    """
+
+    def send(self, parts: Sequence[Buffer], time_left: TimeLeft) -> None:
+        """Send all *parts* in order. Raises BrokerConnectionError, or the error of *time_left*."""
+
+    def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
+        """Send as much as possible without a wait, and return the rest. Raises BrokerConnectionError."""
+
+    def receive(self, size: int, time_left: TimeLeft) -> memoryview:
+        """Return exactly *size* bytes, in new memory. Raises PeerClosedError at the end of the stream."""
+
+    def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
+        """Return the bytes that have arrived, at least one and at most *limit*. Raises as ``receive``
+        does."""
+
+    def is_quiet(self) -> bool:
+        """Return True if there is nothing to read: no bytes, and not the end of the stream."""
+
+    def abort(self) -> None:
+        """Wake every thread that waits in a call. Its call raises BrokerConnectionError."""
+
+    def close(self) -> None:
+        """Close the socket without a message to the peer. No thread may be in a call."""
+
+
+class TcpTransport:
+    """A connected socket. Without ``sendmsg`` or MSG_WAITALL, it makes more and smaller system calls."""
+
+    def __init__(
+        self, sock: socket.socket, peer: str, *, gather: bool = _HAS_SENDMSG, receive_flags: int = _WAITALL
+    ) -> None:
+        self._socket = sock
+        self._peer = peer
+        self._gather = gather
+        self._receive_flags = receive_flags
+        self._waits: dict[int, float] = {}
+        sock.setblocking(True)
+
+    def send(self, parts: Sequence[Buffer], time_left: TimeLeft) -> None:
+        waiting: Sequence[Buffer] = parts if self._gather else [b"".join(parts)]
+        while waiting:
+            self._wait_at_most(socket.SO_SNDTIMEO, time_left())
+            try:
+                if self._gather:
+                    sent = self._socket.sendmsg(waiting[:_IOV_MAX])
+                else:
+                    sent = self._socket.send(waiting[0])
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._broken(error) from error
+            waiting = _unsent(waiting, sent)
+
+    def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
+        if not (self._gather and _DONTWAIT):
+            return parts
+        try:
+            sent = self._socket.sendmsg(parts[:_IOV_MAX], (), _DONTWAIT)
+        except BlockingIOError:
+            return parts
+        except OSError as error:
+            raise self._broken(error) from error
+        return _unsent(parts, sent)
+
+    def receive(self, size: int, time_left: TimeLeft) -> memoryview:
+        # The system provides a page when it is first written to: a large length alone takes no memory.
+        whole = memory(size)
+        have = 0
+        while have < size:
+            self._wait_at_most(socket.SO_RCVTIMEO, time_left())
+            try:
+                count = self._socket.recv_into(whole[have:], 0, self._receive_flags)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._broken(error) from error
+            if not count:
+                where = " in the middle of a response" if have else ""
+                raise PeerClosedError(f"{self._peer} closed the connection{where}")
+            have += count
+        return whole
+
+    def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
+        while True:
+            self._wait_at_most(socket.SO_RCVTIMEO, time_left())
+            try:
+                data = self._socket.recv(limit)
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                raise self._broken(error) from error
+            if not data:
+                raise PeerClosedError(f"{self._peer} closed the connection")
+            return data
+
+    def is_quiet(self) -> bool:
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return not poll.poll(0)
+
+    def abort(self) -> None:
+        with contextlib.suppress(OSError):
+            self._socket.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _wait_at_most(self, option: int, seconds: float) -> None:
+        if self._waits.get(option) == seconds:
+            return
+        micros = max(int(seconds * 1e6), 1000)  # 0 would mean: for ever
+        try:
+            self._socket.setsockopt(
+                socket.SOL_SOCKET, option, struct.pack("ll", micros // 1_000_000, micros % 1_000_000)
+            )
+        except OSError as error:
+            raise self._broken(error) from error
+        self._waits[option] = seconds
+
+    def _broken(self, error: OSError) -> BrokerConnectionError:
+        return BrokerConnectionError(f"the connection to {self._peer} broke: {error.strerror or error}")
+
+
+def _unsent(parts: Sequence[Buffer], sent: int) -> Sequence[Buffer]:
+    """Return the rest of *parts* after *sent* bytes, without a copy."""
+    if sent == sum(map(len, parts)):
+        return ()
+    for index, part in enumerate(parts):
+        if sent < len(part):
+            return [memoryview(part)[sent:], *parts[index + 1 :]]
+        sent -= len(part)
+    return ()
+
+
+def connect(
+    endpoint: Endpoint, deadline: Deadline, *, send_buffer: int = -1, receive_buffer: int = -1
+) -> socket.socket:
+    """Return a socket that is connected to *endpoint*.
+
+    Tries all addresses of the host name in turn; each gets an equal share of the time. Raises
+    UnreachableError, which names the failure of each address.
+    """
+    failures: list[_Failure] = []
+    addresses = _resolve(endpoint, deadline)
+    for index, (family, kind, protocol, address) in enumerate(addresses):
+        try:
+            sock = socket.socket(family, kind, protocol)
+        except OSError as error:
+            failures.append(_failure(endpoint, address, error))
+            continue
+        try:
+            _set_buffers(sock, send_buffer, receive_buffer)
+            _connect_within(sock, address, deadline, deadline.remaining() / (len(addresses) - index))
+        except OSError as error:
+            sock.close()
+            if isinstance(error, KafkaError):
+                raise
+            failures.append(_failure(endpoint, address, error))
+        except BaseException:
+            sock.close()
+            raise
+        else:
+            return sock
+    raise UnreachableError(
+        f"cannot connect to {endpoint}: " + "; ".join(dict.fromkeys(failure.text for failure in failures)),
+        "; ".join(dict.fromkeys(failure.cause for failure in failures)),
+        nobody_there=all(failure.refused for failure in failures),
+    )
+
+
+def _resolve(endpoint: Endpoint, deadline: Deadline) -> list[Address]:
+    try:
+        return resolve(endpoint.host, endpoint.port, deadline, deadline.remaining())
+    except SlowLookupError as error:
+        cause = f"no address for the host name {endpoint.host!r}: {error}"
+        advice = "check that this machine can reach its name server"
+        raise UnreachableError(f"cannot connect to {endpoint}: {cause}; {advice}", cause) from error
+    except KafkaError:
+        raise
+    except (OSError, UnicodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a host name"
+        cause = f"no address for the host name {endpoint.host!r} ({reason})"
+        advice = "check its spelling, and that this machine can resolve it"
+        raise UnreachableError(
+            f"cannot connect to {endpoint}: {cause}; {advice}",
+            cause,
+            nobody_there=not isinstance(error, OSError) or error.errno == socket.EAI_NONAME,
+        ) from error
+
+
+def _set_buffers(sock: socket.socket, send_buffer: int, receive_buffer: int) -> None:
+    if send_buffer >= 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
+    if receive_buffer >= 0:
+        # Set before connecting, because the first packet negotiates the window scale.
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+
+def _connect_within(
+    sock: socket.socket, address: tuple[object, ...], deadline: Deadline, share: float
+) -> None:
+    """Connect within *share* seconds, and within *deadline*. Raises OSError."""
+    sock.setblocking(False)
+    code = sock.connect_ex(address)
+    if code in (errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR):
+        give_up = time.monotonic() + share
+        poll = select.poll()
+        poll.register(sock, select.POLLOUT)
+        while not poll.poll(1000 * min(deadline(), max(give_up - time.monotonic(), 0.001))):
+            if time.monotonic() >= give_up:
+                raise TimeoutError(errno.ETIMEDOUT, f"no answer within {share:.1f} s")
+        code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
+class _Failure(NamedTuple):
+    """The failure to connect to one address: *text* stands beside the endpoint's name, *cause* stands
+    alone."""
+
+    text: str
+    cause: str
+    refused: bool
+
+
+def _failure(endpoint: Endpoint, address: tuple[object, ...], error: OSError) -> _Failure:
+    at = Endpoint(endpoint.node_id, str(address[0]), endpoint.port).address
+    where = "" if address[0] == endpoint.host else f"{address[0]}: "
+    if error.errno == errno.ECONNREFUSED:
+        text = (
+            f"{where}connection refused; check that the broker is running and listens on port {endpoint.port}"
+        )
+        return _Failure(text, f"connection refused by {at}", True)
+    said = error.strerror or str(error)
+    hint = "; check the address, and that no firewall blocks it" if isinstance(error, TimeoutError) else ""
+    return _Failure(f"{where}{said}{hint}", f"{at}: {said}", False)

@@ -1,0 +1,220 @@
+"""The connections of one client, by node and purpose.
+
+A broker answers the requests on a connection in order, so that a fetch that waits for data would hold back a
+heartbeat behind it. Therefore each purpose has a connection of its own.
+
+After a failure, a node is left alone for a time that grows with each failure in a row. A caller that asks for
+the node meanwhile waits, or gets the last failure if it may not wait that long.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import NamedTuple
+
+from pyklient.errors import (
+    BrokerConnectionError,
+    ClosedError,
+    ForkError,
+    KafkaError,
+    KafkaTimeoutError,
+    for_another,
+)
+from pyklient.net.backoff import Backoff
+from pyklient.net.connection.connection import Connection
+from pyklient.net.connection.transport import Endpoint
+from pyklient.net.single_flight import SingleFlight
+
+__all__ = ["Opener", "Pool", "Purpose"]
+
+log = logging.getLogger("pyklient.net")
+
+Opener = Callable[[Endpoint, float, Callable[[], KafkaError | None]], Connection]
+"""Opens a connection to an endpoint within a number of seconds. Stops when the function returns an error."""
+
+_CLOSE_TIMEOUT = 5.0
+_FAIR_SHARE = 0.5
+
+
+class Purpose(StrEnum):
+    """The purpose of a connection. All requests of one purpose to one node share a connection."""
+
+    PRODUCE = "produce"
+    FETCH = "fetch"
+    GROUP = "group"
+    OTHER = "other"
+
+
+class _Trouble(NamedTuple):
+    """The failures of a node in a row: their number, the last one, and the end of the back-off."""
+
+    failures: int
+    error: KafkaError
+    until: float
+
+
+class Pool:
+    """Connections that are opened by *opener* when they are first asked for. Safe to use from several
+    threads."""
+
+    def __init__(self, opener: Opener, backoff: Backoff, setup_timeout: float) -> None:
+        self._opener = opener
+        self._backoff = backoff
+        self._setup_timeout = setup_timeout
+        self._connections: dict[tuple[int, Purpose], Connection] = {}
+        self._opening: SingleFlight[tuple[int, Purpose], Connection] = SingleFlight()
+        self._trouble: dict[int, _Trouble] = {}
+        self._closing = threading.Event()
+        self._forked = False
+
+    def live(self, node_id: int, purpose: Purpose) -> Connection | None:
+        """Return the open connection to a node, or None."""
+        connection = self._connections.get((node_id, purpose))
+        if connection is not None and connection.alive and not connection.expired:
+            return connection
+        return None
+
+    def get(self, endpoint: Endpoint, purpose: Purpose, timeout: float) -> Connection:
+        """Return the connection to *endpoint*. Open it first if necessary, within *timeout* seconds.
+
+        Raises the error of opening it, ClosedError or ForkError.
+        """
+        self.raise_if_closed()
+        connection = self.live(endpoint.node_id, purpose)
+        if connection is not None and connection.endpoint == endpoint:
+            return connection
+        deadline = time.monotonic() + timeout
+        before = self.last_failure(endpoint.node_id)
+
+        def is_shared(_error: KafkaError) -> bool:
+            # Another thread has tried to connect and failed. This thread does not queue for a try of its own.
+            return self.last_failure(endpoint.node_id) not in (None, before)
+
+        while connection is None or connection.endpoint != endpoint:
+            try:
+                connection = self._opening.run(
+                    (endpoint.node_id, purpose),
+                    lambda: self._replace(endpoint, purpose, deadline),
+                    deadline,
+                    is_shared,
+                )
+            except TimeoutError as error:
+                if isinstance(error, KafkaError):
+                    raise
+                raise self._busy(endpoint) from None
+        return connection
+
+    def wait_time(self, node_id: int) -> float:
+        """Return the seconds for which a node is still left alone after a failure."""
+        trouble = self._trouble.get(node_id)
+        return 0.0 if trouble is None else max(0.0, trouble.until - time.monotonic())
+
+    def last_failure(self, node_id: int) -> KafkaError | None:
+        """Return the last failure to connect to a node; None if it has been reached since."""
+        trouble = self._trouble.get(node_id)
+        return None if trouble is None else trouble.error
+
+    def pause(self, seconds: float) -> None:
+        """Sleep for *seconds*. Raise ClosedError as soon as the pool is closed, ForkError in a forked
+        child."""
+        self._closing.wait(seconds)
+        self.raise_if_closed()
+
+    def close(self) -> None:
+        """Close all connections, and stop the threads that are opening one. Bounded."""
+        self._closing.set()
+        if self._forked:
+            return
+        self._close_connections()
+        self._opening.wait(_CLOSE_TIMEOUT)
+        self._close_connections()
+
+    def abandon(self) -> None:
+        """Close the sockets in the child of a fork, without a message to the brokers. Takes no lock."""
+        self._forked = True
+        for connection in list(self._connections.values()):
+            connection.abandon()
+
+    def raise_if_closed(self) -> None:
+        """Raise ClosedError if the pool is closed, ForkError in a forked child."""
+        if (error := self._closed_error()) is not None:
+            raise error
+
+    def _closed_error(self) -> KafkaError | None:
+        if self._forked:
+            return ForkError(
+                "This client was made before a fork and belongs to the parent process; "
+                "make a new client in the child process"
+            )
+        if self._closing.is_set():
+            return ClosedError("This client has been closed")
+        return None
+
+    def _close_connections(self) -> None:
+        for connection in list(self._connections.values()):
+            connection.close()
+
+    def _busy(self, endpoint: Endpoint) -> KafkaError:
+        """Return the error if another thread has been connecting for as long as this one may wait."""
+        if (error := self.last_failure(endpoint.node_id)) is not None:
+            return _postponed(error, "another thread is trying again")
+        return KafkaTimeoutError(f"Not connected to {endpoint} in time: another thread is still connecting")
+
+    def _replace(self, endpoint: Endpoint, purpose: Purpose, deadline: float) -> Connection:
+        """Return the connection if it can be used, else a new one in its place. One thread at a time."""
+        old = self._connections.get((endpoint.node_id, purpose))
+        if old is not None:
+            if old.alive and not old.expired and old.endpoint == endpoint:
+                return old
+            # Requests in flight still get their answers, and stay in order.
+            old.retire(_FAIR_SHARE * max(0.0, deadline - time.monotonic()))
+            del self._connections[endpoint.node_id, purpose]
+        self._wait_for_turn(endpoint, deadline)
+        timeout = min(self._setup_timeout, max(deadline - time.monotonic(), 0.001))
+        try:
+            connection = self._opener(endpoint, timeout, self._closed_error)
+        except KafkaError as error:
+            self._failed(endpoint, error)
+            raise
+        self._trouble.pop(endpoint.node_id, None)
+        self._connections[endpoint.node_id, purpose] = connection
+        if (closed := self._closed_error()) is not None:
+            connection.close()
+            raise closed
+        return connection
+
+    def _wait_for_turn(self, endpoint: Endpoint, deadline: float) -> None:
+        """Wait for the node's back-off. Raise the last failure if too little time would be left to
+        connect."""
+        wait = self.wait_time(endpoint.node_id)
+        if not wait:
+            return
+        # An attempt with too little time would fail although the broker is fine, and lengthen the back-off.
+        left = deadline - time.monotonic()
+        if wait > left - min(self._setup_timeout, left * _FAIR_SHARE):
+            error = self.last_failure(endpoint.node_id)
+            if error is not None:
+                raise _postponed(error, f"next attempt in {wait:.2g} s") from error
+        self.pause(wait)
+
+    def _failed(self, endpoint: Endpoint, error: KafkaError) -> None:
+        if isinstance(error, ClosedError | ForkError):
+            return
+        before = self._trouble.get(endpoint.node_id)
+        failures = 1 if before is None else before.failures + 1
+        until = time.monotonic() + self._backoff.pause(failures)
+        self._trouble[endpoint.node_id] = _Trouble(failures, error, until)
+        log.log(logging.WARNING if failures == 1 else logging.DEBUG, "%s", error)
+
+
+def _postponed(error: KafkaError, note: str) -> KafkaError:
+    """Return *error*, the last failure, as a retriable error of an attempt that was not made. *note* says
+    when the next attempt is."""
+    message = f"{error} ({note})"
+    if not isinstance(error, BrokerConnectionError):
+        return BrokerConnectionError(message)
+    again = for_another(error)
+    again.args = (message,)
+    return again

@@ -1,0 +1,397 @@
+"""The network side of a client: its connections, its metadata, and the dialogues that it runs.
+
+Each Producer, connector or Admin owns one NetworkClient and closes it. It opens no connection before its
+first use, and starts no threads but the readers of shared connections.
+"""
+
+import functools
+import logging
+import os
+import random
+import time
+import weakref
+from collections.abc import Collection
+from functools import partial
+from typing import Any, NoReturn, TypeVar
+
+from pyklient import kernel
+from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.errors import (
+    AuthenticationError,
+    BrokerConnectionError,
+    ClosedError,
+    ForkError,
+    KafkaError,
+    KafkaTimeoutError,
+    UnsupportedVersionError,
+    broker_error,
+)
+from pyklient.net.backoff import Backoff
+from pyklient.net.connection.connection import Connection
+from pyklient.net.connection.connection_setup import open_connection
+from pyklient.net.connection.tls import tls_context
+from pyklient.net.connection.transport import Endpoint, UnreachableError
+from pyklient.net.connection_pool import Pool, Purpose
+from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
+from pyklient.net.metadata import Metadata, MetadataHolder
+from pyklient.net.single_flight import SingleFlight
+from pyklient.protocol.messages import MetadataRequest, MetadataResponse
+
+__all__ = ["NetworkClient", "NobodyThereError", "Purpose"]
+
+T = TypeVar("T")
+
+log = logging.getLogger("pyklient")
+
+_FIRST_BOOTSTRAP_ID = -2
+_TOO_SHORT = 1.0
+"""Seconds. An attempt with less time may time out although the broker is fine."""
+
+
+class NobodyThereError(BrokerConnectionError):
+    """Every bootstrap server refused the connection for ``bootstrap_refused_timeout_ms``."""
+
+    retriable = False
+
+
+class NetworkClient:
+    """Safe to use from several threads. *timeout* limits each call, in seconds."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        if isinstance(config, ProducerConfig | ConsumerConfig):
+            _tell_of_slow_kernel()
+        self._config = config
+        self._bootstrap = tuple(
+            Endpoint(_FIRST_BOOTSTRAP_ID - index, host, port)
+            for index, (host, port) in enumerate(config.bootstrap)
+        )
+        self._retry = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
+        self._pool = Pool(
+            partial(open_connection, config, tls_context(config)),
+            Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000),
+            config.socket_connection_setup_timeout_ms / 1000,
+        )
+        self._holder = MetadataHolder()
+        self._refreshing: SingleFlight[object, Metadata] = SingleFlight()
+        self._reached: set[tuple[str, int]] = set()
+        self._nobody_since: float | None = None
+        _clients.add(self)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a client cannot be pickled, because it holds connections: create it in the process that uses "
+            "it, from the same options"
+        )
+
+    @property
+    def metadata(self) -> Metadata:
+        """The current snapshot. It is empty before the first refresh."""
+        return self._holder.current
+
+    def refresh_metadata(
+        self, topics: Collection[str] | None, timeout: float, *, allow_auto_create: bool = False
+    ) -> Metadata:
+        """Ask for the metadata of *topics* (None: all) and of the brokers. Return the new snapshot.
+
+        Threads that ask for the same at the same time share one request. The error code of a topic is stored
+        in the snapshot. Raises KafkaTimeoutError with the last failure if no broker answers in time. Raises
+        an error that is not retriable, such as AuthenticationError, at once.
+        """
+        wanted = None if topics is None else frozenset(topics)
+        deadline = time.monotonic() + timeout
+        try:
+            return self._refreshing.run(
+                (wanted, allow_auto_create),
+                lambda: self._fetch_metadata(wanted, allow_auto_create, deadline, timeout),
+                deadline,
+                _is_no_timeout,
+            )
+        except TimeoutError as error:
+            if isinstance(error, KafkaError):
+                raise
+            raise KafkaTimeoutError(
+                f"No metadata within {timeout:.3g} s: another thread's request for it has not been answered"
+            ) from None
+
+    def forget_topics(self, topics: Collection[str]) -> None:
+        """Remove *topics* from the snapshot until somebody asks for them again."""
+        self._holder.forget(topics)
+
+    def connection(self, node_id: int, purpose: Purpose, timeout: float) -> Connection:
+        """Return the connection to a node for a purpose. Open it first if necessary. -1 means any broker.
+
+        Asks for the metadata first if it does not contain the node. A node that has just failed is left alone
+        for a while: the call waits for that if *timeout* allows it.
+        """
+        self._pool.raise_if_closed()
+        if node_id == ANY:
+            return self._any_connection(purpose, timeout)
+        deadline = time.monotonic() + timeout
+        node = self.metadata.nodes.get(node_id)
+        if node is None:
+            node = self.refresh_metadata((), timeout).nodes.get(node_id)
+        if node is None:
+            known = ", ".join(map(str, sorted(self.metadata.nodes))) or "none"
+            raise BrokerConnectionError(
+                f"broker {node_id} is not in the cluster at the moment (brokers: {known}); it may be down"
+            )
+        return self._open(node.endpoint, purpose, deadline - time.monotonic())
+
+    def live_connection(self, node_id: int, purpose: Purpose) -> Connection | None:
+        """Return the open connection to a node for a purpose, or None. Does not wait."""
+        return self._pool.live(node_id, purpose)
+
+    def play(self, dialogue: Dialogue[T], timeout: float) -> T:
+        """Run *dialogue* in this thread and return its result.
+
+        Raises what the dialogue raises, and KafkaTimeoutError with the last failure after *timeout* seconds.
+        """
+        deadline = time.monotonic() + timeout
+        last: KafkaError | None = None
+        pauses = 0
+        try:
+            step = next(dialogue)
+            while True:
+                remaining = deadline - time.monotonic()
+                if remaining <= 0:
+                    dialogue.close()
+                    raise _out_of_time(timeout, last) from last
+                if isinstance(step, Pause):
+                    last = step.because or last
+                    pauses += 1
+                    seconds = self._retry.pause(pauses) if step.seconds is None else step.seconds
+                    self.pause(min(seconds, remaining))
+                    step = dialogue.send(None)
+                    continue
+                try:
+                    answer = self._carry_out(step, remaining)
+                except KafkaError as error:
+                    last = error
+                    step = dialogue.throw(error)
+                else:
+                    step = dialogue.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def _carry_out(self, step: Ask | Refresh, timeout: float) -> Any:
+        return self.ask(step, timeout) if isinstance(step, Ask) else self.refresh(step, timeout)
+
+    def ask(self, step: Ask, timeout: float) -> Any:
+        """Return the response to an Ask. *timeout* and the time-out of the step limit the call."""
+        limit = self._config.request_timeout_ms / 1000 if step.timeout is None else step.timeout
+        deadline = time.monotonic() + min(limit, timeout)
+        node_id = self._controller(timeout) if step.to == CONTROLLER else step.to
+        connection = self.connection(node_id, step.purpose, deadline - time.monotonic())
+        remaining = max(deadline - time.monotonic(), 0.001)
+        return connection.ask(step.request, remaining, max_version=step.max_version)
+
+    def refresh(self, step: Refresh, timeout: float) -> Metadata:
+        """Return the snapshot for a Refresh."""
+        if step.known_ok and step.topics is not None and self._knows(step.topics):
+            return self.metadata
+        return self.refresh_metadata(step.topics, timeout)
+
+    def pause(self, seconds: float) -> None:
+        """Wait for *seconds*. Raise ClosedError as soon as the client is closed, ForkError in a forked
+        child."""
+        self._pool.pause(seconds)
+
+    def unreachable(self) -> KafkaError | None:
+        """Return an error with all failures if the last attempt to connect to each known broker failed."""
+        nodes = [node.endpoint for node in self.metadata.nodes.values()]
+        known = {endpoint.address for endpoint in nodes}
+        others = [endpoint for endpoint in self._bootstrap if endpoint.address not in known]
+        failures = [self._pool.last_failure(endpoint.node_id) for endpoint in (*nodes, *others)]
+        found = [error for error in failures if error is not None]
+        return _none_reached(found) if len(found) == len(failures) else None
+
+    def close(self) -> None:
+        """Close all connections. Calls that wait for an answer raise ClosedError. May be called again."""
+        self._pool.close()
+        _clients.discard(self)
+
+    def abandon(self) -> None:
+        """Close the parent's sockets in the child of a fork. Every later use raises ForkError."""
+        self._pool.abandon()
+
+    def _knows(self, topics: Collection[str]) -> bool:
+        metadata = self.metadata
+        if not metadata.nodes:
+            return False
+        infos = [metadata.topics.get(topic) for topic in topics]
+        return all(info is not None and not info.error for info in infos)
+
+    def _controller(self, timeout: float) -> int:
+        metadata = self.metadata
+        if metadata.controller_id not in metadata.nodes:
+            metadata = self.refresh_metadata((), timeout)
+        if metadata.controller_id not in metadata.nodes:
+            raise BrokerConnectionError("the cluster has no controller at the moment")
+        return metadata.controller_id
+
+    def _fetch_metadata(
+        self, topics: frozenset[str] | None, allow_auto_create: bool, deadline: float, timeout: float
+    ) -> Metadata:
+        failures = 0
+        said: KafkaError | None = None
+        while True:
+            remaining = deadline - time.monotonic()
+            try:
+                connection = self._any_connection(Purpose.OTHER, remaining)
+                # If the broker does not answer, there must be time left to ask another one.
+                limit = min(deadline, time.monotonic() + self._config.request_timeout_ms / 1000)
+                response = _ask_metadata(connection, topics, allow_auto_create, limit)
+                return self._holder.update(response, all_topics=topics is None)
+            except KafkaError as error:
+                if not error.retriable:
+                    raise
+                # A time-out because little time was left says less than the failure before it.
+                if said is None or remaining >= _TOO_SHORT or not isinstance(error, KafkaTimeoutError):
+                    said = error
+                failures += 1
+                pause = self._retry.pause(failures)
+                if time.monotonic() + pause >= deadline:
+                    if isinstance(said, UnsupportedVersionError):
+                        raise said from None
+                    attempts = "1 attempt" if failures == 1 else f"{failures} attempts"
+                    cause = said.cause if isinstance(said, UnreachableError) else said
+                    raise KafkaTimeoutError(
+                        f"No broker answered within {timeout:.3g} s ({attempts}; last: {cause}); "
+                        f"{self._config.waiting_option} sets the time to wait"
+                    ) from said
+            self._pool.pause(pause)
+
+    def _any_connection(self, purpose: Purpose, timeout: float) -> Connection:
+        """Return a connection to any broker: an open one, else to a known node, else to a bootstrap server.
+
+        Tries all of them before it fails. Tries those that have just failed only if all have. Raises
+        NobodyThereError once all have refused for ``bootstrap_refused_timeout_ms``.
+        """
+        nodes = [node.endpoint for node in self.metadata.nodes.values()]
+        random.shuffle(nodes)
+        for endpoint in (*nodes, *self._bootstrap):
+            if (connection := self._pool.live(endpoint.node_id, purpose)) is not None:
+                return connection
+        known = {endpoint.address for endpoint in nodes}
+        others = [endpoint for endpoint in self._bootstrap if endpoint.address not in known]
+        candidates = [*nodes, *random.sample(others, len(others))]
+        waits = {endpoint: self._pool.wait_time(endpoint.node_id) for endpoint in candidates}
+        rested = [endpoint for endpoint in candidates if not waits[endpoint]]
+        order = rested or sorted(candidates, key=waits.__getitem__)
+        began = time.monotonic()
+        try:
+            return self._first_to_open(order, purpose, timeout)
+        except UnreachableError as error:
+            self._give_up_if_nobody_is_there(error, began)
+            raise
+
+    def _give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
+        """Note that an attempt that *began* then reached no server. Raise if the time for attempts is up."""
+        if not error.nobody_there or self._reached:
+            self._nobody_since = None
+            return
+        if self._nobody_since is None:
+            self._nobody_since = began
+        waited = time.monotonic() - self._nobody_since
+        limit = self._config.bootstrap_refused_timeout_ms / 1000
+        if 0 <= limit <= waited:
+            raise NobodyThereError(
+                f"No broker was found within {waited:.2g} s ({error.cause}); check that a broker runs at "
+                "this address. bootstrap_refused_timeout_ms sets the time to wait"
+            ) from error
+
+    def _first_to_open(self, endpoints: list[Endpoint], purpose: Purpose, timeout: float) -> Connection:
+        """Return a connection to the first of *endpoints* that can be reached. They share the time
+        equally."""
+        deadline = time.monotonic() + timeout
+        failures: dict[Endpoint, KafkaError] = {}
+        for index, endpoint in enumerate(endpoints):
+            share = (deadline - time.monotonic()) / (len(endpoints) - index)
+            try:
+                return self._open(endpoint, purpose, share)
+            except (AuthenticationError, ClosedError, ForkError):
+                raise
+            except KafkaError as error:
+                failures[endpoint] = error
+        for endpoint in self._bootstrap:
+            if (earlier := self._pool.last_failure(endpoint.node_id)) is not None:
+                failures.setdefault(endpoint, earlier)
+        raise _none_reached(list(failures.values()))
+
+    def _open(self, endpoint: Endpoint, purpose: Purpose, timeout: float) -> Connection:
+        try:
+            connection = self._pool.get(endpoint, purpose, timeout)
+        except (BrokerConnectionError, KafkaTimeoutError) as error:
+            raise self._with_origin(endpoint, error) from error
+        self._reached.add((endpoint.host, endpoint.port))
+        return connection
+
+    def _with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:
+        """Return *error*, with a hint if the address came from the cluster itself and has never worked."""
+        address = (endpoint.host, endpoint.port)
+        if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
+            return error
+        return BrokerConnectionError(
+            f"{error}. The bootstrap server answered, and named this address for broker {endpoint.node_id}: "
+            "usually, advertised.listeners of that broker has a host or port that cannot be reached from here"
+        )
+
+
+@functools.cache
+def _tell_of_slow_kernel() -> None:
+    """Warn once in a process if the compiled kernel is missing, unless ``PYKLIENT_KERNEL`` asks for that."""
+    if kernel.not_compiled and not kernel.is_pinned:
+        log.warning(
+            "Records are encoded and decoded in Python, about ten times slower than in the compiled "
+            "kernel: %s",
+            kernel.not_compiled,
+        )
+
+
+def _ask_metadata(
+    connection: Connection, topics: frozenset[str] | None, allow_auto_create: bool, deadline: float
+) -> MetadataResponse:
+    version = connection.version_of(MetadataRequest)
+    listed = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    request = MetadataRequest(
+        topics=[] if listed is None and version == 0 else listed,
+        # Brokers before 0.11 always create the topics, if they are configured to.
+        allow_auto_topic_creation=allow_auto_create or version < 4,
+    )
+    response: MetadataResponse = connection.ask(request, max(deadline - time.monotonic(), 0.001))
+    if response.error_code:
+        raise broker_error(response.error_code, f"asking {connection.endpoint} for metadata")
+    return response
+
+
+def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
+    reason = "no broker answered in time" if last is None else f"the last failure: {last}"
+    return KafkaTimeoutError(f"The call did not finish within {timeout:.3g} s; {reason}")
+
+
+def _is_no_timeout(error: KafkaError) -> bool:
+    """Return True unless *error* may only mean that the thread that met it had less time."""
+    return not isinstance(error, KafkaTimeoutError)
+
+
+def _none_reached(failures: list[KafkaError]) -> KafkaError:
+    if len(failures) == 1 or not any(error.retriable for error in failures):
+        return failures[0]
+    return UnreachableError(
+        "no broker could be reached: "
+        + "; ".join(f"({index}) {error}" for index, error in enumerate(failures, 1)),
+        "; ".join(error.cause if isinstance(error, UnreachableError) else str(error) for error in failures),
+        nobody_there=all(isinstance(error, UnreachableError) and error.nobody_there for error in failures),
+    )
+
+
+_clients: "weakref.WeakSet[NetworkClient]" = weakref.WeakSet()
+
+
+def _abandon_all() -> None:
+    for client in list(_clients):
+        client.abandon()
+
+
+os.register_at_fork(after_in_child=_abandon_all)

@@ -1,0 +1,122 @@
+"""Commits of a connector, with a coordinator that answers as the test says: no broker, no group."""
+
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+import pytest
+
+from pyklient.consumer.offsets.no_offset_store import NoOffsetStore
+from pyklient.consumer.offsets.offset_committer import OffsetCommitter
+from pyklient.consumer.offsets.offset_store import Rejection, Rejections
+from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition, Ownership
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import CommitError, broker_error
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+from tests.consumer.stream.bench import Bench, batch
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+OUTDATED = (ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+def assignment(generation: int, since: dict[TopicPartition, int]) -> Assignment:
+    owned = {each: OwnedPartition(each, generation=generation, since=at) for each, at in since.items()}
+    return Assignment(MemberIdentity(generation, "m"), owned)
+
+
+class Store(NoOffsetStore):
+    """An OffsetStore whose commits end with the codes in ``answers``, one after the other, and then without
+    any. ``asked`` holds what each commit was to store."""
+
+    def __init__(self) -> None:
+        self.answers: list[dict[TopicPartition, int]] = []
+        self.asked: list[dict[TopicPartition, int]] = []
+        self.meanwhile: Callable[[], None] = lambda: None
+
+    def commit(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+    ) -> Rejections:
+        self.asked.append({each: at.offset for each, at in positions.items()})
+        codes = self.answers.pop(0) if self.answers else {}
+        self.meanwhile()
+        return {
+            each: Rejection(broker_error(code), outdated=code in OUTDATED) for each, code in codes.items()
+        }
+
+    def commit_async(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+    ) -> "Future[Rejections]":
+        done: Future[Rejections] = Future()
+        done.set_result(self.commit(positions, identity, 0))
+        return done
+
+
+class Group:
+    """A stream that has handed out two messages of each of its two partitions, and its commits."""
+
+    def __init__(self) -> None:
+        self.bench = Bench(timeout=0.05)
+        self.store, self.ownership = Store(), Ownership()
+        self.commits = OffsetCommitter(self.ownership, self.store, [self.bench.stream], lambda _topic: 2)
+        self.commits.begin(self.bench.assignment, self.bench.assignment.partitions)
+        self.ownership.begin(self.bench.assignment)
+        for partition in (0, 1):
+            self.bench.put(batch("a", "b"), partition=partition, then=2)
+        assert len(next(self.bench.stream.batches(timeout=0.05))) == 4
+
+    def commit(self) -> None:
+        self.commits.commit([self.bench.stream], 5.0)
+
+    @property
+    def asked(self) -> list[dict[TopicPartition, int]]:
+        return self.store.asked
+
+
+def test_what_is_committed_is_not_sent_again() -> None:
+    group = Group()
+    group.commit()
+    group.commit()
+    assert group.asked == [{T0: 2, T1: 2}]
+
+
+def test_a_partition_that_was_refused_is_named_and_sent_again_by_the_next_commit() -> None:
+    group = Group()
+    group.store.answers = [{T1: ErrorCode.TOPIC_AUTHORIZATION_FAILED}]
+    with pytest.raises(CommitError, match="t-1") as caught:
+        group.commit()
+    assert set(caught.value.partitions) == {T1}
+    group.commit()
+    assert group.asked == [{T0: 2, T1: 2}, {T1: 2}]
+
+
+def test_an_automatic_commit_that_was_refused_in_part_sends_that_part_again() -> None:
+    group = Group()
+    group.bench.stream.end()  # nothing is in hand any more
+    list(group.bench.stream)
+    group.store.answers = [{T0: ErrorCode.COORDINATOR_NOT_AVAILABLE}]
+    for _ in range(3):
+        group.commits.commit_completed_async()
+    assert group.asked == [{T0: 2, T1: 2}, {T0: 2}]
+
+
+@pytest.mark.parametrize("code", OUTDATED)
+def test_a_commit_in_the_middle_of_a_rebalance_is_made_again_by_who_holds_the_next_assignment(
+    code: ErrorCode,
+) -> None:
+    group = Group()
+    group.store.answers = [{T0: code, T1: code}]
+    later = assignment(2, since={T0: 1, T1: 1})
+
+    def rebalance() -> None:
+        group.ownership.begin(later)
+
+    group.store.meanwhile = rebalance
+    group.commit()
+    assert group.asked == [{T0: 2, T1: 2}] * 2
+
+
+def test_what_another_member_reads_now_is_not_committed() -> None:
+    group = Group()
+    group.ownership.begin(assignment(3, since={T0: 1, T1: 3}))
+    with pytest.raises(CommitError, match="t-1"):
+        group.commit()
+    assert group.asked == [{T0: 2}]

@@ -1,0 +1,131 @@
+"""Requests whose answers go to a function: sent at once where that takes no wait, else by another thread."""
+
+import socket
+import threading
+from typing import Any
+
+import pytest
+
+from pyklient.errors import BrokerConnectionError, ClosedError
+from pyklient.net.connection.connection import Connection, Remainder
+from pyklient.net.connection.transport import Endpoint, TcpTransport
+from pyklient.protocol.messages import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    ProduceRequest,
+    ProduceResponse,
+)
+from tests.net.connections import failure_of, opened
+from tests.net.scripted import HANG_UP, ScriptedBroker
+from tests.servers.process import wait_until
+
+
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
+    """A peer that reads only when it is told to: whoever must not wait gets back what is left to do."""
+    go_on = threading.Event()
+    heard: list[Any] = []
+    data = ProduceRequest.TopicProduceData.PartitionProduceData(records=bytes(20_000_000))
+    request = ProduceRequest(topic_data=[ProduceRequest.TopicProduceData(partition_data=[data])])
+    with ScriptedBroker() as broker:
+        broker.on(HeartbeatRequest, lambda request: HeartbeatResponse() if go_on.wait(10) else HANG_UP)
+        broker.on(ProduceRequest, lambda request: ProduceResponse(throttle_time_ms=5))
+        connection = opened(broker)
+
+        def submit(answer: str) -> Remainder | None:
+            return connection.submit_at_once(
+                request, 9, lambda *outcome: heard.append((answer, *outcome)), timeout=10
+            )
+
+        before = submit("first")  # nobody reads yet: starting that is a wait too
+        assert before is not None
+        busy = connection.send(HeartbeatRequest(), max_version=3)
+        left, behind = submit("second"), submit("third")
+        assert left is not None
+        assert behind is not None
+        closing = threading.Thread(target=connection.close)
+        if ended:
+            closing.start()  # it does not end before what is left has given up the right to send
+            wait_until(lambda: not connection.alive, 5, "an ended connection", poll=0.01)
+        go_on.set()
+        rests = [threading.Thread(target=rest) for rest in (left, *(() if ended else (before, behind)))]
+        for thread in rests:
+            thread.start()
+        for thread in rests:
+            thread.join(10)
+        wait_until(lambda: len(heard) == len(rests), 5, "an outcome for each", poll=0.01)
+        assert sorted(answer for answer, *_ in heard) == (
+            ["second"] if ended else ["first", "second", "third"]
+        )
+        for _, response, error in heard:
+            assert isinstance(error, ClosedError) if ended else response.throttle_time_ms == 5
+        assert isinstance(failure_of(busy), ClosedError) if ended else busy.result(5)
+        if ended:
+            closing.join(10)
+        else:
+            connection.close()
+
+
+def test_a_small_request_goes_at_once_and_an_ended_connection_says_so(
+    broker: ScriptedBroker, connection: Connection
+) -> None:
+    heard: list[Any] = []
+    connection.send(HeartbeatRequest()).result(2)
+    for number in range(3):
+        request = HeartbeatRequest(generation_id=number)
+        assert (
+            connection.submit_at_once(request, 3, lambda *outcome: heard.append(outcome), timeout=2) is None
+        )
+    wait_until(lambda: len(heard) == 3, 5, "three answers", poll=0.01)
+    assert [(response.throttle_time_ms, error) for response, error in heard] == [
+        (0, None),
+        (1, None),
+        (2, None),
+    ]
+    connection.close()
+    with pytest.raises(ClosedError):
+        connection.submit_at_once(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=2)
+    assert len(heard) == 3
+
+
+class OutOfMemory(TcpTransport):
+    """Of which every write fails in a way that no transport foresees."""
+
+    def send(self, parts: Any, time_left: Any) -> None:
+        raise MemoryError
+
+    def send_at_once(self, parts: Any) -> Any:
+        raise MemoryError
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+def test_what_nobody_foresaw_in_a_write_is_told_once_and_ends_the_connection(at_once: bool) -> None:
+    heard: list[Any] = []
+    near, far = socket.socketpair()
+    connection = Connection(
+        Endpoint(1, "localhost", 1),
+        OutOfMemory(near, "peer"),
+        client_id="test",
+        request_timeout=5,
+        max_idle=60,
+        max_response=1_000,
+    )
+    connection.complete_setup({HeartbeatRequest.api_key: (0, 4)}, None, "")
+
+    def submit() -> None:
+        connection.submit(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=5)
+
+    def submit_at_once() -> None:
+        connection.submit_at_once(HeartbeatRequest(), 3, lambda *outcome: heard.append(outcome), timeout=5)
+
+    with far:
+        connection._start_reader(5)
+        (submit_at_once if at_once else submit)()
+        ((response, error),) = heard
+        assert response is None
+        assert isinstance(error, BrokerConnectionError)
+        assert "Heartbeat could not be sent to broker 1 at localhost:1: MemoryError()" in str(error)
+        with pytest.raises(BrokerConnectionError):
+            (submit_at_once if at_once else submit)()
+        assert len(heard) == 1
+        connection.close()
