@@ -19,7 +19,7 @@ from pyklient.errors import (
     broker_error,
 )
 from pyklient.net.connection.connection import Connection
-from pyklient.net.connection.sasl import authentication
+from pyklient.net.connection.sasl import authentication, no_sasl
 from pyklient.net.connection.tls import TlsTransport
 from pyklient.net.connection.transport import (
     Deadline,
@@ -188,6 +188,8 @@ def _authenticate(
 
     That is some time before the broker ends the session (KIP-368), and different for each connection.
     """
+    if SaslHandshakeRequest.api_key not in versions:
+        raise no_sasl(str(connection.endpoint))
     connection.complete_setup(versions, None, "")
     connection.version_of(SaslAuthenticateRequest)
     dialogue = authentication(config, str(connection.endpoint))

@@ -15,7 +15,7 @@ from pyklient.protocol.messages import (
 )
 from pyklient.protocol.schema import ApiMessage
 
-__all__ = ["authentication"]
+__all__ = ["authentication", "no_sasl"]
 
 
 def authentication(config: ClientConfig, peer: str) -> Generator[ApiMessage, Any, int]:
@@ -31,10 +31,7 @@ def authentication(config: ClientConfig, peer: str) -> Generator[ApiMessage, Any
             f"{', '.join(offer.mechanisms) or 'none'}"
         )
     if offer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
-        raise AuthenticationError(
-            f"{peer} does not use SASL on this listener; set security_protocol to PLAINTEXT or SSL, "
-            "or use the port of its SASL listener"
-        )
+        raise no_sasl(peer)
     if offer.error_code:
         raise broker_error(offer.error_code, f"SASL handshake with {peer}")
     username, password = config.sasl_username or "", config.sasl_password or ""
@@ -48,6 +45,14 @@ def authentication(config: ClientConfig, peer: str) -> Generator[ApiMessage, Any
         raise AuthenticationError(
             f"cannot log in to {peer} as {username!r} by {mechanism}: {error}"
         ) from error
+
+
+def no_sasl(peer: str) -> AuthenticationError:
+    """Return the error for a *peer* that does not use SASL."""
+    return AuthenticationError(
+        f"{peer} does not use SASL on this listener; set security_protocol to PLAINTEXT or SSL, "
+        "or use the port of its SASL listener"
+    )
 
 
 def _plain(username: str, password: str) -> Generator[ApiMessage, Any, int]:

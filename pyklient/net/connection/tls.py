@@ -89,8 +89,7 @@ class TlsTransport:
             try:
                 self._tls.do_handshake()
             except ssl.SSLWantReadError:
-                self._flush(time_left)
-                self._feed(time_left, "during the TLS handshake")
+                self._exchange_handshake(time_left)
             except ssl.SSLError as error:
                 raise explain(error, self._peer) from error
             else:
@@ -158,18 +157,23 @@ class TlsTransport:
                 return count
             if count == 0:
                 raise PeerClosedError(f"{self._peer} closed the connection")
-            self._feed(time_left, "")
+            self._feed(time_left)
 
-    def _feed(self, time_left: TimeLeft, when: str) -> None:
+    def _exchange_handshake(self, time_left: TimeLeft) -> None:
+        """Send what the handshake has to say, and receive the answer."""
         try:
-            data = self._below.receive_some(_CHUNK, time_left)
-        except PeerClosedError as error:
-            if not when:
-                raise
+            self._flush(time_left)
+            self._feed(time_left)
+        except BrokerConnectionError as error:
+            # A peer without TLS takes the handshake for a request that is too long. It closes the connection,
+            # or resets it if it has not read everything.
             raise BrokerConnectionError(
-                f"{self._peer} closed the connection {when}; check that this port uses TLS "
+                f"{error} during the TLS handshake; check that this port uses TLS "
                 "(security_protocol SSL or SASL_SSL)"
             ) from error
+
+    def _feed(self, time_left: TimeLeft) -> None:
+        data = self._below.receive_some(_CHUNK, time_left)
         with self._lock:
             self._incoming.write(data)
 

@@ -150,6 +150,14 @@ def test_sasl_to_a_listener_without_it_says_so(broker: SaslBroker) -> None:
     broker.on(SaslHandshakeRequest, lambda request: SaslHandshakeResponse(error_code=34))
     with pytest.raises(AuthenticationError, match="does not use SASL on this listener"):
         connect(broker, "PLAIN")
+    versions = {key: request.versions for key, request in REQUESTS.items()}
+    for without in (SaslHandshakeRequest, SaslAuthenticateRequest):
+        del versions[without.api_key]
+    with (
+        ScriptedBroker(versions=versions) as no_sasl,
+        pytest.raises(AuthenticationError, match="does not use SASL on this listener"),
+    ):
+        connect(no_sasl, "PLAIN")
 
 
 def test_a_broker_that_takes_only_raw_tokens_is_too_old() -> None:
