@@ -18,7 +18,7 @@ from pyklient.cli.parameter_checks import checked, seconds, text
 from pyklient.cli.standard_streams import complain
 from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.config.client_options import unknown_option
-from pyklient.config.dotted_names import typed
+from pyklient.config.dotted_names import typed, with_underscores
 from pyklient.config.option import check_option
 from pyklient.errors import ConfigurationError
 
@@ -177,13 +177,13 @@ def _with_connection(
         **rest: Any,
     ) -> _Result:
         try:
-            from_line = dict(_pair(pair, "-X") for pair in pairs)
+            line = dict(_pair(pair, "-X") for pair in pairs)
+            from_line = with_underscores(line)
             _refuse_secrets(from_line)
-            from_file = _read(config_file) if config_file else {}
+            from_file = _options_of(config_file) if config_file else {}
             _refuse_objects(from_line | from_file)
-            for given in (from_file, from_line):
-                _check_options(given)
-            for name in _without_effect(from_line, configs):
+            _check_options(from_line)
+            for name in _without_effect(line, configs):
                 complain(f"-X {name} has no effect on this command")
             cluster = ClusterOptions(bootstrap_servers, from_line, from_file, call_timeout)
             return command(*args, cluster=cluster, **rest)
@@ -217,6 +217,17 @@ def _first(named: Mapping[str, str | None]) -> str | None:
     return None
 
 
+def _options_of(path: Path) -> dict[str, str]:
+    """Return the options in the file. Raises ConfigurationError, which names the file, if one is wrong."""
+    properties = _read(path)
+    try:
+        options = with_underscores(properties)
+        _check_options({name: value for name, value in options.items() if name not in _OBJECTS})
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+    return options
+
+
 def _read(path: Path) -> dict[str, str]:
     try:
         # Some editors begin a file with a byte order mark.
@@ -232,7 +243,7 @@ def _pair(text: str, where: str) -> tuple[str, str]:
     if not equals or not name.strip():
         # The text is not shown, because a line of a file may contain a password.
         raise click.UsageError(f"{where}: each option must be name=value, such as security_protocol=SSL")
-    return name.strip().replace(".", "_"), value.strip()
+    return name.strip(), value.strip()
 
 
 def _refuse_secrets(given: Mapping[str, str]) -> None:
@@ -255,7 +266,7 @@ def _check_options(given: Mapping[str, str]) -> None:
 
 def _without_effect(given: Iterable[str], configs: Sequence[type[ClientConfig]]) -> list[str]:
     used = {item.name for config in configs for item in fields(config)}
-    return [name for name in given if name not in used]
+    return [name for name in given if name.replace(".", "_") not in used]
 
 
 def _refuse_objects(given: Iterable[str]) -> None:

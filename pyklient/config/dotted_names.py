@@ -5,15 +5,24 @@ import logging
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pyklient.config import DEFAULT_SERVERS, ClientConfig, ConsumerConfig, ProducerConfig
 from pyklient.config.unknown_options import advice, nearest
 from pyklient.errors import ConfigurationError
 
-__all__ = ["by_option_name", "from_properties", "nearest_property", "typed", "unknown_properties"]
+__all__ = [
+    "by_option_name",
+    "from_properties",
+    "nearest_property",
+    "typed",
+    "unknown_properties",
+    "with_underscores",
+]
 
 log = logging.getLogger("pyklient")
+
+_Value = TypeVar("_Value")
 
 _NUMBER: Final = re.compile("-?[0-9]{1,20}")
 _JAAS: Final = re.compile(
@@ -80,17 +89,31 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, object]
     """
     known = {item.name: item for item in fields(config)}
     options: dict[str, Any] = {}
+    for name, value in with_underscores(properties).items():
+        if name in _OF_SOME_CLIENT and name not in known:
+            log.info("%s has no effect on this client", name.replace("_", "."))
+        else:
+            item = known.get(name)
+            options[name] = typed(item, value) if item is not None and isinstance(value, str) else value
+    return options
+
+
+def with_underscores(properties: Mapping[str, _Value]) -> dict[str, _Value | str]:
+    """Return *properties* under our names for options, whichever client has them.
+
+    The user and the password are taken from ``sasl.jaas.config``. Properties that only tune Java's clients
+    are left out, with a log message. Raises ConfigurationError for a key store that is not a PEM file.
+    """
+    options: dict[str, _Value | str] = {}
     for name, value in properties.items():
-        plain = name.replace(".", "_")
         if name == "sasl.jaas.config":
             options |= _from_jaas(str(value))
         elif name in _STORE_TYPES:
             _refuse_java_store(name, str(value))
-        elif name in _IDLE or (plain in _OF_SOME_CLIENT and plain not in known):
+        elif name in _IDLE:
             log.info("%s has no effect on this client", name)
         else:
-            item = known.get(plain)
-            options[plain] = typed(item, value) if item is not None and isinstance(value, str) else value
+            options[name.replace(".", "_")] = value
     return options
 
 

@@ -197,11 +197,46 @@ def test_a_password_in_the_environment_is_for_the_clusters_that_ask_for_one(
     AdminConfig.from_options(options)
 
 
-def test_the_jaas_line_of_a_java_client_is_answered_with_our_options(tmp_path: Path) -> None:
-    file = _file(tmp_path, "sasl.jaas.config=PlainLoginModule required password=hunter2;")
-    with pytest.raises(ConfigurationError, match="sasl_username and sasl_password") as caught:
-        AdminConfig.from_options(_cluster("--config", file).options(AdminConfig))
-    assert "hunter2" not in str(caught.value)
+def test_the_file_of_a_java_client_works_here_too(tmp_path: Path) -> None:
+    jaas = 'PlainLoginModule required username="ada" password="a=b";'
+    file = _file(
+        tmp_path,
+        f"security.protocol=SASL_SSL\nsasl.jaas.config={jaas}\nssl.truststore.type=PEM\n"
+        "client.dns.lookup=use_all_dns_ips\nmax.poll.records=5\n",
+    )
+    assert _cluster("--config", file).options(AdminConfig) == {
+        "bootstrap_servers": "localhost:9092",
+        "security_protocol": "SASL_SSL",
+        "sasl_username": "ada",
+        "sasl_password": "a=b",
+        **_PATIENCE,
+    }
+
+
+def test_an_error_about_the_file_names_it_and_shows_no_password(tmp_path: Path) -> None:
+    for text, message in (
+        ("sasl.jaas.config=PlainLoginModule required password=hunter2;", "has no user and password"),
+        ("ssl.truststore.type=JKS", "only PEM files are"),
+        ("client.idd=1", "did you mean 'client_id'"),
+        ("linger.ms=abc", "linger_ms takes a whole number"),
+    ):
+        file = _file(tmp_path, text)
+        with pytest.raises(ConfigurationError, match=message) as caught:
+            _cluster("--config", file)
+        assert str(caught.value).startswith(f"{file}: ")
+        assert "hunter2" not in str(caught.value)
+
+
+def test_a_jaas_line_on_the_command_line_is_refused_without_repeating_it() -> None:
+    jaas = 'PlainLoginModule required username="ada" password="hunter2";'
+    with pytest.raises(click.UsageError, match="must not be on a command line") as caught:
+        _cluster("-X", f"sasl.jaas.config={jaas}")
+    assert "hunter2" not in caught.value.format_message()
+
+
+def test_a_property_of_java_on_the_line_has_no_effect_and_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    _cluster("-X", "max.poll.records=5")
+    assert "-X max.poll.records has no effect on this command" in capsys.readouterr().err
 
 
 def test_a_file_that_is_not_utf_8_says_so(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_wrong_call_is_one_sentence_and_code_two(
 
 def test_an_option_that_the_command_does_not_use_is_told(pyklient: Pyklient, tmp_path: Path) -> None:
     done = pyklient("topics", "list", "-X", "linger.ms=5", "-X", "client.id=me")
-    assert (done.code, done.err) == (0, "pyklient: -X linger_ms has no effect on this command\n")
+    assert (done.code, done.err) == (0, "pyklient: -X linger.ms has no effect on this command\n")
     file = tmp_path / "client.properties"
     file.write_text("linger.ms=5\n")
     done = pyklient("topics", "list", "--config", str(file))
