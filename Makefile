@@ -61,7 +61,7 @@ lint: $(VENV)/.dev ## formatting, ruff, mypy strict, layers, file budgets
 generated: $(VENV)/.dev ## write again what is derived from the code: the page and the types of the options, diagrams, tables
 	for each in configuration option_types diagrams broker_tables spark_options benchmark_row; do $(BIN)/python -m tools.docs.$$each || exit 1; done
 
-fetch: $(VENV)/.dev ## what the tests download, Kafka's jars and PySpark 4.0.0, once per machine (Java and Maven needed)
+fetch: $(VENV)/.dev ## what the tests need once per machine: Kafka's jars, PySpark 4.0.0, archives of classes (Java and Maven needed)
 	$(BIN)/python -m tests.servers.fetch
 
 test: lint fetch ## everything but long runs: lint, unit, reference broker, real Kafka, Spark, both kernels

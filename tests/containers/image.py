@@ -12,8 +12,8 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.servers.java import MissingProgramError, program
 from tests.servers.maven import kafka_libs
+from tests.servers.programs import MissingProgramError, program
 
 __all__ = ["OFFICIAL", "ImageError", "kafka_image"]
 

@@ -60,4 +60,4 @@ def test_what_is_fetched_is_told_one_after_the_other(tmp_path: Path, monkeypatch
 def test_everything_is_fetched_at_once() -> None:
     names = things().keys()
     assert {f"Kafka {version}" for version in VERSIONS} < names
-    assert {"Spark's connector", "PySpark 4.0.0"} < names
+    assert {"Spark's connector", "PySpark 4.0.0", "classes of Kafka 4.3.1", "classes of Spark"} < names

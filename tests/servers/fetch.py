@@ -1,4 +1,6 @@
-"""Everything that tests download, fetched before the first of them begins: a slow mirror is no time-out.
+"""What tests download, and the archives of Java classes: made once per machine, before the first test begins.
+
+So a slow mirror does not make a test time out.
 
     python -m tests.servers.fetch
 
@@ -11,20 +13,28 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
-from tests.servers.java import MissingProgramError, program
+from tests.servers.kafka import NEWEST
 from tests.servers.maven import VERSIONS, FetchError, connector_libs, kafka_libs
 from tests.servers.old_pyspark import VERSION, old_pyspark
+from tests.servers.programs import MissingProgramError, program
+from tests.servers.recording import record_kafka, record_spark
 
 __all__ = ["fetch", "things"]
 
 
-def things(kafka: Collection[str] = VERSIONS, *, connector: bool = True) -> dict[str, Callable[[], Path]]:
-    """What to fetch, by name: the jars of Kafka's versions; Spark's own connector and the PySpark for it."""
+def things(kafka: Collection[str] = VERSIONS, *, spark: bool = True) -> dict[str, Callable[[], Path]]:
+    """What to make, by name: the jars of Kafka's versions, and what the tests of Spark need."""
     found: dict[str, Callable[[], Path]] = {
         f"Kafka {version}": partial(kafka_libs, version) for version in kafka
     }
-    if connector:
-        found |= {"Spark's connector": connector_libs, f"PySpark {VERSION}": old_pyspark}
+    if NEWEST in kafka:
+        found[f"classes of Kafka {NEWEST}"] = record_kafka
+    if spark:
+        found |= {
+            "Spark's connector": connector_libs,
+            f"PySpark {VERSION}": old_pyspark,
+            "classes of Spark": record_spark,
+        }
     return found
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from tests.run import groups
 from tests.servers.fetch import fetch, things
-from tests.servers.java import MissingProgramError
 from tests.servers.kafka import KraftCluster
 from tests.servers.kinds import KINDS
 from tests.servers.maven import FetchError
 from tests.servers.pool import SERVERS, ExternalKafka, Server, ServerPool
+from tests.servers.programs import MissingProgramError
 from tests.servers.reference import ReferenceBroker
 from tests.servers.secure import SecureBroker
 from tests.servers.topics import create_topic
@@ -54,7 +54,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
         return
     terminal = session.config.pluginmanager.get_plugin("terminalreporter")
     try:
-        fetch(things(jars, connector=False), terminal.write_line if terminal else lambda _: None)
+        fetch(things(jars, spark=False), terminal.write_line if terminal else lambda _: None)
     except (MissingProgramError, FetchError) as error:
         if terminal:
             raise pytest.UsageError(f"{error}\nWithout Java: -m 'not java'") from None

@@ -1,9 +1,12 @@
-"""Programs that the tests need and do not bring: found, or an error that says how to get them."""
+"""How the tests run Java: the options of the JVM, and the command line."""
 
-import shutil
+from importlib.metadata import version
 from pathlib import Path
 
-__all__ = ["QUICK_JVM", "SERVER_JVM", "MissingProgramError", "classpath", "java_command", "program"]
+from tests.servers.class_archive import archive_path, sharing_options, spark_archive
+from tests.servers.programs import program
+
+__all__ = ["QUICK_JVM", "SERVER_JVM", "classpath", "java_command", "spark_jvm"]
 
 QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 """Starts fast, stays small and leaves the cores to the tests."""
@@ -16,26 +19,6 @@ SERVER_JVM = (
     "-XX:+ExplicitGCInvokesConcurrent",
 )
 """What Kafka's own start script asks of the JVM, for brokers and tools."""
-
-_PACKAGES = {
-    "java": "a JDK, 17 or newer (Debian: apt-get install default-jdk-headless; macOS: brew install openjdk)",
-    "mvn": "Maven, which fetches Kafka's jars (Debian: apt-get install maven; macOS: brew install maven)",
-    "jlink": "a JDK with jlink and jmods (Debian: apt-get install default-jdk-headless)",
-    "busybox": "busybox (Debian: apt-get install busybox-static)",
-    "docker": "Docker's client (Debian: apt-get install docker.io; macOS: Docker Desktop)",
-}
-
-
-class MissingProgramError(Exception):
-    """A program that the tests cannot do without is not installed. Never a reason to skip them."""
-
-
-def program(name: str) -> str:
-    """The path of program *name*. Raises MissingProgramError that says what to install."""
-    path = shutil.which(name)
-    if path is None:
-        raise MissingProgramError(f"{name} is not on the PATH; these tests need {_PACKAGES[name]}")
-    return path
 
 
 def classpath(libs: Path) -> str:
@@ -52,5 +35,16 @@ def java_command(
     options: tuple[str, ...] = (),
 ) -> list[str]:
     """The command line that runs class *main* (or a ``.java`` source) with the jars of *libs*."""
-    tuning = (f"-Xmx{heap}", *jvm, "-Xshare:auto", "-Djava.awt.headless=true")
-    return [program("java"), *tuning, *options, "-cp", classpath(libs), main, *arguments]
+    java = program("java")
+    tuning = (
+        f"-Xmx{heap}",
+        *jvm,
+        *sharing_options(archive_path(libs.parent, java)),
+        "-Djava.awt.headless=true",
+    )
+    return [java, *tuning, *options, "-cp", classpath(libs), main, *arguments]
+
+
+def spark_jvm() -> str:
+    """Return the options for the JVMs of Spark, for the PySpark that this process imports."""
+    return " ".join((*QUICK_JVM, *sharing_options(spark_archive(version("pyspark")))))

@@ -14,9 +14,17 @@ from tests.servers.reaper import Reaper
 from tests.servers.topics import serves
 from tests.servers.zookeeper import ZooKeeper
 
-__all__ = ["KraftCluster", "ZooKeeperKafka", "kraft_properties", "new_cluster_id", "properties_text"]
+__all__ = [
+    "NEWEST",
+    "KraftCluster",
+    "ZooKeeperKafka",
+    "kraft_properties",
+    "new_cluster_id",
+    "properties_text",
+]
 
-_NEWEST, _ZOOKEEPER_ERA = "4.3.1", "2.8.2"
+NEWEST = "4.3.1"
+_ZOOKEEPER_ERA = "2.8.2"
 _LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
 _QUICK = {
     "group.initial.rebalance.delay.ms": 0,
@@ -97,8 +105,8 @@ class KraftCluster:
         heap: str = "384m",
         jvm: tuple[str, ...] = QUICK_JVM,
     ) -> None:
-        self.name = f"kafka-{_NEWEST}"
-        self._libs = kafka_libs(_NEWEST)
+        self.name = f"kafka-{NEWEST}"
+        self._libs = kafka_libs(NEWEST)
         self._listeners = {"PLAINTEXT": "PLAINTEXT", "CONTROLLER": "PLAINTEXT", **(listeners or {})}
         self._scram = dict(scram or {})
         self._ports = {

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.servers.java import program
+from tests.servers.programs import program
 
 __all__ = ["VERSIONS", "FetchError", "cache", "connector_libs", "kafka_libs", "locked"]
 

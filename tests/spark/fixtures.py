@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.servers.java import program
 from tests.servers.pool import ServerPool
+from tests.servers.programs import program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -11,8 +11,8 @@ import pytest
 
 from tests.run.seed import seed as run_seed
 from tests.servers.fixtures import NewName, StartReference
-from tests.servers.java import program
 from tests.servers.pool import Server
+from tests.servers.programs import program
 from tests.servers.reaper import Reaper
 from tests.servers.reference import ReferenceBroker
 from tools.spark.chaos.killer import VICTIMS, Killer

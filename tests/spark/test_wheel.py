@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.servers.fixtures import NewTopic
-from tests.servers.java import QUICK_JVM
+from tests.servers.java import spark_jvm
 from tests.spark.topics import fill, number_records
 from tools.repository import ROOT
 
@@ -78,7 +78,7 @@ def test_spark_finds_the_source_of_an_installed_wheel(
     topic = new_topic()
     fill(bootstrap, topic, number_records(range(3)))
     variables = {"PYSPARK_PYTHON": str(installed), "SPARK_LOCAL_IP": "127.0.0.1"}
-    printed = run(tmp_path, installed, "-c", _PROGRAM, bootstrap, topic, " ".join(QUICK_JVM), **variables)
+    printed = run(tmp_path, installed, "-c", _PROGRAM, bootstrap, topic, spark_jvm(), **variables)
     count, path = printed.split()
     assert count == "3"
     assert Path(path).is_relative_to(installed.parents[1])

@@ -7,7 +7,7 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.servers.java import program
+from tests.servers.programs import program
 
 __all__ = ["facts", "version"]
 

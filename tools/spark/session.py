@@ -5,7 +5,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from tests.servers.java import QUICK_JVM
+from tests.servers.java import spark_jvm
 
 __all__ = ["new_session"]
 
@@ -14,12 +14,13 @@ def new_session(
     master: str, home: Path, settings: Mapping[str, bool | float | int | str | None] | None = None
 ) -> SparkSession:
     """Return a session on *master* with its files in *home*. *settings* override the usual ones."""
+    jvm = spark_jvm()
     usual: dict[str, bool | float | int | str | None] = {
         "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.extraJavaOptions": f"{' '.join(QUICK_JVM)} -Dderby.system.home={home}",
+        "spark.driver.extraJavaOptions": f"{jvm} -Dderby.system.home={home}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "768m",
-        "spark.executor.extraJavaOptions": " ".join(QUICK_JVM),
+        "spark.executor.extraJavaOptions": jvm,
         "spark.executor.memory": "512m",
         "spark.local.dir": str(home / "local"),
         "spark.sql.session.timeZone": "UTC",

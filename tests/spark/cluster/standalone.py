@@ -4,9 +4,9 @@ import os
 import sys
 from pathlib import Path
 
-from tests.servers.java import program
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerProcess
+from tests.servers.programs import program
 from tests.servers.reaper import Reaper
 
 __all__ = ["StandaloneCluster"]

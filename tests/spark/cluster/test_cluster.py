@@ -12,7 +12,7 @@ import pytest
 
 from pyklient import kernel, read
 from tests.servers.fixtures import NewName
-from tests.servers.java import program
+from tests.servers.programs import program
 from tests.servers.reaper import Reaper
 from tests.servers.reference import ReferenceBroker
 from tests.servers.topics import create_topic

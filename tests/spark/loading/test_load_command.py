@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.servers.fixtures import NewTopic
-from tests.servers.java import QUICK_JVM
+from tests.servers.java import spark_jvm
 from tests.spark.topics import fill, number_records
 
 ROOT = Path(__file__).parents[3]
@@ -34,7 +34,7 @@ def test_the_command_loads_what_is_new_and_says_what_it_was(
 ) -> None:
     topic = new_topic(2)
     fill(bootstrap, topic, number_records(range(10), 2))
-    conf = ["spark.ui.enabled=false", f"spark.driver.extraJavaOptions={' '.join(QUICK_JVM)}"]
+    conf = ["spark.ui.enabled=false", f"spark.driver.extraJavaOptions={spark_jvm()}"]
     settings = [part for each in conf for part in ("--conf", each)]
     expression = "cast(cast(value as string) as int) number"
 

@@ -1,0 +1,25 @@
+"""Programs that the tests need and do not bring: found, or an error that says how to get them."""
+
+import shutil
+
+__all__ = ["MissingProgramError", "program"]
+
+_PACKAGES = {
+    "java": "a JDK, 17 or newer (Debian: apt-get install default-jdk-headless; macOS: brew install openjdk)",
+    "mvn": "Maven, which fetches Kafka's jars (Debian: apt-get install maven; macOS: brew install maven)",
+    "jlink": "a JDK with jlink and jmods (Debian: apt-get install default-jdk-headless)",
+    "busybox": "busybox (Debian: apt-get install busybox-static)",
+    "docker": "Docker's client (Debian: apt-get install docker.io; macOS: Docker Desktop)",
+}
+
+
+class MissingProgramError(Exception):
+    """A program that the tests cannot do without is not installed. Never a reason to skip them."""
+
+
+def program(name: str) -> str:
+    """The path of program *name*. Raises MissingProgramError that says what to install."""
+    path = shutil.which(name)
+    if path is None:
+        raise MissingProgramError(f"{name} is not on the PATH; these tests need {_PACKAGES[name]}")
+    return path
