@@ -52,6 +52,18 @@ cdef inline bint _fits(const Cells* cells, Py_ssize_t size) noexcept nogil:
     return size <= cells.capacity - cells.used
 
 
+cdef inline bint _row_fits(const Rows* rows, const Parsed* record, const HeaderSizes* sizes) noexcept nogil:
+    if not (_fits(&rows.keys, record.key_size) and _fits(&rows.values, record.value_size)):
+        return False
+    if not (rows.with_headers and sizes.count):
+        return True
+    return (
+        <Py_ssize_t>sizes.count <= rows.header_capacity - rows.headers
+        and _fits(&rows.names, sizes.names)
+        and _fits(&rows.contents, sizes.contents)
+    )
+
+
 cdef Fault _pass_headers(Cursor* cursor, HeaderSizes* sizes) noexcept nogil:
     """Read the headers of one record without keeping them. Returns the faults of ``_headers``."""
     cdef uint64_t left = 0
@@ -99,6 +111,21 @@ cdef void _put_headers(Cursor cursor, Rows* rows) noexcept nogil:
     rows.foreign |= high >= 0x80
 
 
+cdef inline void _put_row(
+    Rows* rows, const Parsed* record, int64_t offset, Cursor headers, uint64_t header_count
+) noexcept nogil:
+    """Store a record that fits. *headers* is where its headers begin."""
+    rows.offsets[rows.count] = offset
+    rows.timestamps[rows.count] = record.timestamp
+    _put_cell(&rows.keys, rows.count, record.key, record.key_size)
+    _put_cell(&rows.values, rows.count, record.value, record.value_size)
+    if rows.with_headers:
+        if header_count:
+            _put_headers(headers, rows)
+        rows.header_ends[rows.count + 1] = <int32_t>rows.headers
+    rows.count += 1
+
+
 cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_offset) noexcept nogil:
     """Store the *left* remaining records of *section* in columns, without those below *start_offset*.
 
@@ -138,25 +165,11 @@ cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_o
         # unsigned, so that it cannot overflow before it is checked
         offset = <int64_t>(<uint64_t>base_offset + <uint64_t>record.delta)
         if offset >= start_offset:
-            if not (_fits(&rows.keys, record.key_size) and _fits(&rows.values, record.value_size)):
+            if not _row_fits(&rows, &record, &sizes):
                 fault = NO_ROOM
-            if rows.with_headers and sizes.count:
-                if <Py_ssize_t>sizes.count > rows.header_capacity - rows.headers or not (
-                    _fits(&rows.names, sizes.names) and _fits(&rows.contents, sizes.contents)
-                ):
-                    fault = NO_ROOM
-            if fault != NO_FAULT:
                 cursor.at = begin
                 break
-            rows.offsets[rows.count] = offset
-            rows.timestamps[rows.count] = record.timestamp
-            _put_cell(&rows.keys, rows.count, record.key, record.key_size)
-            _put_cell(&rows.values, rows.count, record.value, record.value_size)
-            if rows.with_headers:
-                if sizes.count:
-                    _put_headers(headers, &rows)
-                rows.header_ends[rows.count + 1] = <int32_t>rows.headers
-            rows.count += 1
+            _put_row(&rows, &record, offset, headers, sizes.count)
         rising &= record.delta > previous
         previous = record.delta
         in_time &= not record.too_late

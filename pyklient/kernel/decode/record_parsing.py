@@ -35,8 +35,9 @@ def parse_records(
     """
     if not 0 <= count * RECORD_LEAST <= len(data):
         raise CorruptRecordError(f"a batch says it holds {count} records in {len(data)} bytes")
+    columns = Columns([], [], [], [], {})
     try:
-        columns, end = _parse(bytes(data), count, base_timestamp)
+        end = _fill(columns, bytes(data), base_timestamp, count)
     except IndexError:
         raise CorruptRecordError("a batch ends in the middle of a record") from None
     if end != len(data):
@@ -57,92 +58,74 @@ def parse_records(
     return columns
 
 
-def _parse(  # noqa: C901 - a call per field would cost as much as the field
-    data: bytes, count: int, base_timestamp: int
-) -> tuple[Columns, int]:
-    """Return the columns, with relative offsets, and the end of the last record. Raises IndexError past the
-    end."""
-    deltas: list[int] = []
-    timestamps: list[int] = []
-    keys: list[bytes | None] = []
-    values: list[bytes | None] = []
-    headers: dict[int, HeaderTuple] = {}
+def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - no calls
+    """Append *count* records to *columns*, with relative offsets, and return the end of the last one. Raises
+    IndexError past the end of *data*. There is no call per field, which would cost as much as the field."""
+    deltas, timestamps, keys, values, headers = columns
     position = 0
     for index in range(count):
-        # length
-        low = data[position]
-        position += 1
-        if low >= 0x80:
-            if (high := data[position]) < 0x80:
-                low = low & 0x7F | high << 7
-                position += 1
-            else:
-                low, position = read_folded(data, position - 1)
+        if (low := data[position]) < 0x80:  # the length
+            position += 1
+        elif (high := data[position + 1]) < 0x80:
+            low, position = low & 0x7F | high << 7, position + 2
+        else:
+            low, position = read_folded(data, position)
         end = position + (low >> 1)
         if low & 1:
             raise CorruptRecordError("a record has a negative length")
-        # one byte of attributes, unused so far; timestamp delta
-        low = data[position + 1]
-        position += 2
-        if low >= 0x80:
-            if (high := data[position]) < 0x80:
-                low = low & 0x7F | high << 7
-                position += 1
-            else:
-                low, position = read_folded(data, position - 1, 64)
-                if low >> 62:
-                    unfolded = base_timestamp + unfold(low)
-                    if not INT64_MIN <= unfolded <= INT64_MAX:
-                        raise CorruptRecordError("a timestamp does not fit 64 bits")
+        if (low := data[position + 1]) < 0x80:  # the timestamp delta, behind a byte of unused attributes
+            position += 2
+        elif (high := data[position + 2]) < 0x80:
+            low, position = low & 0x7F | high << 7, position + 3
+        else:
+            low, position = _read_timestamp_delta(data, position + 1, base_timestamp)
         timestamps.append(base_timestamp + (low >> 1 ^ -(low & 1)))
-        # offset delta
-        low = data[position]
-        position += 1
-        if low >= 0x80:
-            if (high := data[position]) < 0x80:
-                low = low & 0x7F | high << 7
-                position += 1
-            else:
-                low, position = read_folded(data, position - 1)
+        if (low := data[position]) < 0x80:  # the offset delta
+            position += 1
+        elif (high := data[position + 1]) < 0x80:
+            low, position = low & 0x7F | high << 7, position + 2
+        else:
+            low, position = read_folded(data, position)
         if low & 1:
             raise CorruptRecordError("a record has a negative offset delta")
         deltas.append(low >> 1)
-        # key
-        low = data[position]
         position += 1
-        if low == 1:
+        if (low := data[position - 1]) == 1:
             keys.append(None)
         else:
             if low >= 0x80:
                 low, position = read_folded(data, position - 1)
             if low & 1:
                 raise CorruptRecordError("a key has a negative length")
-            keys.append(data[position : position + (low >> 1)])
-            position += low >> 1
-        # value
-        low = data[position]
+            keys.append(data[position : (position := position + (low >> 1))])
         position += 1
-        if low == 1:
+        if (low := data[position - 1]) == 1:
             values.append(None)
         else:
             if low >= 0x80:
                 if (high := data[position]) < 0x80:
-                    low = low & 0x7F | high << 7
-                    position += 1
+                    low, position = low & 0x7F | high << 7, position + 1
                 else:
                     low, position = read_folded(data, position - 1)
             if low & 1:
                 raise CorruptRecordError("a value has a negative length")
-            values.append(data[position : position + (low >> 1)])
-            position += low >> 1
-        # headers
+            values.append(data[position : (position := position + (low >> 1))])
         if data[position]:
             headers[index], position = _parse_headers(data, position)
         else:
             position += 1
         if position != end:
             raise CorruptRecordError(f"a record ends at byte {position} of its batch, its length says {end}")
-    return Columns(deltas, timestamps, keys, values, headers), position
+    return position
+
+
+def _read_timestamp_delta(data: bytes, position: int, base_timestamp: int) -> tuple[int, int]:
+    """Return the folded number at *position*, and its end. Raises CorruptRecordError if the timestamp does
+    not fit 64 bits."""
+    folded, end = read_folded(data, position, 64)
+    if folded >> 62 and not INT64_MIN <= base_timestamp + unfold(folded) <= INT64_MAX:
+        raise CorruptRecordError("a timestamp does not fit 64 bits")
+    return folded, end
 
 
 def _parse_headers(data: bytes, position: int) -> tuple[HeaderTuple, int]:
