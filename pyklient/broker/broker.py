@@ -2,6 +2,7 @@
 
 import asyncio
 import atexit
+import errno
 import os
 import socket
 import threading
@@ -299,6 +300,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> BrokerConnectionError:
-    return BrokerConnectionError(
-        f"cannot listen on {host}:{port}: {error.strerror or error}; port 0 chooses a free one"
-    )
+    advice = "; port 0 chooses a free one" if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
+    if error.errno == errno.EADDRNOTAVAIL:
+        advice = "; host must be an address of this machine, such as 127.0.0.1 or 0.0.0.0"
+    return BrokerConnectionError(f"cannot listen on {host}:{port}: {error.strerror or error}{advice}")

@@ -20,14 +20,20 @@ class DataDirectory:
     """Opens *path* (a temporary directory if None) and locks it until ``close``.
 
     ``metadata`` is what the last owner saved; it is empty in a new directory. Raises ConfigurationError if
-    another broker uses the directory, or if its contents are not a broker's.
+    the directory cannot be written, if another broker uses it, or if its contents are not a broker's.
     """
 
     def __init__(self, path: Path | None) -> None:
         self.temporary = path is None
         self.path = Path(tempfile.mkdtemp(prefix="pyklient-broker-")) if path is None else path
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        except OSError as error:
+            raise ConfigurationError(
+                f"data_dir {self.path} cannot be used: {error.strerror or error}; choose a directory "
+                "that can be written"
+            ) from error
         try:
             self._acquire_lock()
             self.metadata = self._load()

@@ -25,6 +25,13 @@ def test_two_brokers_cannot_share_a_directory(tmp_path: Path) -> None:
     first.close()
 
 
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "data"
+    with pytest.raises(ConfigurationError, match=f"data_dir {path} cannot be used: Not a directory"):
+        DataDirectory(path)
+
+
 def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
     with pytest.raises(ConfigurationError, match="not a broker's"):

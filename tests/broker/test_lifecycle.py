@@ -74,6 +74,14 @@ def test_a_port_in_use_is_an_error_that_names_it(broker: Broker) -> None:
         Broker(port=broker.port).start()
 
 
+def test_an_address_of_another_machine_is_an_error_that_asks_for_one_of_this_machine() -> None:
+    with pytest.raises(
+        BrokerConnectionError, match=r"cannot listen on 198\.51\.100\.7:0: .*; host must be an"
+    ) as it:
+        Broker(host="198.51.100.7").start()
+    assert "port 0" not in str(it.value)
+
+
 def test_two_brokers_that_start_at_once_do_not_share_a_port(tmp_path: Path) -> None:
     port, groups = free_port(), _blocked_groups(tmp_path / "slow")
     slow = Broker(port, data_dir=tmp_path / "slow")

@@ -59,7 +59,10 @@ def test_an_option_that_the_command_does_not_use_is_told(pyklient: Pyklient, tmp
     assert (done.code, done.err) == (0, ""), "a file serves several commands"
     file.write_text("linger.ms=abc\n")
     done = pyklient("topics", "list", "--config", str(file))
-    assert (done.code, done.err) == (2, "pyklient: linger_ms takes a whole number, not 'abc'\n")
+    assert (done.code, done.err) == (
+        2,
+        f"pyklient: {file}: linger_ms takes a whole number, not 'abc'\n",
+    )
 
 
 @pytest.mark.parametrize(
@@ -129,4 +132,8 @@ def test_what_the_system_refuses_is_said_with_the_file_and_without_numbers(
 ) -> None:
     (tmp_path / "file").touch()
     done = pyklient("broker", "--port", "0", "--data-dir", str(tmp_path / "file" / "data"))
-    assert (done.code, done.err) == (1, f"pyklient: {tmp_path / 'file' / 'data'}: Not a directory\n")
+    path = tmp_path / "file" / "data"
+    said = (
+        f"pyklient: data_dir {path} cannot be used: Not a directory; choose a directory that can be written\n"
+    )
+    assert (done.code, done.err) == (2, said)
