@@ -1,6 +1,6 @@
 """``bootstrap_servers``: its default, and its text as (host, port) pairs."""
 
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
@@ -23,6 +23,12 @@ def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[tuple[str, in
     """
     given: Any = servers
     items = [given] if isinstance(given, str) else given
+    if isinstance(given, Mapping):
+        names = ", ".join(map(repr, given))  # no values, because one may be a password
+        raise ConfigurationError(
+            f"bootstrap_servers={{{names}: …}} is not understood: options are keyword arguments; pass "
+            "those of a dict with two asterisks, as in Producer(**options)"
+        )
     listed = isinstance(items, Sequence | Set) and not isinstance(items, bytes | bytearray | memoryview)
     if not listed or not all(isinstance(item, str) for item in items):
         raise ConfigurationError(
