@@ -37,6 +37,8 @@ def test_a_line_that_is_no_record_fails_by_its_number_after_those_before_it(
         1,
         "pyklient: line 1 has no separator '|' between key and value; no line is stored\n",
     )
+    done = pyklient("produce", topic, "-k", r"\t", stdin=b"a\tb\n")
+    assert r"no separator '\t' between key and value; for a tab, pass $'\t';" in done.err
     assert pyklient("consume", topic, "--to-end").text == "a\n\n\n"
 
 

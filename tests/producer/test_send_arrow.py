@@ -298,7 +298,7 @@ def test_encoders_have_no_say_in_columns(broker: ProduceBroker, option: str) -> 
 @pytest.mark.parametrize(
     ("column", "cells", "error", "message"),
     [
-        ("partition", [0, 1], ConfigurationError, "partition 1 of topic 'clicks' does not exist"),
+        ("partition", [0, 1], ConfigurationError, "partition 1 of topic 'clicks' does not exist: its only"),
         ("partition", [0, -1], ConfigurationError, "partition -1 of topic"),
         ("timestamp", [0, -1], ConfigurationError, "timestamp_ms=-1 is out of range"),
         ("key", [b"", bytes(3_000)], MessageTooLargeError, "above max_request_size=2,000"),

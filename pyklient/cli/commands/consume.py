@@ -72,7 +72,7 @@ Examples:
     "--key-separator",
     metavar="TEXT",
     callback=checked(separator),
-    help="Print the key, TEXT and the value.",
+    help="Print the key, TEXT and the value. A tab is $'\\t'.",
 )
 @click.option(
     "--json", "as_json", is_flag=True, help="Print each message as a JSON object with all its fields."

@@ -49,7 +49,7 @@ Examples:
     "--key-separator",
     metavar="TEXT",
     callback=checked(separator),
-    help="Each line has the key, TEXT and the value.",
+    help="Each line has the key, TEXT and the value. A tab is $'\\t'.",
 )
 @click.option(
     "-H",
@@ -172,5 +172,8 @@ def _from_text(lines: Iterator[bytes], between: bytes | None) -> Iterator[NewRec
         key, found, value = line.partition(between)
         if not found:
             shown = between.decode(errors="backslashreplace")
-            raise click.ClickException(f"line {number} has no separator {shown!r} between key and value")
+            hint = "; for a tab, pass $'\\t'" if shown == "\\t" else ""
+            raise click.ClickException(
+                f"line {number} has no separator '{shown}' between key and value{hint}"
+            )
         yield NewRecord(value, key)

@@ -49,9 +49,8 @@ class PartitionChoice:
             count = self._topics.refreshed(topic, deadline)
             self._appender.set_partitions(topic, count)
         if not 0 <= number < count:
-            raise ConfigurationError(
-                f"partition {number} of topic {topic!r} does not exist: its partitions are 0 to {count - 1}"
-            )
+            known = "its only partition is 0" if count == 1 else f"its partitions are 0 to {count - 1}"
+            raise ConfigurationError(f"partition {number} of topic {topic!r} does not exist: {known}")
         return number
 
     def next_sticky(self, topic: str, current: int, unfinished: Mapping[int, Sized]) -> int:

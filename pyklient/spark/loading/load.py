@@ -186,15 +186,14 @@ def _source_options(
     servers = bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
     found = {"kafka.bootstrap.servers": servers}
     for name, value in options.items():
+        if unknown_properties([name.replace("_", ".")]):
+            own = {*inspect.signature(load).parameters, *ReadOptions.__annotations__} - {"options"}
+            raise ConfigurationError(f"unknown option {name!r} of load(){did_you_mean(name, own)}")
         if not isinstance(value, str | int | float | None):
             raise ConfigurationError(f"load() cannot use {name}: it cannot be sent to Spark's workers")
         if value is not None:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             found[f"kafka.{name.replace('_', '.')}"] = text
-    for name in options:
-        if unknown_properties([name.replace("_", ".")]):
-            own = {*inspect.signature(load).parameters, *ReadOptions.__annotations__} - {"options"}
-            raise ConfigurationError(f"unknown option {name!r} of load(){did_you_mean(name, own)}")
     if min_partitions is not None:
         found["minPartitions"] = str(min_partitions)
     return found | {

@@ -57,14 +57,11 @@ def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
         yield topic, batch
         return
     if "topic" not in batch.schema.names:
-        raise ConfigurationError(
-            "no topic to send to: set parameter `topic`, or add a column `topic` to the rows"
-        )
+        raise ConfigurationError("no topic to send to: set `topic`, or add a column `topic` to the rows")
     column = batch.column("topic")
     if column.null_count:
         raise ConfigurationError(
-            "column `topic` is null in some rows: filter these rows, or set parameter `topic`, which holds "
-            "for all rows"
+            "column `topic` is null in some rows: filter these rows, or set `topic`, which holds for all rows"
         )
     names = column.unique().to_pylist()
     for name in names:

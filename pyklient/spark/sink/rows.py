@@ -98,13 +98,10 @@ def _topics(topic: str | None, columns: _Columns) -> Iterable[str]:
     if topic is not None:
         return repeat(topic)
     if column is None:
-        raise ConfigurationError(
-            "no topic to send to: set parameter `topic`, or add a column `topic` to the rows"
-        )
+        raise ConfigurationError("no topic to send to: set `topic`, or add a column `topic` to the rows")
     if None in column:
         raise ConfigurationError(
-            "column `topic` is null in some rows: filter these rows, or set parameter `topic`, which holds "
-            "for all rows"
+            "column `topic` is null in some rows: filter these rows, or set `topic`, which holds for all rows"
         )
     return column
 

@@ -295,6 +295,10 @@ def test_what_is_asked_for_wrongly_is_refused(
             ({"topics": "a b"}, "'a b' is not a valid name of a topic"),
             ({"max_records": 0}, "max_records=0"),
             ({"max_record": 1}, r"unknown option 'max_record' of load\(\); did you mean 'max_records'"),
+            (
+                {"partitionby": ["a"]},
+                r"unknown option 'partitionby' of load\(\); did you mean 'partition_by'",
+            ),
             ({"isolation_levl": "x"}, "did you mean 'isolation_level'"),
             ({"ssl_context": ...}, "cannot use ssl_context"),
             ({"path": Path(__file__).parent}, "which is not a load"),
