@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from pyklient import ConsumerConnector, Producer
 from pyklient.errors import ClosedError
 from tests.consumer.feed import Feed
 from tests.consumer.test_consumer_connector import connect
+from tests.servers.fixtures import StartReference
 
 
 def _until(condition: Any) -> None:
@@ -59,6 +61,28 @@ def test_closing_does_not_commit_what_another_thread_still_has_in_hand(feed: Fee
     assert feed.committed(group, topic) == [1]
     go_on.set()
     reader.join(5)
+
+
+def test_closing_says_what_it_could_not_commit_because_the_coordinator_was_silent(
+    start_reference: StartReference, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker = start_reference()
+    with Producer(broker.bootstrap_servers) as producer:
+        for number in range(3):
+            producer.send("clicks", b"%d" % number)
+    connector = ConsumerConnector(
+        broker.bootstrap_servers, group_id="g", auto_offset_reset="earliest", heartbeat_interval_ms=50
+    )
+    messages = iter(connector.stream("clicks"))
+    next(messages), next(messages)
+    broker.process.pause()
+    time.sleep(0.5)  # a heartbeat is on its way now, and the commit cannot be tried before its answer
+    try:
+        connector.close(1.0)
+    finally:
+        broker.process.resume()
+    assert "closed without committing what was handed out of 1 partitions" in caplog.text
+    assert "will be delivered again: clicks-0" in caplog.text
 
 
 def test_closing_waits_for_another_thread_that_closes(feed: Feed) -> None:

@@ -4,6 +4,7 @@ A batch is stored in the format and with the compression in which it arrived; on
 into it. All methods run on the broker's event loop.
 """
 
+import logging
 import shutil
 from bisect import bisect_right
 from pathlib import Path
@@ -25,6 +26,8 @@ from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.records import RecordBatch
 
 __all__ = ["AppendResult", "LocatedBatch", "PartitionLog"]
+
+_logger = logging.getLogger("pyklient.broker")
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1
 """The index of a segment stores offsets in four bytes, relative to the segment's base offset."""
@@ -210,7 +213,14 @@ class PartitionLog:
             segment.close()
 
     def delete(self) -> None:
-        """Remove the directory, and wake the fetches that wait for records."""
+        """Remove the directory, and wake the fetches that wait for records.
+
+        A directory that cannot be removed is logged. It holds no log any more: a new log of the same name
+        begins empty.
+        """
         self.close()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        try:
+            shutil.rmtree(self.directory)
+        except OSError as error:
+            _logger.warning("%s of a deleted topic was not removed: %s; remove it", self.directory, error)
         self.watermarks.wake()

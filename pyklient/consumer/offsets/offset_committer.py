@@ -54,6 +54,7 @@ class OffsetCommitter:
         # An offset that the user committed for a partition is not replaced by a start that was looked up.
         self._named: set[TopicPartition] = set()
         self._sent: Future[Rejections] | None = None
+        self._failure_logged = False
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
         """Prepare for *assignment*, in which *assigned* are new and start from what is committed.
@@ -130,13 +131,30 @@ class OffsetCommitter:
         """Commit what has been handed out, with or without what is in hand, and log failures. Called before
         partitions are given back."""
         deadline = time.monotonic() + timeout
+        self._failure_logged = False
         try:
             with self._taking_turns(timeout):
                 self._commit(self._handed(self._streams, in_hand=in_hand), deadline)
         except CommitError as error:
             log.info("automatic commit: %s", error)
+            self._failure_logged = True
         except KafkaError as error:
             log.warning("automatic commit failed, messages will be delivered again: %s", error)
+            self._failure_logged = True
+
+    def log_uncommitted(self) -> None:
+        """Log which partitions have messages that were handed out and are not committed, unless the failure
+        of their commit has been logged. Called last, when the connector has closed."""
+        positions = self._handed(self._streams, in_hand=False)
+        left = sorted(each for each, position in positions.items() if position.read)
+        if left and not self._failure_logged:
+            log.warning(
+                "closed without committing what was handed out of %d partitions%s; their messages will be "
+                "delivered again: %s",
+                len(left),
+                self._why_it_takes_time(),
+                ", ".join(f"{each.topic}-{each.partition}" for each in left[:10]),
+            )
 
     @contextmanager
     def _taking_turns(self, timeout: float) -> Iterator[None]:

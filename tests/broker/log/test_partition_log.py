@@ -355,3 +355,18 @@ def test_offsets_before_a_time_come_by_segment_newest_first(opened: Opener) -> N
     os.utime(log.segments[0].path, (1, 1))
     assert segment_offsets_before(log.segments, 5_000, 10, NOW) == [0]
     assert segment_offsets_before(log.segments, 500, 10, NOW) == []
+
+
+def test_a_directory_that_cannot_be_removed_is_logged(
+    opened: Opener, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = opened()
+    fill(log, 1)
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("shutil.rmtree", refuse)
+    log.delete()
+    assert f"{log.directory} of a deleted topic was not removed" in caplog.text
+    assert "Permission denied" in caplog.text
