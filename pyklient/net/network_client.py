@@ -366,6 +366,8 @@ def _ask_metadata(
 
 
 def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
+    if isinstance(last, KafkaTimeoutError) and isinstance(last.__cause__, KafkaError):
+        last = last.__cause__  # that time-out was only the rest of this one
     reason = "no broker answered in time" if last is None else f"the last failure: {last}"
     return KafkaTimeoutError(f"The call did not finish within {timeout:.3g} s; {reason}")
 

@@ -21,7 +21,7 @@ from pyklient.errors import (
     UnsupportedVersionError,
 )
 from pyklient.net.connection_pool import Purpose
-from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
+from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh, retried
 from pyklient.net.lookups.find_coordinator import find_coordinator
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import (
@@ -127,6 +127,21 @@ def test_an_unreachable_bootstrap_is_named_with_its_failure_when_time_is_up() ->
     assert time.monotonic() - started < 1
     assert isinstance(caught.value.__cause__, BrokerConnectionError)
     assert all(place.address in str(caught.value) for place in places)
+    client.close()
+
+
+def test_a_call_that_reached_no_broker_names_its_own_time_and_no_other() -> None:
+    def dialogue() -> Dialogue[None]:
+        yield Refresh({"clicks"})
+
+    place = Addressed(1)
+    client = NetworkClient(config_for(bootstrap_servers=place.address))
+    said = (
+        rf"^The call did not finish within 0\.6 s; the last failure: cannot connect to [^;]*{place.address}: "
+    )
+    with pytest.raises(KafkaTimeoutError, match=said) as caught:
+        client.play(retried(dialogue), 0.6)
+    assert str(caught.value).count("within") == 1
     client.close()
 
 
