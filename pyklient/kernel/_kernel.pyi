@@ -1,5 +1,6 @@
 # To the type checker, too, the compiled kernel is no different from its twin.
-from pyklient.kernel.decode.message_chunk import MessageIterator
+from collections.abc import Iterator
+
 from pyklient.kernel.python_kernel import Appender as Appender
 from pyklient.kernel.python_kernel import ArrowRows as ArrowRows
 from pyklient.kernel.python_kernel import Batch as Batch
@@ -20,6 +21,19 @@ from pyklient.kernel.python_kernel import murmur2 as murmur2
 from pyklient.kernel.python_kernel import parse_messages as parse_messages
 from pyklient.kernel.python_kernel import parse_records as parse_records
 from pyklient.protocol.records.layout import Buffer
+
+class MessageIterator:
+    def __length_hint__(self) -> int: ...
+    def __iter__(self) -> Iterator[Message]: ...
+    def __next__(self) -> Message: ...
+    def stop(self) -> None: ...
+    def remaining_messages(self) -> list[Message]: ...
+    @property
+    def count(self) -> int: ...
+    @property
+    def next_offset(self) -> int: ...
+    @property
+    def last_offset(self) -> int: ...
 
 def iterate_messages(
     data: Buffer,

@@ -7,11 +7,10 @@ its loop reads in one second, and at least two fetches ahead.
 """
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Protocol
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
 
-__all__ = ["ResponseMemory", "FetchBudget"]
+__all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
@@ -21,22 +20,29 @@ _RESPONSES = 4
 that is new each time, and that costs more than the calls that they save."""
 
 
-class _Fetching(Protocol):
-    in_flight: int
+class ExpectedResponse:
+    """The response that one fetcher waits for."""
+
+    __slots__ = ("size",)
+
+    def __init__(self, size: int = 0) -> None:
+        self.size = size
+        """The bytes that it may have; 0 while the fetcher waits for none."""
 
 
 class FetchBudget:
-    """The bytes that may be fetched ahead. The leader lookup replaces ``cursors`` and ``fetchers`` whole;
+    """The bytes that may be fetched ahead. The leader lookup replaces ``cursors`` and ``responses`` whole;
     fetchers ask for allowances.
 
     The numbers may change while they are added up. That is harmless: loops only free bytes, and every
-    fetcher sets ``in_flight`` before it asks.
+    fetcher sets the size of its ``ExpectedResponse`` before it asks.
     """
 
     def __init__(self, total: int) -> None:
         self._total = total
         self.cursors: Sequence[Cursor] = ()
-        self.fetchers: Sequence[_Fetching] = ()
+        self.responses: Sequence[ExpectedResponse] = ()
+        """The expected response of each fetcher."""
 
     def allow(
         self, cursors: Iterable[Cursor], per_partition: int, now: float, *, least: int = 1
@@ -61,15 +67,15 @@ class FetchBudget:
                 allowed[cursor] = limit
         return allowed
 
-    def response_limit(self, fetcher: _Fetching, allowed: Collection[Cursor], most: int) -> int:
-        """Return how large the next response to *fetcher* may be, for the cursors *allowed*.
+    def response_limit(self, response: ExpectedResponse, allowed: Collection[Cursor], most: int) -> int:
+        """Return the size that *response* may have, for the cursors *allowed*.
 
         The same is left for each other fetcher. The cursors always get the bytes that are theirs alone.
         """
-        others = sum(each.in_flight for each in self.fetchers if each is not fetcher)
+        others = sum(each.size for each in self.responses if each is not response)
         left = self._total - others - sum(cursor.waiting_bytes for cursor in self.cursors)
         own = sum(max(0, self._own - cursor.waiting_bytes) for cursor in allowed)
-        fair = max(left // max(1, len(self.fetchers)), own)
+        fair = max(left // max(1, len(self.responses)), own)
         return min(most, max(min(fair, self._total // _RESPONSES), _SMALLEST_FETCH))
 
     @property
@@ -85,7 +91,7 @@ class FetchBudget:
     @property
     def idle_allowed(self) -> int:
         """The bytes by which one fetcher's responses may exceed those that are still to be read."""
-        return _IDLE_BYTES // max(1, len(self.fetchers))
+        return _IDLE_BYTES // max(1, len(self.responses))
 
 
 class ResponseMemory:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 
 from pyklient.config import ConsumerConfig
-from pyklient.consumer.fetch.fetch_budget import FetchBudget, ResponseMemory
+from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
 from pyklient.consumer.fetch.fetch_session import FetchSession, Wanted, name_all
 from pyklient.error_codes import ErrorCode
@@ -68,7 +68,7 @@ class Fetcher:
         seek: Callable[[Cursor, KafkaError | None], None],
     ) -> None:
         self.node_id = node_id
-        self.in_flight = 0
+        self.response = ExpectedResponse()
         self._client = client
         self._config = config
         self._budget = budget
@@ -145,7 +145,7 @@ class Fetcher:
         """Send one request and handle its response."""
         max_wait_ms = self._patience(allowed)
         timeout = self._config.request_timeout_ms / 1000
-        self.in_flight = self._budget.response_limit(self, allowed, self._config.fetch_max_bytes)
+        self.response.size = self._budget.response_limit(self.response, allowed, self._config.fetch_max_bytes)
         try:
             connection = self._connect(timeout)
             version = connection.version_of(FetchRequest, _newest(allowed))
@@ -171,7 +171,7 @@ class Fetcher:
                 for cursor in list(self._cursors.values()):
                     self._fail(cursor, error)
         finally:
-            self.in_flight = 0
+            self.response.size = 0
 
     def _connect(self, timeout: float) -> Connection:
         connection = self._client.connection(self.node_id, Purpose.FETCH, timeout)
@@ -185,7 +185,7 @@ class Fetcher:
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=self._config.fetch_min_bytes,
-            max_bytes=self.in_flight,
+            max_bytes=self.response.size,
             isolation_level=_ISOLATION[self._config.isolation_level],
         )
         wanted = {

@@ -241,7 +241,7 @@ class LeaderLookup:
         if fetcher is None or not fetcher.thread.is_alive():
             fetcher = Fetcher(node_id, self._client, self._config, self._budget, self.seek)
             self._fetchers[node_id] = fetcher
-            self._budget.fetchers = tuple(self._fetchers.values())
+            self._budget.responses = [each.response for each in self._fetchers.values()]
             if self._closing:
                 return fetcher
             fetcher.thread.start()

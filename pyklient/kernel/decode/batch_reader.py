@@ -7,13 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from itertools import islice
 from operator import lt
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from crc32c import crc32c
 
 from pyklient.errors import CorruptRecordError
 from pyklient.kernel.decode.message import Message
-from pyklient.kernel.decode.message_chunk import MessageIterator
 from pyklient.protocol.records.aborted_transactions import AbortedTransactions
 from pyklient.protocol.records.compression import compression_of, decompress
 from pyklient.protocol.records.layout import (
@@ -44,10 +43,9 @@ class RecordLoops(NamedTuple):
     parse_records: Callable[[Buffer, int, int, int, int], Columns]
     parse_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], list[Message]]
     make_messages: Callable[[str, int, int, Columns], list[Message]]
-    iterate_messages: (
-        Callable[[Buffer, int, int, int, int, int | None, str, int, int], MessageIterator] | None
-    ) = None
-    """``parse_messages`` for a large batch, whose messages are better made one at a time."""
+    iterate_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], Any] | None = None
+    """Return a ``MessageIterator`` of the compiled kernel: ``parse_messages`` for a large batch, whose
+    messages are better made one at a time."""
 
 
 class BatchReader(ABC):

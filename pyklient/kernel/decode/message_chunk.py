@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from itertools import islice
 from operator import length_hint
-from typing import Any, Protocol
+from typing import Any
 
 from pyklient.kernel.decode.message import Message
 
-__all__ = ["Chunk", "IteratorChunk", "MessageIterator"]
+__all__ = ["Chunk", "IteratorChunk"]
 
 
 class Chunk:
@@ -97,51 +97,35 @@ class Chunk:
         return self._messages[handed - 1].offset if handed else -1
 
 
-class MessageIterator(Protocol):
-    """An iterator of the compiled kernel that makes messages one at a time, of bytes that were checked."""
-
-    def __length_hint__(self) -> int: ...
-    def __iter__(self) -> Iterator[Message]: ...
-    def __next__(self) -> Message: ...
-    def stop(self) -> None: ...
-    def remaining_messages(self) -> list[Message]: ...
-    @property
-    def count(self) -> int: ...
-    @property
-    def next_offset(self) -> int: ...
-    @property
-    def last_offset(self) -> int: ...
-
-
 class IteratorChunk(Chunk):
-    """A chunk whose messages are made when they are handed out.
+    """A chunk whose messages are made when they are handed out, by *iterator*: a ``MessageIterator`` of the
+    compiled kernel.
 
     It keeps the buffer that they are in, which must not change until they have been read.
     """
 
     __slots__ = ("_message_iterator",)
 
-    def __init__(
-        self, topic: str, partition: int, iterator: MessageIterator, next_offset: int, nbytes: int
-    ) -> None:
+    def __init__(self, topic: str, partition: int, iterator: Any, next_offset: int, nbytes: int) -> None:
         super().__init__(topic, partition, [], next_offset, nbytes)
         self._count = iterator.count
         self._message_iterator = self._iterator = iterator
 
     def left(self) -> list[Message]:
-        return self._message_iterator.remaining_messages()
+        messages: list[Message] = self._message_iterator.remaining_messages()
+        return messages
 
     def _end(self) -> None:
         self._message_iterator.stop()
 
     @property
     def position(self) -> int:
-        offset = self._message_iterator.next_offset
+        offset: int = self._message_iterator.next_offset
         if self._stopped_at is not None:
             return self._stopped_at[1]
         return self.next_offset if offset < 0 else offset
 
     @property
     def last_handed(self) -> int:
-        offset = self._message_iterator.last_offset
+        offset: int = self._message_iterator.last_offset
         return offset if self._stopped_at is None else self._stopped_at[2]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pyklient.kernel.decode.batch_reader import ENOUGH_BYTES, BatchReader, RecordLoops
 from pyklient.kernel.decode.message import Message
-from pyklient.kernel.decode.message_chunk import Chunk, IteratorChunk, MessageIterator
+from pyklient.kernel.decode.message_chunk import Chunk, IteratorChunk
 from pyklient.protocol.records.aborted_transactions import AbortedTransactions
 from pyklient.protocol.records.compression import DEFAULT_MAX_DECOMPRESSED
 from pyklient.protocol.records.layout import (
@@ -85,7 +85,7 @@ class _MessageReader(BatchReader):
     ) -> None:
         super().__init__(loops, start_offset, check_crcs, aborted, max_decompressed)
         self.messages: list[Message] = []
-        self.iterator: MessageIterator | None = None
+        self.iterator: Any = None
         """If set, it has all the messages, and ``messages`` is empty."""
         self._topic = topic
         self._partition = partition
@@ -95,7 +95,8 @@ class _MessageReader(BatchReader):
 
     @property
     def count(self) -> int:
-        return len(self.messages) if self.iterator is None else self.iterator.count
+        count: int = len(self.messages) if self.iterator is None else self.iterator.count
+        return count
 
     def has_room_for(self, batch: memoryview) -> bool:
         count = self.count

@@ -1,17 +1,10 @@
-from dataclasses import dataclass
-
 import pytest
 
-from pyklient.consumer.fetch.fetch_budget import FetchBudget, ResponseMemory
+from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
 from tests.consumer.stream.bench import Bench
 
 MIB = 1024 * 1024
-
-
-@dataclass(eq=False)
-class Asking:
-    in_flight: int = 0
 
 
 def room(total: int, *waiting: int) -> tuple[FetchBudget, list[Cursor]]:
@@ -21,7 +14,7 @@ def room(total: int, *waiting: int) -> tuple[FetchBudget, list[Cursor]]:
     for cursor, size in zip(cursors, waiting, strict=True):
         cursor.fetched = size
     made.cursors = cursors
-    made.fetchers = [Asking()]
+    made.responses = [ExpectedResponse()]
     return made, cursors
 
 
@@ -49,7 +42,7 @@ def test_readers_that_stand_still_leave_room_for_those_that_read() -> None:
     stalled, read = cursors[:50], cursors[50:]
     for _ in range(1000):
         allowed = made.allow(cursors, 4 * MIB, 0)
-        left = made.response_limit(Asking(), allowed, 50 * MIB)
+        left = made.response_limit(ExpectedResponse(), allowed, 50 * MIB)
         for cursor, limit in allowed.items():
             cursor.fetched += min(limit, left)
             left -= min(limit, left)
@@ -58,7 +51,7 @@ def test_readers_that_stand_still_leave_room_for_those_that_read() -> None:
     assert sum(cursor.waiting_bytes for cursor in stalled) < 64 * MIB
     own = 64 * MIB // 2 // 100
     assert all(made.allow(read, 4 * MIB, 0)[cursor] >= own for cursor in read)
-    assert made.response_limit(Asking(), read, 50 * MIB) >= 50 * own
+    assert made.response_limit(ExpectedResponse(), read, 50 * MIB) >= 50 * own
 
 
 def test_a_reader_is_fetched_for_as_far_ahead_as_it_gets_in_a_second() -> None:
@@ -84,11 +77,11 @@ def test_old_brokers_are_never_asked_for_less_than_a_message_may_need() -> None:
 
 def test_a_response_leaves_room_for_what_the_other_fetchers_have_asked_for() -> None:
     made, (cursor, _) = room(16 * MIB, MIB, 5 * MIB)
-    mine, other = Asking(), Asking(in_flight=4 * MIB)
-    made.fetchers = [mine, other]
+    mine, other = ExpectedResponse(), ExpectedResponse(4 * MIB)
+    made.responses = [mine, other]
     assert made.response_limit(mine, [cursor], 50 * MIB) == 3 * MIB, "half of the 6 MiB that are left"
     assert made.response_limit(mine, [cursor], MIB) == MIB
-    other.in_flight = 100 * MIB
+    other.size = 100 * MIB
     assert made.response_limit(mine, [cursor], 50 * MIB) == 3 * MIB, "what is left of the cursor's own 4 MiB"
     cursor.fetched = 4 * MIB
     assert made.response_limit(mine, [cursor], 50 * MIB) == 64 * 1024, "something must always be fetched"
@@ -96,7 +89,7 @@ def test_a_response_leaves_room_for_what_the_other_fetchers_have_asked_for() -> 
 
 def test_a_response_is_a_fourth_of_the_budget_at_most() -> None:
     made, cursors = room(16 * MIB, 0, 0)
-    assert made.response_limit(Asking(), cursors, 50 * MIB) == 4 * MIB
+    assert made.response_limit(ExpectedResponse(), cursors, 50 * MIB) == 4 * MIB
 
 
 def cut(frame: bytes, count: int) -> list[FetchedBatches]:
