@@ -23,8 +23,8 @@ def main() -> int:
 
 
 def _without_command_line(error: ImportError) -> int:
-    """Run ``pyklient info`` if that is the command, as it needs no other package. Else say what is
-    missing."""
+    """Run ``pyklient info`` if that is the command, because it needs no other package. Otherwise print which
+    package is missing."""
     if error.name == "pyklient.kernel":
         print(f"pyklient: {error}", file=sys.stderr)
         return 2

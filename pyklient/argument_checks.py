@@ -1,4 +1,4 @@
-"""Check the arguments of public methods, before they are used.
+"""Checks the arguments of public methods before they are used.
 
 A wrong type raises TypeError. A value out of range raises ConfigurationError, which is a ValueError. Both
 name the argument, what it accepts and what was given. Whole numbers of other libraries, such as NumPy's, are
@@ -62,13 +62,13 @@ def names(values: Any, name: str) -> tuple[str, ...]:
         raise _wrong(name, "the name of a topic, or a list of names", values)
     found = tuple(text(each, f"each topic in {name}") for each in listed)
     if not all(found):
-        raise ConfigurationError(f"{name}={values!r}: a name is empty")
+        raise ConfigurationError(f"{name}={values!r} contains an empty name")
     return tuple(map(topic_name, found))
 
 
 def topic_name(value: str) -> str:
-    """Return *value* if it is a valid name of a topic. Raises ConfigurationError, which says why it is
-    not."""
+    """Return *value* if it is a valid name of a topic. Otherwise raise a ConfigurationError that gives the
+    reason."""
     if not value:
         raise ConfigurationError("the name of a topic must not be empty")
     if len(value) > _LONGEST_TOPIC:
@@ -81,7 +81,9 @@ def topic_name(value: str) -> str:
             f"{value!a} is not a valid name of a topic: only a-z, A-Z, 0-9, '.', '_' and '-' are allowed"
         )
     if value in (".", ".."):
-        raise ConfigurationError(f"{value!a} is not a valid name of a topic: it has only dots")
+        raise ConfigurationError(
+            f"{value!a} is not a valid name of a topic: a name of one or two dots is not allowed"
+        )
     return value
 
 
@@ -117,7 +119,7 @@ def seconds(value: Any, name: str) -> float:
 
 
 def seconds_or_none(value: Any, name: str) -> float | None:
-    """Return *value* as a time to wait of any length; None means for ever."""
+    """Return *value* as a number of seconds to wait; None means without limit."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         raise _wrong(name, "a number of seconds, or None", value)
     return None if value is None else float(value)

@@ -1,7 +1,7 @@
-"""Calls at the end of the process, also where multiprocessing has forked it.
+"""Calls functions at the end of the process, including processes that multiprocessing has forked.
 
-Such a process ends by ``os._exit``, and before Python 3.13 without the functions that are registered with
-``atexit``. What multiprocessing calls there are its own finalizers.
+Such a process ends by ``os._exit``. Before Python 3.13 it does not call the functions that are registered
+with ``atexit``, but it calls multiprocessing's own finalizers.
 """
 
 import atexit
@@ -12,12 +12,12 @@ from collections.abc import Callable
 __all__ = ["call_at_exit"]
 
 _finalizers: dict[Callable[[], None], int] = {}
-"""The process in which each function was given to multiprocessing."""
+"""The id of the process in which each function was registered with multiprocessing."""
 
 
 def call_at_exit(function: Callable[[], None]) -> None:
-    """Have *function* called at the end of this process, before what was registered earlier. It may be called
-    more than once, and registered again."""
+    """Call *function* at the end of this process, before the functions that were registered earlier. It may
+    be called more than once, and registered again."""
     atexit.unregister(function)
     atexit.register(function)
     process = sys.modules.get("multiprocessing.process")

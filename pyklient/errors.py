@@ -54,7 +54,8 @@ class ConfigurationError(KafkaError, ValueError):
 
 
 class ProtocolError(KafkaError):
-    """The peer sent bytes that break the protocol: truncated, too large, or not of Kafka at all."""
+    """The peer sent bytes that do not follow Kafka's protocol: truncated, too large, or of another
+    protocol."""
 
 
 class CorruptRecordError(ProtocolError):
@@ -70,7 +71,7 @@ class UnsupportedCodecError(KafkaError):
 
 
 class BrokerConnectionError(KafkaError, OSError):
-    """A broker could not be reached, or the connection broke."""
+    """A broker could not be reached, or the connection failed."""
 
     retriable = True
 
@@ -102,9 +103,9 @@ class ForkError(KafkaError):
 
 
 class DeliveryError(KafkaError):
-    """Records were not delivered, and no callback, ``result`` or ``exception`` has reported it.
+    """Records were not delivered, and no callback, ``result`` or ``exception`` has reported that.
 
-    ``count`` is the number of these records. ``errors`` maps each topic to the first error there. The first
+    ``count`` is the number of these records. ``errors`` maps each topic to its first error. The first error
     of all is the ``__cause__``.
     """
 
@@ -118,7 +119,7 @@ class DeliveryError(KafkaError):
 
 
 class CommitError(KafkaError):
-    """Some offsets were not committed. ``partitions`` maps each such TopicPartition to its error."""
+    """Some offsets were not committed. ``partitions`` maps the TopicPartition of each to its error."""
 
     def __init__(self, message: str, partitions: dict[Any, KafkaError] | None = None) -> None:
         super().__init__(message)
@@ -129,19 +130,19 @@ class CommitError(KafkaError):
 
 
 class ConsumerTimeout(KafkaError):
-    """No message came within ``consumer_timeout_ms``. A new loop over the stream goes on."""
+    """No message arrived within ``consumer_timeout_ms``. A new loop over the stream continues."""
 
 
 class StreamInUseError(KafkaError):
-    """Two threads read one stream at the same time. Each needs a stream of its own."""
+    """Two threads read one stream at the same time. Each thread needs a stream of its own."""
 
 
 class MessageStreamsExistError(KafkaError):
-    """The message streams of a connector exist already. A connector creates them once."""
+    """The message streams of a connector exist already. A connector makes its streams only once."""
 
 
 class OffsetOutOfRangeError(KafkaError):
-    """The position is not in the log (any more, or not yet), and ``auto_offset_reset`` is ``none``."""
+    """The log does not have the position (any more, or not yet), and ``auto_offset_reset`` is ``none``."""
 
 
 class DataLossError(KafkaError):
@@ -175,13 +176,14 @@ class BrokerError(KafkaError):
 
 
 def broker_error(code: int, context: str = "") -> BrokerError:
-    """Return the error for *code*. *context* says what failed and where, such as ``produce to clicks-3``."""
+    """Return the error for *code*. *context* says what failed and where, such as ``cannot produce to
+    clicks-3``."""
     return BrokerError(error_facts(code), context)
 
 
 def for_another(error: _E) -> _E:
-    """Return a copy of *error* for another thread, as one exception would mix the tracebacks of all
-    threads."""
+    """Return a copy of *error* for another thread, because one exception object would mix the tracebacks of
+    all threads."""
     mine = copy(error)
     mine.__cause__ = error.__cause__
     return mine

@@ -1,4 +1,4 @@
-"""Import the module of a public name when the name is first used (PEP 562)."""
+"""Imports the module of a public name when the name is first used (PEP 562)."""
 
 from collections.abc import Callable, Mapping, Set
 from importlib import import_module

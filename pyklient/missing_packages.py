@@ -12,7 +12,7 @@ def without_pyarrow() -> ModuleNotFoundError:
 
 
 def without_pyspark() -> ModuleNotFoundError:
-    """Return the error for ``import pyklient.spark`` without a PySpark that has data sources."""
+    """Return the error for ``import pyklient.spark`` if PySpark is missing or has no Python data sources."""
     return ModuleNotFoundError(
         "PySpark 4.0 or later is not installed; install the extra `spark`: "
         "pip install '.[spark]' in the clone",

@@ -1,7 +1,7 @@
-"""Encoders and decoders: turn values into the bytes of a record, and back.
+"""Encoders and decoders: they turn values into the bytes of a record, and back.
 
 An Encoder is a function ``(value) -> bytes | None``, or an object with such a method ``encode``. A Decoder is
-the reverse. This module has those for text and JSON.
+the reverse. This module has encoders and decoders for text and JSON.
 """
 
 import json
@@ -82,7 +82,7 @@ def encode_text(value: str | None) -> bytes | None:
 
 
 def decode_text(data: bytes | None) -> str | None:
-    """Return UTF-8 as text. None stays None."""
+    """Return text from UTF-8. None stays None."""
     return None if data is None else data.decode()
 
 
@@ -92,5 +92,5 @@ def encode_json(value: Any) -> bytes:
 
 
 def decode_json(data: bytes | None) -> Any:
-    """Return the value of JSON. None (a tombstone) stays None."""
+    """Return the value that JSON describes. None (a tombstone) stays None."""
     return None if data is None else json.loads(data)

@@ -1,4 +1,5 @@
-"""A partition of a topic, an offset in it to commit, and the place where a record was stored."""
+"""TopicPartition, OffsetAndMetadata (a position to commit), and RecordMetadata (where a record was
+stored)."""
 
 from typing import NamedTuple
 
@@ -18,9 +19,9 @@ class TopicPartition(NamedTuple):
 class RecordMetadata(NamedTuple):
     """The partition and the offset of a record that was stored.
 
-    ``offset`` is -1 with ``acks=0``, because the broker does not answer then. ``timestamp_ms`` is the time of
-    the record, or that of the broker if the topic uses ``LogAppendTime``: milliseconds since 1970, -1 for
-    none.
+    ``offset`` is -1 with ``acks=0``, because the broker then sends no response. ``timestamp_ms`` is the time
+    of the record, or the time of the broker if the topic uses ``LogAppendTime``: milliseconds since 1970, -1
+    for none.
     """
 
     topic: str

@@ -1,6 +1,6 @@
-"""The version of pyklient. The metadata of the package is written from it.
+"""The version of pyklient. The build copies it into the metadata of the package.
 
-``importlib.metadata`` would take as long as the import of a whole client, and fails if the package was not
+``importlib.metadata`` would take as long as the import of a whole client, and it fails if the package was not
 installed but sent to Spark's workers as an archive.
 """
 

@@ -28,10 +28,10 @@ __all__ = ["Admin"]
 class Admin(ThreadlessClient):
     """A client that creates, describes and deletes topics, and lists, describes and deletes groups.
 
-    Safe to use from several threads. Each call takes ``timeout`` in seconds (default:
+    Safe to use from several threads. Each call has a ``timeout`` in seconds (default:
     ``default_api_timeout_ms``). A call raises KafkaTimeoutError when the time runs out, BrokerError when the
-    cluster refuses, and BrokerConnectionError or AuthenticationError when the cluster cannot be reached. A
-    wrong argument raises TypeError or ConfigurationError before anything is sent.
+    cluster answers with an error, and BrokerConnectionError or AuthenticationError when the cluster cannot be
+    reached. A wrong argument raises TypeError or ConfigurationError before anything is sent.
     """
 
     def __init__(
@@ -71,12 +71,12 @@ class Admin(ThreadlessClient):
         self._play(topics.delete_topic(name, int(waiting * 1000)), waiting)
 
     def topics(self, internal: bool = False, timeout: float | None = None) -> list[str]:
-        """Return the names of all topics, sorted. With *internal*, include those such as
+        """Return the names of all topics, sorted. With *internal*, include internal topics such as
         ``__consumer_offsets``."""
         return self._play(topics.list_topics(argument_checks.flag(internal, "internal")), timeout)
 
     def describe_topic(self, name: str, timeout: float | None = None) -> TopicDescription:
-        """Return the partitions of a topic with their replicas, and the settings that were made on the
+        """Return the partitions of a topic with their replicas, and the settings that were made for the
         topic."""
         return self._play(topics.describe_topic(argument_checks.text(name, "name")), timeout)
 
@@ -98,10 +98,10 @@ class Admin(ThreadlessClient):
         return self._play(groups.group_offsets(_group(group_id)), timeout)
 
     def group_lag(self, group_id: str, timeout: float | None = None) -> dict[TopicPartition, PartitionLag]:
-        """Return how far a group has read in each partition of its topics.
+        """Return the lag of a group in each partition of its topics.
 
-        These are the topics that the group has committed offsets for, and those that its members subscribe
-        to. In a partition without a committed offset, the lag counts from the start of the log. Raises
+        Its topics are those for which the group has committed offsets, and those to which its members
+        subscribe. In a partition without a committed offset, the lag counts from the start of the log. Raises
         BrokerError GROUP_ID_NOT_FOUND if there is no such group.
         """
         return self._play(_group_lag(_group(group_id)), timeout)

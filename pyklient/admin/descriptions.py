@@ -19,7 +19,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """The brokers of a cluster. Old brokers do not tell ``controller_id`` (-1) or ``cluster_id`` (None)."""
+    """The brokers of a cluster. Old brokers do not send ``controller_id`` (then -1) or ``cluster_id`` (then
+    None)."""
 
     cluster_id: str | None
     controller_id: int
@@ -39,7 +40,7 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic. ``config`` holds the settings made on the topic. Brokers before 2.8 have no ``topic_id``."""
+    """A topic. ``config`` holds the settings made for the topic. Brokers before 2.8 have no ``topic_id``."""
 
     name: str
     topic_id: UUID | None
@@ -50,8 +51,8 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group in a list. Consumer groups have the protocol type ``consumer``. ``state`` needs brokers of
-    2.6."""
+    """A group in a list. Consumer groups have the protocol type ``consumer``. Brokers before 2.6 do not send
+    ``state``."""
 
     group_id: str
     protocol_type: str
@@ -60,7 +61,7 @@ class GroupListing:
 
 @dataclass(frozen=True, slots=True)
 class MemberDescription:
-    """A member of a group, with the partitions assigned to it and the topics it subscribes to.
+    """A member of a group, with the partitions assigned to it and the topics to which it subscribes.
 
     Both are empty while the group rebalances, and for groups of a protocol other than ``consumer``.
     """
@@ -90,8 +91,8 @@ class GroupDescription:
 class PartitionLag:
     """The committed offset of a group in one partition, and the end of the log.
 
-    ``committed`` is None if the group has committed no offset. Then the lag counts from ``start``, the first
-    offset of the log, whatever ``auto_offset_reset`` the members use. Else ``start`` is None.
+    ``committed`` is None if the group has committed no offset. The lag then counts from ``start``, the first
+    offset of the log, whatever ``auto_offset_reset`` the members use. Otherwise ``start`` is None.
     """
 
     committed: int | None

@@ -1,4 +1,4 @@
-"""Dialogues about groups: list, describe, offsets, delete."""
+"""Dialogues about groups: list them, describe them, fetch their offsets, delete them."""
 
 import logging
 from typing import Any, Final
@@ -23,7 +23,8 @@ __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
 _log = logging.getLogger("pyklient.admin")
 
 _ONE_GROUP: Final = 7
-"""The last version of OffsetFetch with one group. Every broker since 0.10.2 supports it or an older one."""
+"""The last version of OffsetFetch for one group. Every broker since 0.10.2 supports it or an older
+version."""
 
 
 def list_groups() -> Dialogue[list[GroupListing]]:
@@ -45,13 +46,13 @@ def describe_group(group_id: str) -> Dialogue[GroupDescription]:
     Raises BrokerError GROUP_ID_NOT_FOUND if there is no such group.
     """
     order = AdminRequest(
-        f"describe group {group_id}",
+        f"cannot describe group {group_id}",
         DescribeGroupsRequest(groups=[group_id]),
         lambda response: only(response.groups),
     )
     node_id, group = yield from ask(order, coordinator(group_id))
     if group.group_state == "Dead":
-        raise broker_error(ErrorCode.GROUP_ID_NOT_FOUND, f"describe group {group_id}")
+        raise broker_error(ErrorCode.GROUP_ID_NOT_FOUND, f"cannot describe group {group_id}")
     return GroupDescription(
         group_id=group_id,
         state=group.group_state,
@@ -75,7 +76,7 @@ def describe_group(group_id: str) -> Dialogue[GroupDescription]:
 def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetadata]]:
     """Return the offsets that a group has committed. Empty if there is no such group."""
     order = AdminRequest(
-        f"offsets of group {group_id}",
+        f"cannot fetch the offsets of group {group_id}",
         OffsetFetchRequest(group_id=group_id, topics=None),
         lambda response: response,
         max_version=_ONE_GROUP,
@@ -86,7 +87,9 @@ def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetad
         for part in topic.partitions:
             partition = TopicPartition(topic.name, part.partition_index)
             if part.error_code:
-                raise broker_error(part.error_code, f"offset of group {group_id} in {partition}")
+                raise broker_error(
+                    part.error_code, f"cannot fetch the offset of group {group_id} in {partition}"
+                )
             if part.committed_offset >= 0:
                 offsets[partition] = OffsetAndMetadata(
                     part.committed_offset, part.metadata or "", part.committed_leader_epoch
@@ -95,9 +98,9 @@ def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetad
 
 
 def delete_group(group_id: str) -> Dialogue[None]:
-    """Delete a group and its offsets. The coordinator refuses if the group has members (NON_EMPTY_GROUP)."""
+    """Delete a group and its offsets. The coordinator answers NON_EMPTY_GROUP if the group has members."""
     order = AdminRequest(
-        f"delete group {group_id}",
+        f"cannot delete group {group_id}",
         DeleteGroupsRequest(groups_names=[group_id]),
         lambda response: only(response.results),
         done_before=ErrorCode.GROUP_ID_NOT_FOUND,
@@ -106,7 +109,8 @@ def delete_group(group_id: str) -> Dialogue[None]:
 
 
 def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
-    """Return the partitions that the group's leader assigned to a member; none if they cannot be parsed."""
+    """Return the partitions that the group's leader assigned to a member; no partitions if they cannot be
+    parsed."""
     if not member.member_assignment:
         return ()
     try:
@@ -126,7 +130,7 @@ def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
 
 
 def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
-    """Return the topics that a member subscribes to; none if they cannot be parsed."""
+    """Return the topics to which a member subscribes; no topics if they cannot be parsed."""
     if not member.member_metadata:
         return ()
     try:

@@ -1,4 +1,5 @@
-"""Send one request to the broker that is responsible for it, until that broker carries it out or refuses."""
+"""Sends one request to the broker that is responsible for it, until that broker carries it out or answers
+with an error that a retry does not help."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -22,11 +23,12 @@ Locate: TypeAlias = Callable[[], Dialogue[int]]
 
 @dataclass(frozen=True, slots=True)
 class AdminRequest:
-    """A request, and how to read its response.
+    """A request, and the way to read its response.
 
-    *what* describes the request in errors. *result_of* takes the part with the error code out of a response.
-    If the answer to an earlier attempt was lost, the error code *done_before* means that the earlier attempt
-    succeeded. The error codes in *final* are not tried again, even if they are retriable.
+    *what* is the beginning of its errors, such as "cannot create topic clicks". *result_of* returns the part
+    of a response that has the error code. If the response to an earlier attempt was lost, the error code
+    *done_before* means that the earlier attempt succeeded. The error codes in *final* are not tried again,
+    even if they are retriable.
     """
 
     what: str
@@ -40,7 +42,7 @@ class AdminRequest:
 def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
     """Send *order* to the node that *locate* finds, until it is carried out.
 
-    Returns the id of the node and the result. Raises the BrokerError of a refusal.
+    Returns the id of the node and the result. Raises a BrokerError if the node answers with an error.
     """
     lost = False
 
@@ -69,24 +71,25 @@ def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
 
 
 def node(node_id: int) -> Locate:
-    """Locate one node by its id, or ANY."""
+    """Return a dialogue that locates one node by its id, or ANY."""
     return partial(_at, node_id)
 
 
 def controller() -> Locate:
-    """Locate the controller. After a failure, ask for the metadata first: the controller may have moved."""
+    """Return a dialogue that locates the controller. After a failure, it asks for the metadata first, because
+    the controller may have moved."""
     return partial(_controller, count())
 
 
 def coordinator(group_id: str) -> Locate:
-    """Locate the coordinator of a group."""
+    """Return a dialogue that locates the coordinator of a group."""
     return partial(find_coordinator, group_id)
 
 
 def only(results: Sequence[Any]) -> Any:
-    """Return the one result of a request about one thing."""
+    """Return the single result of a request about one topic or group."""
     if len(results) != 1:
-        raise ProtocolError(f"The broker was asked about one thing and answered about {len(results)}")
+        raise ProtocolError(f"The broker was asked for one result and sent {len(results)}")
     return results[0]
 
 

@@ -1,4 +1,4 @@
-"""Dialogues about topics: create, add partitions, delete, describe."""
+"""Dialogues about topics: create them, add partitions, delete them, describe them."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -20,13 +20,13 @@ from pyklient.protocol.messages import (
 __all__ = ["create_partitions", "create_topic", "delete_topic", "describe_topic", "list_topics"]
 
 _LAST_WITH_NAMES: Final = 5
-"""The last version of DeleteTopics with names alone. Every broker since 0.10.1 supports it or an older
-one."""
+"""The last version of DeleteTopics that has names only. Every broker since 0.10.1 supports it or an older
+version."""
 _TOPIC_RESOURCE: Final = 2
 _SET_ON_THE_TOPIC: Final = 1
 _PAUSE: Final = 0.1
 _NO_SUCH_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,)
-"""A controller knows all topics, so that waiting does not help."""
+"""The error codes that are not tried again: a controller knows all topics, so waiting does not help."""
 
 
 def create_topic(
@@ -43,7 +43,7 @@ def create_topic(
     )
     request = CreateTopicsRequest(topics=[topic], timeout_ms=timeout_ms)
     order = AdminRequest(
-        f"create topic {name}",
+        f"cannot create topic {name}",
         request,
         lambda response: only(response.topics),
         done_before=ErrorCode.TOPIC_ALREADY_EXISTS,
@@ -60,7 +60,7 @@ def create_partitions(name: str, total: int, timeout_ms: int) -> Dialogue[None]:
     topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=total, assignments=None)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=timeout_ms, validate_only=False)
     order = AdminRequest(
-        f"grow topic {name} to {total} partitions",
+        f"cannot increase topic {name} to {total} partitions",
         request,
         lambda response: only(response.results),
         done_before=ErrorCode.INVALID_PARTITIONS,
@@ -74,7 +74,7 @@ def delete_topic(name: str, timeout_ms: int) -> Dialogue[None]:
     """Delete a topic and wait until the metadata no longer contains it."""
     request = DeleteTopicsRequest(topic_names=[name], timeout_ms=timeout_ms)
     order = AdminRequest(
-        f"delete topic {name}",
+        f"cannot delete topic {name}",
         request,
         lambda response: only(response.responses),
         max_version=_LAST_WITH_NAMES,
@@ -96,12 +96,12 @@ def list_topics(internal: bool) -> Dialogue[list[str]]:
 
 
 def describe_topic(name: str) -> Dialogue[TopicDescription]:
-    """Return the partitions of a topic and the settings that were made on it."""
+    """Return the partitions of a topic and the settings that were made for it."""
     metadata = yield Refresh([name])
     topic = metadata.topics.get(name)
     if topic is None or topic.error:
         raise broker_error(
-            topic.error if topic else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"describe topic {name}"
+            topic.error if topic else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"cannot describe topic {name}"
         )
     config = yield from _config_of(name)
     return TopicDescription(
@@ -123,7 +123,7 @@ def _config_of(name: str) -> Dialogue[dict[str, str | None]]:
         resource_type=_TOPIC_RESOURCE, resource_name=name, configuration_keys=None
     )
     order = AdminRequest(
-        f"describe the settings of topic {name}",
+        f"cannot describe the settings of topic {name}",
         DescribeConfigsRequest(resources=[resource]),
         lambda response: only(response.results),
     )
@@ -137,7 +137,7 @@ def _config_of(name: str) -> Dialogue[dict[str, str | None]]:
 
 def _until(name: str, ready: Callable[[TopicInfo | None], bool], waiting_for: str) -> Dialogue[None]:
     """Ask for the metadata of a topic until it is *ready*."""
-    not_yet = KafkaTimeoutError(f"topic {name}: waiting for {waiting_for}")
+    not_yet = KafkaTimeoutError(f"topic {name} still waits for {waiting_for}")
     while True:
         metadata = yield Refresh([name])
         if ready(metadata.topics.get(name)):

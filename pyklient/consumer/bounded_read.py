@@ -1,4 +1,4 @@
-"""read(): all messages of some topics between two points, with an end."""
+"""read(): return all messages of some topics between two points, and then end."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -46,27 +46,29 @@ def read(
     value_decoder: Decoder | None = None,
     **options: Unpack[ReadOptions],
 ) -> "BoundedRead":
-    """Return all messages of *topics* from *start* up to, and without, *end*.
+    """Return all messages of *topics* from *start* up to, but not including, *end*.
 
-    Each is an offset, an aware datetime (the first message at or after it), or a mapping from TopicPartition
-    to those; partitions not in a mapping, and None, mean the first offset and the end of the log as it is
-    now: the high watermark, under ``read_committed`` the last stable offset. An *end* beyond that is cut to
-    it. Bounds are settled before this returns.
+    *start* and *end* are each an offset, an aware datetime (the first message at or after it), or a mapping
+    from TopicPartition to such values. None, and partitions that are not in a mapping, mean the first offset
+    and the end of the log at the time of the call: the high watermark, or under ``read_committed`` the last
+    stable offset. A later *end* is reduced to the end of the log. Both are looked up before this returns.
 
-    A read is gone through once: a loop that was left may be followed by another, which goes on where it
-    stopped; after the end each raises ClosedError.
+    A read hands out each message once. If a loop is left, another loop goes on where it stopped; after the
+    end a new loop raises ClosedError.
 
-    Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError where *start*
-    is an offset that the log does not have any more, and ConsumerTimeout when nothing comes for
+    Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError if *start* is
+    an offset that the log does not have any more, and ConsumerTimeout when no message arrives for
     ``consumer_timeout_ms``, ``default_api_timeout_ms`` by default. Options: see ``ConsumerConfig``.
     """
     given = by_option_name(ConsumerConfig, bootstrap_servers, options)
     if taken := sorted(NOT_READ & given.keys()):
-        raise ConfigurationError(f"read() belongs to no group and commits nothing; drop {', '.join(taken)}")
+        raise ConfigurationError(
+            f"read() belongs to no group and commits nothing; remove the options {', '.join(taken)}"
+        )
     config = ConsumerConfig.from_options(given)
     names = argument_checks.names(topics, "topics")
     if not names:
-        raise ConfigurationError("name at least one topic to read")
+        raise ConfigurationError("no topic to read was named; pass at least one")
     times = _Times(start), _Times(end)
     decoding = Decoding(
         as_decoder(key_decoder, "key_decoder"), as_decoder(value_decoder, "value_decoder"), config.check_crcs
@@ -82,11 +84,11 @@ def read(
 
 
 class BoundedRead:
-    """The messages of a :func:`read`: iterate, or take :meth:`batches` or :meth:`arrow_batches`, which share
-    one position. After its end, and after :meth:`close`, a new loop raises ClosedError.
+    """The messages of a :func:`read`. Iteration, :meth:`batches` and :meth:`arrow_batches` share one
+    position. After the end, and after :meth:`close`, a new loop raises ClosedError.
 
-    Closes itself when it has come to its end, when it is dropped, and at the end of a ``with`` block; the
-    connections of *client* too, unless it *keeps_client* for the next.
+    It closes itself when it has reached its end, when it is dropped, and at the end of a ``with`` block. It
+    then closes the connections of *client* too, unless it *keeps_client* for another read.
     """
 
     def __init__(
@@ -129,7 +131,7 @@ class BoundedRead:
         return chain.from_iterable(self._to_the_end(self._stream.chunks()))
 
     def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
-        """Return lists of up to *max_records* messages, as they come. None of them is empty."""
+        """Return lists of up to *max_records* messages, as they arrive. No list is empty."""
         most = argument_checks.whole(max_records, "max_records", low=1)
         self._refuse_closed()
         return filter(None, self._to_the_end(self._stream.batches(most, None)))
@@ -137,7 +139,7 @@ class BoundedRead:
     def arrow_batches(self, max_records: int = 100_000, headers: bool = False) -> "Iterator[RecordBatch]":
         """Return ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one partition.
 
-        They come as they are fetched, and none is empty. Columns and errors are those of
+        They are returned as their records are fetched, and none is empty. Columns and errors are those of
         ``KafkaStream.arrow_batches``.
         """
         batches = self._stream.arrow_batches(max_records, None, headers)
@@ -199,7 +201,7 @@ class BoundedRead:
 
 
 class _Times:
-    """One bound, as the user gave it."""
+    """The start or the end of a read, as the user gave it."""
 
     def __init__(self, bound: Bound) -> None:
         self._points = bound if isinstance(bound, Mapping) else None
@@ -208,7 +210,7 @@ class _Times:
             _check(point)
 
     def point(self, partition: TopicPartition) -> Point | None:
-        """Return the bound of *partition*; None for the end of the log on its side."""
+        """Return the bound of *partition*; None for the beginning or the end of the log."""
         return self._all if self._points is None else self._points.get(partition)
 
     def refuse_strangers(self, partitions: Sequence[TopicPartition]) -> None:
@@ -222,7 +224,7 @@ class _Times:
                 )
 
     def is_offset(self, partition: TopicPartition) -> bool:
-        """Return whether the bound is an offset, which must then be in the log."""
+        """Return True if the bound is an offset, which must then be in the log."""
         return isinstance(self.point(partition), int)
 
 
@@ -232,15 +234,16 @@ def _check(point: object) -> None:
             raise ConfigurationError(f"{point!r} has no time zone; a bound needs one, e.g. timezone.utc")
     elif isinstance(point, bool) or not isinstance(point, int) or point < 0:
         raise ConfigurationError(
-            f"{point!r} is no bound: an offset of 0 or more, an aware datetime, or a mapping to those; "
-            "leave start out for the first record, end out for all there is"
+            f"{point!r} cannot be a bound: pass an offset of 0 or more, an aware datetime, or a mapping to "
+            "those; "
+            "omit start to begin at the first record, and end to read to the end of the log"
         )
 
 
 def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
-    """Return the first and the last offset (exclusive) of each partition."""
+    """Return the first offset of each partition, and the offset after its last."""
     partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
     for bound in (start, end):
         bound.refuse_strangers(partitions)
@@ -257,7 +260,8 @@ def _resolve(
     open_ends: Mapping[TopicPartition, int],
     high: Mapping[TopicPartition, int],
 ) -> Dialogue[dict[TopicPartition, int]]:
-    """Return the offset of *bound* in each partition; *high* if there is none, or no record that late."""
+    """Return the offset of *bound* in each partition; the offset in *high* if there is no bound, or no record
+    so late."""
     found = dict(high)
     asked = dict(open_ends)
     for each in partitions:

@@ -1,4 +1,4 @@
-"""ConsumerConnector: it makes the streams, and commits what they hand out."""
+"""ConsumerConnector: the client that makes streams and commits the offsets of what they handed out."""
 
 import logging
 import os
@@ -38,7 +38,8 @@ log = logging.getLogger("pyklient.consumer")
 _CLOSE_TIMEOUT = 15.0
 _EXIT_TIMEOUT = 5.0
 _MOST_STREAMS = 10_000
-"""Of one topic. Each is for a thread, and those beyond the topic's partitions get nothing."""
+"""The largest number of streams of one topic. Each stream is read by one thread, and streams beyond the
+number of the topic's partitions get no messages."""
 
 
 class ConsumerConnector:
@@ -137,10 +138,10 @@ class ConsumerConnector:
     ) -> dict[str, list[KafkaStream]]:
         """Make several streams for each topic, e.g. ``{"clicks": 2}``. Return the streams of each topic.
 
-        Joins the group first. The partitions of a topic are divided evenly between its streams, 10,000 at
-        most; streams without partitions wait. A topic that does not exist yet is read once it does. Streams
-        can be made once per connector: a second call, of :meth:`stream` too, raises
-        MessageStreamsExistError.
+        Joins the group first. The partitions of a topic are divided evenly between its streams, of which
+        there may be 10,000 at most; streams without partitions wait. A topic that does not exist yet is read
+        as soon as it exists. Streams can be made once per connector: a second call, of this method or of
+        :meth:`stream`, raises MessageStreamsExistError.
         """
         for topic, count in argument_checks.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
             _named(topic, "a topic in topic_streams")
@@ -163,9 +164,9 @@ class ConsumerConnector:
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> KafkaStream:
-        """Make one stream of all messages of *topics*. Otherwise as :meth:`create_message_streams`."""
+        """Make one stream of all messages of *topics*, under the rules of :meth:`create_message_streams`."""
         if not topics:
-            raise ConfigurationError("name at least one topic to stream")
+            raise ConfigurationError("no topic to stream was named; pass at least one")
         for topic in topics:
             _named(topic, "each topic of stream('clicks', 'views')")
         decoding = self._decoding(key_decoder, value_decoder)
@@ -179,12 +180,12 @@ class ConsumerConnector:
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit what the streams have handed out, or exactly *offsets* (the next to read).
+        """Commit the positions of the streams, or exactly *offsets* (of the next messages to read).
 
-        Without *offsets* the message in hand is included, unless it is another thread's that is in the middle
-        of it. Raises CommitError naming the partitions that were not committed, for instance because they
-        are not ours any more, after committing the rest; and KafkaTimeoutError, naming the last failure,
-        after *timeout* seconds (None: ``default_api_timeout_ms``).
+        Without *offsets* the message in hand is committed too, unless another thread is handling it. Raises
+        CommitError naming the partitions that were not committed, for instance because another member owns
+        them now, after committing all others; and KafkaTimeoutError, naming the last failure, after *timeout*
+        seconds (None: ``default_api_timeout_ms``).
         """
         within = self._commit_timeout(timeout)
         if offsets is None:
@@ -195,15 +196,15 @@ class ConsumerConnector:
     def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
         """End all streams, commit what was handed out (with ``enable_auto_commit``), and leave the group.
 
-        Takes about *timeout* seconds at most, and less where no broker can be reached.
+        Takes about *timeout* seconds at most, and less if no broker can be reached.
 
-        A loop in another thread may finish its message first. The last 10 s of *timeout* (two thirds of it,
-        if that is less) are for committing and leaving, so the loop has 5 s by default. A message that is
-        still in hand then is not committed. A loop ends when it asks for its next message.
+        A loop in another thread may finish its message first. The last 10 s of *timeout* (but at most two
+        thirds of it) are kept for committing and leaving, so the loop has 5 s by default. A message that is
+        still in hand after that is not committed. A loop ends when it asks for its next message.
 
-        May be called again. While one thread closes, another that does waits for it, but for the threads that
-        the closing itself waits for. A rebalance listener may call this: the closing goes on when the
-        listener has returned.
+        May be called again. If another thread is closing the connector already, this call waits for it,
+        except on the threads that the closing itself waits for. A rebalance listener may call this method:
+        the connector then closes after the listener has returned.
         """
         self._close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 
@@ -220,7 +221,7 @@ class ConsumerConnector:
         self._refuse()
         if self._created:
             raise MessageStreamsExistError(
-                "this connector has made its streams; make another connector for other topics"
+                "this connector has already made its streams; make another connector for other topics"
             )
         self._created = True
 
@@ -232,7 +233,8 @@ class ConsumerConnector:
         return stream
 
     def _begin(self, streams: Mapping[str, Sequence[StreamCore]]) -> None:
-        """Read *streams*; return once partitions are assigned. A failure closes the connector."""
+        """Begin to read *streams*. Return when partitions are assigned. If that fails, close the
+        connector."""
         handler = AssignmentHandler(
             self._config,
             streams,
@@ -254,10 +256,11 @@ class ConsumerConnector:
         self._commits.commit([stream], self._commit_timeout(timeout))
 
     def _commit_timeout(self, timeout: float | None) -> float:
-        """Return how long a commit may take, in seconds. Raise the error that makes it impossible."""
+        """Return how long a commit may take, in seconds. Raise an error if nothing can be committed at
+        all."""
         self._refuse()
         if self._config.group_id is None:
-            raise ConfigurationError("offsets are committed for a group; set group_id")
+            raise ConfigurationError("offsets can be committed only for a group; set group_id")
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
         return argument_checks.seconds(timeout, "timeout")
@@ -269,7 +272,7 @@ class ConsumerConnector:
                 "make a new one in the child"
             )
         if self._closed:
-            raise ClosedError("this ConsumerConnector has been closed")
+            raise ClosedError("this ConsumerConnector has been closed; make a new one")
 
     def _close(self, *, count_in_hand: bool, timeout: float = _CLOSE_TIMEOUT) -> None:
         if self._forked:
@@ -306,7 +309,7 @@ class ConsumerConnector:
             self._commits.log_uncommitted()
 
     def _end_later(self, count_in_hand: bool, timeout: float) -> None:
-        """End after the rebalance listener that closes this connector has returned."""
+        """Close this connector after its rebalance listener, which called ``close``, has returned."""
         client, gone = self._client, self._gone
 
         def let_go() -> None:
@@ -319,7 +322,8 @@ class ConsumerConnector:
             let_go()
 
     def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
-        """Wait while another thread closes. Return at once if this thread closes, further up its stack."""
+        """Wait while another thread closes the connector. Return at once if this thread is the one that
+        closes it."""
         if threading.current_thread() is self._closer or self._membership.runs_here():
             return
         if count_in_hand:
@@ -330,19 +334,20 @@ class ConsumerConnector:
 
 def _named(topic: str, name: str) -> None:
     if not argument_checks.text(topic, name):
-        raise ConfigurationError(f"{name} takes a name, not an empty str")
+        raise ConfigurationError(f"{name} must not be empty")
     argument_checks.topic_name(topic)
 
 
 _open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()
 _leaving: "weakref.WeakSet[Membership]" = weakref.WeakSet()
-"""The memberships of connectors that nobody holds any more. Each stays here as long as its thread runs."""
+"""The memberships of connectors that were dropped without being closed. Each stays here as long as its thread
+runs."""
 
 
 def _close_all() -> None:
-    """Close the connectors that are still open at exit, without counting what was in hand. Wait for those
-    that were dropped to commit and leave. Warn only after that: with warnings as errors, the first one
-    raises."""
+    """At exit, close the connectors that are still open, without committing what is in hand. Wait until those
+    that were dropped have committed and left their groups. Warn only after that, because a warning raises an
+    exception if warnings are errors."""
     left_open = {connector: repr(connector) for connector in list(_open)}
     for connector, name in left_open.items():
         try:

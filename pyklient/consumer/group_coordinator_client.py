@@ -1,4 +1,4 @@
-"""The broker that coordinates a group: found once, and looked for again after it has moved or failed."""
+"""The group coordinator of a consumer: it is looked up once, and again after it has moved or failed."""
 
 from typing import Any
 
@@ -12,9 +12,9 @@ __all__ = ["GroupCoordinatorClient"]
 
 
 class GroupCoordinatorClient:
-    """The coordinator of group *group_id*, shared by a membership and by the store of the group's offsets.
+    """The group coordinator of group *group_id*, shared by the membership and the offset store.
 
-    ``node_id`` is None while it is not known.
+    ``node_id`` is None while the coordinator is not known.
     """
 
     def __init__(self, group_id: str, node_id: int | None = None) -> None:
@@ -22,7 +22,7 @@ class GroupCoordinatorClient:
         self.node_id = node_id
 
     def forget(self) -> None:
-        """Look for the coordinator again before the next request."""
+        """Forget the coordinator, so that the next request looks it up again."""
         self.node_id = None
 
     def ask(
@@ -33,9 +33,9 @@ class GroupCoordinatorClient:
         purpose: Purpose = Purpose.GROUP,
         max_version: int | None = None,
     ) -> Dialogue[Any]:
-        """Ask the coordinator, after looking it up if need be.
+        """Send *request* to the coordinator, after looking up the coordinator if it is not known.
 
-        After a failure of the network the coordinator is forgotten, and the failure is raised.
+        If the network fails, forget the coordinator and raise the failure.
         """
         node_id = self.node_id
         if node_id is None:

@@ -1,8 +1,8 @@
 """KafkaStream: the object that the user iterates over.
 
-Threads refer to the StreamCore behind it, and never to the KafkaStream or the connector. So both are
-collected when the user holds neither of them nor a loop any more. That is how a connector that nobody
-closed is noticed.
+Threads refer to its StreamCore, and never to the KafkaStream or the connector. So both are garbage-collected
+when the user refers to neither of them, nor to a loop, any more. That is how pyklient notices that a
+connector was dropped without being closed.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ _T = TypeVar("_T")
 
 
 class KafkaStream:
-    """An endless iterable of Messages from some partitions of some topics. Made by a ConsumerConnector.
+    """An endless iterable of the Messages of some topics' partitions. A ConsumerConnector makes it.
 
     ``for``, :meth:`batches` and :meth:`arrow_batches` share one position. A new ``iter()`` goes on after the
     message in hand, or with it after :meth:`redeliver`. Iteration ends when the connector is closed, and
@@ -32,9 +32,9 @@ class KafkaStream:
     - StreamInUseError while a loop in another thread reads it: one thread at a time can read a stream;
     - ClosedError if a loop begins after that; a loop that has begun just ends;
     - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
-    - CorruptRecordError where record bytes are damaged; a new ``iter()`` fetches them again;
-    - what a decoder raises, with topic, partition and offset in a note; a new ``iter()`` goes on behind it;
-    - OffsetOutOfRangeError where there is no position to read from and ``auto_offset_reset`` is ``none``;
+    - CorruptRecordError if the bytes of records are damaged; a new ``iter()`` fetches them again;
+    - the exception of a decoder, with topic, partition and offset in a note; a new ``iter()`` skips it;
+    - OffsetOutOfRangeError if there is no position to read from and ``auto_offset_reset`` is ``none``;
     - the error that ended the connector's membership of its group.
     """
 
@@ -54,43 +54,44 @@ class KafkaStream:
         return chain.from_iterable(chunks)
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
-        """Return lists of up to *max_records* messages. Waits for the first one only.
+        """Return lists of up to *max_records* messages. Waits for the first message only.
 
-        After *timeout* seconds without a message the list is empty; without a *timeout* it is as in a ``for``
-        loop, which may raise ConsumerTimeout. A whole list is in hand until the next one is asked for, which
-        any thread may do that has this iterator to itself.
+        After *timeout* seconds without a message the list is empty; without a *timeout* it waits like a
+        ``for`` loop, which may raise ConsumerTimeout. A whole list is in hand until the next list is asked
+        for. Any thread may ask for it, as long as no two threads do so at the same time.
         """
         return self._begin(self._core.batches(max_records, timeout))
 
     def arrow_batches(
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
     ) -> "Loop[RecordBatch]":
-        """Return ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one partition.
-        Waits for the first record only.
+        """Return ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one partition. Waits
+        for the first record only.
 
         Columns: key, value, topic, partition, offset, timestamp (microseconds, UTC), timestampType, and
-        headers, a list of key and value, if asked for. Bytes are copied once, and no object is made per
-        record.
+        headers, a list of key and value, if *headers* is true. Bytes are copied once, and no object is made
+        per record.
 
-        After *timeout* seconds without a record the batch has none; without a *timeout* it is as in a ``for``
-        loop, which may raise ConsumerTimeout. A whole batch is in hand until the next one is asked for.
+        After *timeout* seconds without a record the batch has no records; without a *timeout* it waits like a
+        ``for`` loop, which may raise ConsumerTimeout. A whole batch is in hand until the next one is asked
+        for.
 
-        Raises ImportError where pyarrow is not installed, and ConfigurationError where keys or values have
-        decoders, which these batches do not pass through.
+        Raises ImportError if pyarrow is not installed, and ConfigurationError if keys or values have
+        decoders, because these batches hold bytes.
         """
         return self._begin(self._core.arrow_batches(max_records, timeout, headers))
 
     def redeliver(self) -> None:
-        """Go back to the message in hand, or the batch: the next loop begins with it, and so does the loop
-        under way if it goes on.
+        """Go back to the message or batch in hand, so that the next loop begins with it. A loop that goes on
+        gets it again too.
 
-        Call it where a handler has failed, before a new loop says that the message is done. No commit covers
-        the message until it is handed out again; one that has covered it already is taken back by the next
-        commit. After an error of a decoder it is the message that could not be decoded that comes again.
+        Call it where a handler has failed, before a new loop marks the message as done. No commit covers the
+        message until it is handed out again; if a commit has covered it already, the next commit takes that
+        back. After an error of a decoder, the message that could not be decoded comes again.
 
         Does nothing if no message is in hand: before the first one, and after ConsumerTimeout, since the loop
-        had asked for the next. If a rebalance has taken the partition meanwhile, the message is not
-        put in front: it comes again from the committed offset, to the member that reads the partition now.
+        had asked for the next. If a rebalance has taken the partition meanwhile, the message comes again from
+        the committed offset, to the member that reads the partition now.
 
         Raises StreamInUseError while a loop of another thread is under way.
         """
@@ -98,10 +99,10 @@ class KafkaStream:
         self._core.redeliver()
 
     def commit_offsets(self, timeout: float | None = None) -> None:
-        """Commit what this stream has handed out, the message in hand included.
+        """Commit the position of this stream, including the message in hand.
 
-        Raise CommitError naming the partitions that are not ours any more, after committing the rest; and
-        KafkaTimeoutError, naming the last failure, after *timeout* seconds (None:
+        Raise CommitError naming the partitions that this member does not own any more, after committing all
+        others; and KafkaTimeoutError, naming the last failure, after *timeout* seconds (None:
         ``default_api_timeout_ms``).
         """
         self._core.refuse_fork()

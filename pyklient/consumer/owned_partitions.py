@@ -1,7 +1,7 @@
-"""Which partitions this client owns, and the identity under which it commits their offsets.
+"""Ownership: which partitions this client owns, and the identity under which it commits their offsets.
 
-Nothing here decides: a membership says what is owned, the assignment handler writes it down, and commits,
-cursors and streams read it.
+This module makes no decisions. A membership decides which partitions the client owns, the assignment handler
+records it here, and commits, cursors and streams read it.
 """
 
 import threading
@@ -29,7 +29,7 @@ NOBODY = MemberIdentity()
 class LookedUp(NamedTuple):
     """The offset at which ``auto_offset_reset`` begins a partition, and the id of the topic at that time.
 
-    The offset means nothing in a topic that was deleted and created again.
+    The offset is not valid in a topic that was deleted and created again under the same name.
     """
 
     offset: int
@@ -37,9 +37,9 @@ class LookedUp(NamedTuple):
 
 
 class OwnedPartition:
-    """A partition that is ours, from the moment it is assigned until it is revoked.
+    """A partition that this client owns, from the moment it is assigned until it is revoked.
 
-    Work for the partition that comes late asks ``active`` and is dropped. The assignment handler changes
+    Work for the partition that comes too late checks ``active`` and stops. The assignment handler changes
     ``active`` and ``lost``; the leader lookup changes ``looked_up``.
     """
 
@@ -58,34 +58,34 @@ class OwnedPartition:
         self.generation = generation
         """The generation in which the partition was assigned."""
         self.since = generation if since is None else since
-        """The generation from which the partition has been ours without a gap. It is older than
-        ``generation`` if the partition was revoked and assigned to us again at once."""
+        """The generation from which the client has owned the partition without a gap. It is older than
+        ``generation`` if the partition was revoked and assigned to this client again at once."""
         self.committed = committed
         """The committed offset at which reading begins; None if there is none."""
         self.looked_up = looked_up
-        """The start that ``auto_offset_reset`` led to; None if it was not needed so far."""
+        """The offset that was looked up by ``auto_offset_reset``; None if that was not needed so far."""
         self.active = True
         """False as soon as the partition is revoked or lost."""
         self.lost = False
-        """True if the group gave the partition away without waiting for us: its offsets cannot be
-        committed any more."""
+        """True if the group gave the partition to another member without waiting for this client: its offsets
+        cannot be committed any more."""
 
     @property
     def start(self) -> int | None:
-        """The offset at which reading begins; None if it is still to be looked up."""
+        """The offset at which reading begins; None if it has not been looked up yet."""
         if self.committed is not None:
             return self.committed.offset
         return None if self.looked_up is None else self.looked_up.offset
 
     @property
     def looked_up_start(self) -> LookedUp | None:
-        """The start that was looked up; None if there is a committed offset instead."""
+        """The offset that was looked up; None if reading begins at a committed offset."""
         return self.looked_up if self.committed is None else None
 
 
 class Assignment:
-    """The partitions that are ours under one identity. It is replaced as a whole, so that another thread that
-    takes it once sees an identity and the partitions that belong to it."""
+    """The partitions that the client owns under one identity. It is replaced as a whole, so that another
+    thread that reads it once sees an identity and the partitions that belong to it."""
 
     __slots__ = ("identity", "partitions")
 
@@ -98,31 +98,32 @@ class Assignment:
         self.partitions = partitions
 
     def holds(self, partition: TopicPartition, generation: int) -> bool:
-        """Return whether *partition* is ours, and has been since *generation*."""
+        """Return True if the client owns *partition*, and has owned it since *generation*."""
         owned = self.partitions.get(partition)
         return owned is not None and owned.since <= generation
 
     def start(self, partition: TopicPartition) -> int | None:
-        """Return the offset at which reading of *partition* begins; None if it is still to be looked up."""
+        """Return the offset at which reading of *partition* begins; None if it has not been looked up yet."""
         return self.partitions[partition].start
 
 
 class Ownership:
-    """The newest assignment of a client. Changed by its assignment handler alone."""
+    """The newest assignment of a client. Only its assignment handler changes it."""
 
     def __init__(self) -> None:
         self.assignment: Assignment | None = None
-        """None before the first one. Revoked partitions stay in it until the next one replaces it, because
-        their offsets may still be committed."""
+        """None before the first assignment. Revoked partitions stay in it until the next assignment replaces
+        it, because their offsets may still be committed."""
         self.rebalancing = False
         """True from the moment partitions are revoked until the next assignment begins."""
         self.ended = False
-        """True once no further assignment will come."""
+        """True when no further assignment will come."""
         self._changing: threading.Thread | None = None
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Note that this thread changes the assignment, so that nothing in it waits for that."""
+        """Mark this thread as the one that changes the assignment, so that nothing in it waits for the
+        change."""
         self._changing = threading.current_thread()
         try:
             yield
@@ -130,14 +131,14 @@ class Ownership:
             self._changing = None
 
     def changes_here(self) -> bool:
-        """Return whether the caller is in the middle of a change, as a rebalance listener is."""
+        """Return True if the caller is in the middle of a change, as a rebalance listener is."""
         return self._changing is threading.current_thread()
 
     def after(
         self, identity: MemberIdentity, starts: Mapping[TopicPartition, OffsetAndMetadata | None]
     ) -> Assignment:
-        """Return the assignment that follows: what is active now, and the partitions of *starts*, which
-        begin at their committed offsets."""
+        """Return the next assignment: the partitions that are active now, and those of *starts*, which begin
+        at their committed offsets."""
         before = self.assignment or Assignment()
         # A generation in between was another member's.
         follows = before.identity.generation >= identity.generation - 1
@@ -185,6 +186,6 @@ class Ownership:
                 owned.lost = True
 
     def leave(self) -> None:
-        """Own nothing, as a client that is in no group."""
+        """Own no partitions, as a client that is in no group."""
         self.assignment = Assignment()
         self.rebalancing = True

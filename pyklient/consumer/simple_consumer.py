@@ -1,4 +1,4 @@
-"""SimpleConsumer: one fetch at a time from partitions of your choice, without groups or threads."""
+"""SimpleConsumer: one fetch at a time from partitions that the caller chooses, without groups or threads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,7 +69,7 @@ class SimpleConsumer(ThreadlessClient):
     """
 
     EARLIEST: Final = EARLIEST
-    """As a time: the first offset in the log."""
+    """As a time: the first offset of the log."""
     LATEST: Final = LATEST
     """As a time: the offset that the next message will get."""
 
@@ -94,7 +94,7 @@ class SimpleConsumer(ThreadlessClient):
     def multifetch(
         self, positions: Mapping[TopicPartition, int], max_bytes: int = 1_048_576
     ) -> dict[TopicPartition, Fetched]:
-        """Return what :meth:`fetch` would for several partitions, *max_bytes* from each, in the order of
+        """Return the results of :meth:`fetch` for several partitions, *max_bytes* from each, in the order of
         *positions*.
 
         The error of a partition is in its own ``Fetched.error``. Only errors that concern all partitions are
@@ -105,7 +105,10 @@ class SimpleConsumer(ThreadlessClient):
         for each, offset in wanted.items():
             wanted[each] = argument_checks.whole(offset, f"the offset of {each}", -INT64_MAX, INT64_MAX)
             if wanted[each] < 0:
-                raise ConfigurationError(f"{each}: offset {offset} is below 0; see get_offsets_before()")
+                raise ConfigurationError(
+                    f"cannot fetch from {each}: offset {offset} is below 0; get_offsets_before() returns the "
+                    "first and the last offset"
+                )
         most = argument_checks.whole(max_bytes, "max_bytes", low=1)
         found = self._play(_multifetch(wanted, most))
         return {each: found[each] for each in wanted}
@@ -116,9 +119,10 @@ class SimpleConsumer(ThreadlessClient):
         """Return up to *max_offsets* offsets at which reading may begin, written before *timestamp_ms*, in
         descending order.
 
-        ``EARLIEST`` gives the first offset of the log; ``LATEST`` gives the end of the log and offsets before
-        it. Brokers up to 3.x return the starts of their log segments. Later brokers return single offsets
-        only; the result is then the offset at that time, and the first offset of the log if that differs.
+        ``EARLIEST`` returns the first offset of the log; ``LATEST`` returns the end of the log and offsets
+        before it. Brokers up to 3.x return the starts of their log segments. Later brokers return single
+        offsets only; the result is then the offset at that time, and the first offset of the log if that is
+        another one.
         """
         where = _where(topic, partition)
         at = argument_checks.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)
@@ -147,7 +151,7 @@ def _multifetch(
 def _fetch_left(
     positions: Mapping[TopicPartition, int], max_bytes: int, found: dict[TopicPartition, Fetched]
 ) -> Dialogue[None]:
-    """Fetch once from each partition that has no result in *found*, or a retriable error. Raises such an
+    """Fetch once from each partition that has no result in *found*, or a retriable error. Raise such an
     error."""
     left = [each for each in positions if each not in found or _retriable(found[each].error)]
     metadata: Metadata = yield Refresh({each.topic for each in left}, known_ok=not found)
@@ -202,14 +206,14 @@ def _decoded(
 
 def _raise_for(where: TopicPartition, offset: int, code: int) -> None:
     if code:
-        error: BrokerError = broker_error(code, f"fetching {where} at offset {offset}")
+        error: BrokerError = broker_error(code, f"cannot fetch {where} at offset {offset}")
         raise OffsetOutOfRangeError(str(error)) if error.name == "OFFSET_OUT_OF_RANGE" else error
 
 
 def _messages(
     where: TopicPartition, offset: int, records: memoryview | bytes, max_bytes: int
 ) -> tuple[list[Message], int]:
-    """Return all messages of *records*, and the offset to go on at."""
+    """Return all messages in *records* from *offset* on, and the offset of the next fetch."""
     messages: list[Message] = []
     position, next_offset = 0, offset
     while True:
@@ -225,13 +229,13 @@ def _messages(
         position, next_offset = position + chunk.nbytes, chunk.next_offset
     if records and not position:
         raise MessageTooLargeError(
-            f"the message at offset {offset} of {where} is larger than max_bytes={max_bytes}; raise that"
+            f"the message at offset {offset} of {where} is larger than max_bytes={max_bytes}; raise max_bytes"
         )
     return messages, next_offset
 
 
 def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Dialogue[list[int]]:
-    """Ask with version 0, or get the same from later versions as far as possible."""
+    """Ask with version 0, or compute a similar result from later versions."""
     partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
         partition_index=where.partition, timestamp=timestamp_ms, max_num_offsets=most
     )
@@ -246,7 +250,7 @@ def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Dial
         return (yield from _emulated(where, timestamp_ms, ends[where].offset, most))
     answer = response.topics[0].partitions[0]
     if answer.error_code:
-        raise broker_error(answer.error_code, f"offsets of {where}")
+        raise broker_error(answer.error_code, f"cannot look up offsets of {where}")
     return list(answer.old_style_offsets)
 
 

@@ -1,7 +1,7 @@
-"""Whole batches of any record format: their records as objects, and batches made of records.
+"""Reads and makes whole batches of any record format, with an object for each record.
 
-For code that handles one batch at a time, such as splitting a batch, converting it or writing it to a log.
-Records that users send and receive go through ``Appender`` and ``decode``.
+It is for code that handles one batch at a time, such as splitting a batch, converting it or writing it to a
+log. Records that users send and receive go through ``Appender`` and ``decode``.
 """
 
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ __all__ = ["encode_batch", "read_records"]
 
 
 def read_records(batch: RecordBatch, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED) -> list[DecodedRecord]:
-    """Return all records of *batch*, control records too. Its checksum is not compared.
+    """Return all records of *batch*, including control records. The checksum is not verified.
 
-    Raises CorruptRecordError if the batch does not parse, UnsupportedCodecError for an unknown codec, and
+    Raises CorruptRecordError if the batch cannot be parsed, UnsupportedCodecError for an unknown codec, and
     MessageTooLargeError if the batch holds more than *max_decompressed* bytes.
     """
     columns, kind = _parse(batch, max_decompressed)
@@ -77,10 +77,10 @@ def encode_batch(
     partition_leader_epoch: int = -1,
     offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """Encode ``(timestamp_ms, key, value, headers)`` records as one batch, in formats 0 and 1 as a message
+    """Encode ``(timestamp_ms, key, value, headers)`` records as one batch; in formats 0 and 1, as a message
     set.
 
-    *offset_deltas* are the distances of the records from *base_offset*, unless they are 0, 1, 2 … Raises
+    *offset_deltas* are the distances of the records from *base_offset*, 0, 1, 2 … by default. Raises
     UnsupportedCodecError for zstd before format 2, UnsupportedVersionError for headers, a producer id or a
     transaction before format 2.
     """
@@ -119,8 +119,8 @@ def _refuse_newer_features(
     records: Sequence[Any], magic: int, producer_id: int, in_transaction: bool
 ) -> None:
     if any(record[3] for record in records):
-        raise UnsupportedVersionError(f"record format {magic} has no headers; format 2 (Kafka 0.11) does")
+        raise UnsupportedVersionError(f"record format {magic} has no headers; format 2 (Kafka 0.11) has them")
     if producer_id != NO_PRODUCER_ID or in_transaction:
         raise UnsupportedVersionError(
-            f"record format {magic} has no producer ids or transactions; format 2 (Kafka 0.11) does"
+            f"record format {magic} has no producer ids or transactions; format 2 (Kafka 0.11) has them"
         )

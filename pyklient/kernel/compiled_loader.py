@@ -1,7 +1,8 @@
-"""Finding and loading the compiled kernel that was built from the sources of these Python modules.
+"""Finds and loads the compiled kernel that was built from the sources of these Python modules.
 
-It is beside them if pyklient was installed or built in place. Python that is started in a clone imports the
-clone's modules, however, and the kernel built from the same sources may be in the installed pyklient.
+The kernel is in the same folder as these modules if pyklient was installed or built in place. However, Python
+that is started in a clone imports the clone's modules, and the kernel built from the same sources may be in
+the installed pyklient.
 """
 
 import importlib.util
@@ -41,10 +42,10 @@ def find_compiled() -> ModuleType | str:
 
 
 def _files() -> Iterator[str]:
-    """Yield the files of compiled kernels, the one beside this module first.
+    """Yield the files of compiled kernels, first the file in the folder of this module.
 
-    Others are used only if the sources are here to compare with: a version number is not enough, because it
-    stays the same over many changes.
+    The other files are used only if the kernel's sources are here to compare with: a version number is not
+    enough, because it stays the same over many changes.
     """
     beside = importlib.util.find_spec(_NAME)
     if beside is not None and beside.origin is not None:
@@ -60,7 +61,7 @@ def _files() -> Iterator[str]:
 
 
 def _belongs(found: str, wanted: str) -> bool:
-    """Return True if the kernel with the mark *found* belongs to modules whose mark is *wanted*."""
+    """Return True if a kernel with the mark *found* was built for modules whose mark is *wanted*."""
     name, version, sources = wanted.split(";")[:3]
     return found == wanted or (not sources and found.startswith(f"{name};{version};"))
 

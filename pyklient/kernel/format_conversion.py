@@ -1,4 +1,4 @@
-"""Converting batches between record formats, as a broker does for older clients."""
+"""Converts batches between record formats, as a broker does for older clients."""
 
 from collections.abc import Sequence
 
@@ -20,8 +20,8 @@ def convert(
 ) -> bytes:
     """Return the records of *buffer* in format *magic*.
 
-    Conversion to format 0 or 1 is for old consumers: offsets stay; headers and control batches are left out,
-    and so are uncompressed records below *from_offset*; batches that are old enough are not changed. Raises
+    Conversion to format 0 or 1 is for old consumers: offsets do not change; headers, control batches and
+    uncompressed records below *from_offset* are left out; batches that are old enough are not changed. Raises
     UnsupportedCodecError for zstd, which those formats do not have.
 
     Conversion to format 2 is for old producers: the result is one batch, with offsets from 0 on.

@@ -1,8 +1,8 @@
-"""Selecting the kernel: the compiled one if it can be loaded, else the one in Python.
+"""Selects the kernel: the compiled one if it can be loaded, else the one in Python.
 
 ``name`` is the name of the kernel in use. ``file`` is the file of the compiled kernel, empty for the Python
-one. ``not_compiled`` is the reason why the compiled kernel is not used. ``PYKLIENT_KERNEL`` pins a kernel
-(``is_pinned``). If a pinned kernel cannot be loaded, that is an ImportError, so that a test run or a
+one. ``not_compiled`` is the reason why the compiled kernel is not used. ``PYKLIENT_KERNEL`` chooses a kernel
+explicitly (``is_pinned``). If that kernel cannot be loaded, an ImportError is raised, so that a test run or a
 benchmark never measures another kernel than intended.
 """
 

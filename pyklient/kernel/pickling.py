@@ -1,6 +1,7 @@
-"""Restoring pickled messages and deliveries with the kernel in use, whichever wrote the pickle.
+"""Restores pickled messages and deliveries with the kernel in use, whichever kernel wrote the pickle.
 
-A pickle names the functions here. ``kernel_choice`` tells them how the kernel in use makes its objects.
+A pickle names the functions here. ``kernel_choice`` tells these functions how the kernel in use makes its
+objects.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ _restorers: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def restore_with(*, message: Callable[..., Any], delivery: Callable[..., Any]) -> None:
-    """Restore messages and deliveries by calling these with what was pickled."""
+    """Set the functions that restore messages and deliveries from their pickled fields."""
     _restorers.update(message=message, delivery=delivery)
 
 

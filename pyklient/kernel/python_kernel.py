@@ -1,6 +1,7 @@
-"""The kernel in Python: the reference that the compiled one, ``_kernel``, is held to.
+"""The kernel in Python. The compiled kernel, ``_kernel``, must behave exactly as this.
 
-Functions over buffers and batches under construction, nothing else: no sockets, no retries, no threads.
+It consists of functions over buffers and batches under construction. It uses no sockets and no threads, and
+retries nothing.
 """
 
 from functools import partial

@@ -1,7 +1,8 @@
-"""The mark of a compiled kernel: a text that the build puts into the file, which identifies its sources.
+"""The mark of a compiled kernel: a text in its file that identifies the sources it was built from.
 
-A kernel that was built from other sources may not fit the Python modules around it. So its mark is compared
-before any of its code runs. The build runs this file by itself, so it imports nothing of the package.
+A kernel that was built from other sources than those in the clone may not fit the Python modules around it.
+So its mark is compared before any of its code runs. The build runs this file by itself, so it imports nothing
+of the package.
 """
 
 import hashlib
@@ -33,7 +34,8 @@ def has_sources(folder: Path) -> bool:
 
 
 def mark_in(file: str) -> str:
-    """Return the mark of the kernel in *file*; empty if it has none. Raises OSError."""
+    """Return the mark of the kernel in *file*; empty if it has none. Raises OSError if the file cannot be
+    read."""
     with open(file, "rb") as opened:
         try:
             content = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)

@@ -1,10 +1,10 @@
 """The connections of one client, by node and purpose.
 
-A broker answers the requests on a connection in order, so that a fetch that waits for data would hold back a
-heartbeat behind it. Therefore each purpose has a connection of its own.
+A broker answers the requests on a connection in order, so a fetch that waits for data would delay a heartbeat
+that was sent after it. Therefore each purpose has a connection of its own.
 
-After a failure, a node is left alone for a time that grows with each failure in a row. A caller that asks for
-the node meanwhile waits, or gets the last failure if it may not wait that long.
+After a failure, a node is not contacted during a back-off that grows with each failure in a row. A caller
+that asks for the node meanwhile waits, or gets the last failure if it may not wait that long.
 """
 
 import logging
@@ -48,7 +48,7 @@ class Purpose(StrEnum):
 
 
 class _Trouble(NamedTuple):
-    """The failures of a node in a row: their number, the last one, and the end of the back-off."""
+    """The failures of a node in a row: their number, the last failure, and the end of the back-off."""
 
     failures: int
     error: KafkaError
@@ -56,7 +56,7 @@ class _Trouble(NamedTuple):
 
 
 class Pool:
-    """Connections that are opened by *opener* when they are first asked for. Safe to use from several
+    """The connections of a client. *opener* opens each when it is first asked for. Safe to use from several
     threads."""
 
     def __init__(self, opener: Opener, backoff: Backoff, setup_timeout: float) -> None:
@@ -107,12 +107,12 @@ class Pool:
         return connection
 
     def wait_time(self, node_id: int) -> float:
-        """Return the seconds for which a node is still left alone after a failure."""
+        """Return the seconds until the back-off of a node ends."""
         trouble = self._trouble.get(node_id)
         return 0.0 if trouble is None else max(0.0, trouble.until - time.monotonic())
 
     def last_failure(self, node_id: int) -> KafkaError | None:
-        """Return the last failure to connect to a node; None if it has been reached since."""
+        """Return the last failure to connect to a node; None if a later attempt has succeeded."""
         trouble = self._trouble.get(node_id)
         return None if trouble is None else trouble.error
 
@@ -123,7 +123,7 @@ class Pool:
         self.raise_if_closed()
 
     def close(self) -> None:
-        """Close all connections, and stop the threads that are opening one. Bounded."""
+        """Close all connections, and stop the threads that are opening one. Takes a limited time."""
         self._closing.set()
         if self._forked:
             return
@@ -157,13 +157,15 @@ class Pool:
             connection.close()
 
     def _busy(self, endpoint: Endpoint) -> KafkaError:
-        """Return the error if another thread has been connecting for as long as this one may wait."""
+        """Return the error for the case that another thread has been connecting for as long as this thread
+        may wait."""
         if (error := self.last_failure(endpoint.node_id)) is not None:
             return _postponed(error, "another thread is trying again")
         return KafkaTimeoutError(f"Not connected to {endpoint} in time: another thread is still connecting")
 
     def _replace(self, endpoint: Endpoint, purpose: Purpose, deadline: float) -> Connection:
-        """Return the connection if it can be used, else a new one in its place. One thread at a time."""
+        """Return the connection if it can be used, else a new one that replaces it. Only one thread at a time
+        does this."""
         old = self._connections.get((endpoint.node_id, purpose))
         if old is not None:
             if old.alive and not old.expired and old.endpoint == endpoint:
@@ -186,8 +188,8 @@ class Pool:
         return connection
 
     def _wait_for_turn(self, endpoint: Endpoint, deadline: float) -> None:
-        """Wait for the node's back-off. Raise the last failure if too little time would be left to
-        connect."""
+        """Wait until the node's back-off ends. Raise the last failure if too little time would then be left
+        to connect."""
         wait = self.wait_time(endpoint.node_id)
         if not wait:
             return
@@ -196,7 +198,7 @@ class Pool:
         if wait > left - min(self._setup_timeout, left * _FAIR_SHARE):
             error = self.last_failure(endpoint.node_id)
             if error is not None:
-                raise _postponed(error, f"next attempt in {wait:.2g} s") from error
+                raise _postponed(error, f"the next attempt is in {wait:.2g} s") from error
         self.pause(wait)
 
     def _failed(self, endpoint: Endpoint, error: KafkaError) -> None:
@@ -210,7 +212,7 @@ class Pool:
 
 
 def _postponed(error: KafkaError, note: str) -> KafkaError:
-    """Return *error*, the last failure, as a retriable error of an attempt that was not made. *note* says
+    """Return *error*, the last failure, as a retriable error for an attempt that was not made. *note* says
     when the next attempt is."""
     message = f"{error} ({note})"
     if not isinstance(error, BrokerConnectionError):

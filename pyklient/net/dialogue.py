@@ -1,10 +1,9 @@
-"""A dialogue with brokers: a generator that yields what it asks of which broker, and is resumed with the
-answer.
+"""A dialogue with brokers: a generator that yields requests, and is resumed with the responses.
 
 It yields an Ask, a Pause or a Refresh. ``NetworkClient.play`` runs a dialogue over sockets, in the calling
-thread; a test runs the same dialogue over a list of answers. A network failure is raised inside the dialogue
-where it waits, so that the dialogue may catch it and ask again. Error codes inside a response are for the
-dialogue to check.
+thread; a test runs the same dialogue over a list of responses. A network failure is raised inside the
+dialogue where it waits, so that the dialogue may catch it and ask again. The dialogue itself checks the error
+codes inside responses.
 
 ::
 
@@ -36,15 +35,15 @@ __all__ = [
 T = TypeVar("T")
 
 ANY: Final = -1
-"""Ask any broker."""
+"""The recipient of a request that any broker can answer."""
 
 CONTROLLER: Final = -2
-"""Ask the controller of the cluster."""
+"""The recipient of a request that the controller of the cluster must answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send *request* to the node *to* (an id, ANY or CONTROLLER); the answer is the response.
+    """Send *request* to the node *to* (an id, ANY or CONTROLLER); the dialogue is resumed with the response.
 
     *timeout* is in seconds. None means ``request_timeout_ms``. The time left for the dialogue limits both.
     """
@@ -58,10 +57,10 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for *seconds*; the answer is None.
+    """Wait for *seconds*; the dialogue is resumed with None.
 
-    Without *seconds*, wait for the client's back-off, which grows with each pause of the dialogue.
-    *because* is the failure that made the pause necessary: it is named in the error if the time runs out.
+    Without *seconds*, wait for the client's back-off, which grows with each pause of the dialogue. *because*
+    is the failure that made the pause necessary: the error names it if the time runs out.
     """
 
     seconds: float | None = None
@@ -70,9 +69,9 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """Ask for the metadata of *topics* (None: all topics); the answer is the new Metadata.
+    """Ask for the metadata of *topics* (None: all topics); the dialogue is resumed with the new Metadata.
 
-    With *known_ok*, the answer is the present Metadata if it has all of *topics* without an error.
+    With *known_ok*, it is resumed with the present Metadata if that has all of *topics* without an error.
     """
 
     topics: Collection[str] | None
@@ -84,7 +83,8 @@ Dialogue: TypeAlias = Generator[Step, Any, T]
 
 
 def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> Dialogue[T]:
-    """Run the dialogue that *attempt* returns until it succeeds, with the back-off of the client in between.
+    """Run the dialogue that *attempt* returns until it succeeds, and pause for the client's back-off between
+    attempts.
 
     Raises the error of an attempt if it is not ``retriable``, or if it was the last of *tries* attempts.
     """
@@ -101,7 +101,7 @@ def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> 
 
 
 def while_worthwhile(dialogue: Dialogue[T], in_vain: Callable[[], KafkaError | None]) -> Dialogue[T]:
-    """Run *dialogue*; after a failure, stop it with the error that *in_vain* returns, if it returns one."""
+    """Run *dialogue*. After a failure, end it if *in_vain* returns an error, and raise that error."""
     try:
         step = next(dialogue)
         while True:

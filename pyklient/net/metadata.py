@@ -57,7 +57,7 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The cluster as one broker saw it. It contains the topics that were asked for."""
+    """The cluster as one broker described it, with the topics that were asked for."""
 
     nodes: Mapping[int, Node] = field(default_factory=lambda: MappingProxyType({}))
     topics: Mapping[str, TopicInfo] = field(default_factory=lambda: MappingProxyType({}))
@@ -65,7 +65,7 @@ class Metadata:
     cluster_id: str | None = None
 
     def leader(self, partition: TopicPartition) -> Node | None:
-        """Return the leader of a partition; None if it has no leader, or is not known."""
+        """Return the leader of a partition; None if it has no leader, or the partition is not known."""
         topic = self.topics.get(partition.topic)
         info = topic.partitions.get(partition.partition) if topic is not None else None
         return self.nodes.get(info.leader) if info is not None else None
@@ -76,22 +76,22 @@ class Metadata:
         return 0 if info is None else len(info.partitions)
 
     def refused(self, topics: Iterable[str]) -> dict[str, BrokerError]:
-        """Return an error for each of *topics* that the brokers refuse, for instance for lack of
+        """Return an error for each of *topics* that the brokers do not allow, for instance for lack of
         authorization.
 
-        A failure of the broker itself (UNKNOWN_SERVER_ERROR) does not count, because it may be over soon.
+        A failure of the broker itself (UNKNOWN_SERVER_ERROR) does not count, because it may soon be over.
         """
         codes = {topic: info.error for topic in topics if (info := self.topics.get(topic)) is not None}
         return {
-            topic: broker_error(code, f"reading topic {topic}")
+            topic: broker_error(code, f"cannot read topic {topic}")
             for topic, code in codes.items()
             if code not in _PASSING and not error_facts(code).retriable
         }
 
     def updated(self, response: MetadataResponse, *, all_topics: bool) -> "Metadata":
-        """Return the snapshot after *response*, with the nodes and topics in it.
+        """Return the snapshot after *response*, with the nodes and topics in the response.
 
-        Keeps the other topics, unless the response was to contain *all_topics*.
+        The other topics are kept, unless the response was to contain *all_topics*.
         """
         topics = {} if all_topics else dict(self.topics)
         for entry in response.topics:
@@ -143,8 +143,8 @@ def _topic(entry: "MetadataResponse.MetadataResponseTopic", before: TopicInfo | 
 class MetadataHolder:
     """The current snapshot. Safe to use from several threads.
 
-    Each writer derives its snapshot from the one it found. If another thread has replaced that one
-    meanwhile, the writer starts again, so that no topics are lost.
+    Each writer derives its snapshot from the current one. If another thread has replaced that one meanwhile,
+    the writer starts again, so that no topics are lost.
     """
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class MetadataHolder:
         self._version = _Version(self.current)
 
     def update(self, response: MetadataResponse, *, all_topics: bool) -> Metadata:
-        """Replace the snapshot by the one after *response*. Return the new one."""
+        """Replace the snapshot by the one that follows from *response*. Return the new snapshot."""
         return self._replace(lambda before: before.updated(response, all_topics=all_topics))
 
     def forget(self, topics: Collection[str]) -> None:
@@ -170,8 +170,8 @@ class MetadataHolder:
 
 
 class _Version:
-    """A snapshot and the one that replaces it. Of several threads, ``setdefault`` lets one set the
-    successor."""
+    """A snapshot and the one that replaces it. If several threads call ``setdefault`` at the same time, only
+    one of them sets the next snapshot."""
 
     __slots__ = ("metadata", "successor")
 

@@ -45,17 +45,19 @@ log = logging.getLogger("pyklient")
 
 _FIRST_BOOTSTRAP_ID = -2
 _TOO_SHORT = 1.0
-"""Seconds. An attempt with less time may time out although the broker is fine."""
+"""The shortest time for an attempt, in seconds. With less time, it may time out although the broker is
+fine."""
 
 
 class NobodyThereError(BrokerConnectionError):
-    """Every bootstrap server refused the connection for ``bootstrap_refused_timeout_ms``."""
+    """All bootstrap servers have refused connections for ``bootstrap_refused_timeout_ms``."""
 
     retriable = False
 
 
 class NetworkClient:
-    """Safe to use from several threads. *timeout* limits each call, in seconds."""
+    """The connections, the metadata and the dialogues of a client. Safe to use from several threads.
+    *timeout* limits each call, in seconds."""
 
     def __init__(self, config: ClientConfig) -> None:
         if isinstance(config, ProducerConfig | ConsumerConfig):
@@ -93,9 +95,9 @@ class NetworkClient:
     ) -> Metadata:
         """Ask for the metadata of *topics* (None: all) and of the brokers. Return the new snapshot.
 
-        Threads that ask for the same at the same time share one request. The error code of a topic is stored
-        in the snapshot. Raises KafkaTimeoutError with the last failure if no broker answers in time. Raises
-        an error that is not retriable, such as AuthenticationError, at once.
+        Threads that ask for the same metadata at the same time share one request. The error code of a topic
+        is stored in the snapshot. Raises KafkaTimeoutError with the last failure if no broker answers in
+        time. Raises an error that is not retriable, such as AuthenticationError, at once.
         """
         wanted = None if topics is None else frozenset(topics)
         deadline = time.monotonic() + timeout
@@ -118,10 +120,11 @@ class NetworkClient:
         self._holder.forget(topics)
 
     def connection(self, node_id: int, purpose: Purpose, timeout: float) -> Connection:
-        """Return the connection to a node for a purpose. Open it first if necessary. -1 means any broker.
+        """Return the connection to a node for a purpose. Open it first if necessary. The node id -1 means any
+        broker.
 
-        Asks for the metadata first if it does not contain the node. A node that has just failed is left alone
-        for a while: the call waits for that if *timeout* allows it.
+        Asks for the metadata first if it does not contain the node. After a failure, a node is not contacted
+        during the back-off: the call waits for the end of the back-off if *timeout* allows it.
         """
         self._pool.raise_if_closed()
         if node_id == ANY:
@@ -207,7 +210,7 @@ class NetworkClient:
         return _none_reached(found) if len(found) == len(failures) else None
 
     def close(self) -> None:
-        """Close all connections. Calls that wait for an answer raise ClosedError. May be called again."""
+        """Close all connections. Calls that wait for a response raise ClosedError. May be called again."""
         self._pool.close()
         _clients.discard(self)
 
@@ -265,8 +268,8 @@ class NetworkClient:
     def _any_connection(self, purpose: Purpose, timeout: float) -> Connection:
         """Return a connection to any broker: an open one, else to a known node, else to a bootstrap server.
 
-        Tries all of them before it fails. Tries those that have just failed only if all have. Raises
-        NobodyThereError once all have refused for ``bootstrap_refused_timeout_ms``.
+        Fails only after trying all of them. Nodes in their back-off are tried only if all nodes are. Raises
+        NobodyThereError when all bootstrap servers have refused for ``bootstrap_refused_timeout_ms``.
         """
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
         random.shuffle(nodes)
@@ -287,7 +290,8 @@ class NetworkClient:
             raise
 
     def _give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
-        """Note that an attempt that *began* then reached no server. Raise if the time for attempts is up."""
+        """Record that an attempt, which started at the time *began*, reached no server. Raise
+        NobodyThereError if the time for attempts is over."""
         if not error.nobody_there or self._reached:
             self._nobody_since = None
             return
@@ -340,7 +344,8 @@ class NetworkClient:
 
 @functools.cache
 def _tell_of_slow_kernel() -> None:
-    """Warn once in a process if the compiled kernel is missing, unless ``PYKLIENT_KERNEL`` asks for that."""
+    """Warn once in a process if the compiled kernel is missing, unless ``PYKLIENT_KERNEL`` asks for the
+    Python kernel."""
     if kernel.not_compiled and not kernel.is_pinned:
         log.warning(
             "Records are encoded and decoded in Python, about ten times slower than in the compiled "
@@ -361,7 +366,7 @@ def _ask_metadata(
     )
     response: MetadataResponse = connection.ask(request, max(deadline - time.monotonic(), 0.001))
     if response.error_code:
-        raise broker_error(response.error_code, f"asking {connection.endpoint} for metadata")
+        raise broker_error(response.error_code, f"cannot get metadata from {connection.endpoint}")
     return response
 
 
@@ -373,7 +378,7 @@ def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
 
 
 def _is_no_timeout(error: KafkaError) -> bool:
-    """Return True unless *error* may only mean that the thread that met it had less time."""
+    """Return True unless *error* may only mean that the thread that got it had less time."""
     return not isinstance(error, KafkaTimeoutError)
 
 

@@ -1,5 +1,5 @@
-"""One attempt at a time for the same thing: threads that want what another thread is already getting wait for
-its result."""
+"""Makes one attempt at a time for the same thing: other threads that want the same thing wait for the
+result."""
 
 import threading
 import time
@@ -24,11 +24,11 @@ class SingleFlight(Generic[K, T]):
     def run(
         self, key: K, attempt: Callable[[], T], deadline: float, is_shared: Callable[[KafkaError], bool]
     ) -> T:
-        """Return what *attempt* returns, or what an attempt returns that another thread has begun for *key*.
+        """Return the result of *attempt*, or of an attempt for *key* that another thread has begun.
 
-        A failure of the other thread's attempt is raised here too if *is_shared* says so, or if *deadline*
-        (of ``time.monotonic``) has passed; else this thread makes an attempt of its own. Raises TimeoutError
-        if the other thread's attempt is still under way at *deadline*.
+        A failure of the other thread's attempt is raised here too if *is_shared* returns True for it, or if
+        *deadline* (of ``time.monotonic``) has passed; otherwise this thread makes an attempt of its own.
+        Raises TimeoutError if the other thread's attempt is still under way at *deadline*.
         """
         mine: Future[T] = Future()
         while (theirs := self._attempts.setdefault(key, mine)) is not mine:
@@ -54,7 +54,8 @@ class SingleFlight(Generic[K, T]):
         return result
 
     def wait(self, timeout: float) -> None:
-        """Wait until the attempts that are under way now have ended, *timeout* seconds at most for each."""
+        """Wait until the attempts that are under way now have ended, for *timeout* seconds at most for
+        each."""
         for attempt in list(self._attempts.values()):
             try:
                 attempt.exception(timeout)

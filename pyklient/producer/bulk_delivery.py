@@ -11,13 +11,13 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["BulkDelivery"]
 
 _Run: TypeAlias = tuple[Batch, int, int]
-"""A batch, the index of a record in it, and the index after the last record of the run."""
+"""A run of consecutive records: a batch, the index of the first record, and the index after the last one."""
 
 
 class BulkDelivery:
     """A handle on the outcomes of the records of one ``send_many`` or ``send_arrow``.
 
-    It keeps runs of consecutive records of a batch, and so takes little memory.
+    It stores only the first and last index of consecutive records in a batch, and so needs little memory.
     """
 
     def __init__(self) -> None:
@@ -58,7 +58,7 @@ class BulkDelivery:
     def exception(self, timeout: float | None = None) -> DeliveryError | None:
         """Wait for all outcomes. Return a DeliveryError if records have failed, or None.
 
-        Times out as ``result`` does.
+        Raises KafkaTimeoutError after *timeout* seconds.
         """
         seconds = argument_checks.seconds_or_none(timeout, "timeout")
         deadline = None if seconds is None else time.monotonic() + seconds

@@ -31,7 +31,7 @@ class DeliveryTracker:
         self._thread = thread
         self._abandoned: KafkaError | None = None
         self._page = 1
-        """The number of reports made so far, plus one. A batch notes it with its failures."""
+        """The number of reports made so far, plus one. A batch stores it with its failures."""
         self._failed: dict[str, int] = {}
         self._first: dict[str, KafkaError] = {}
 
@@ -61,9 +61,9 @@ class DeliveryTracker:
             return batch.done
 
     def abandon(self, error: KafkaError) -> None:
-        """Have every wait raise *error*: this is the child of a fork, where nothing is delivered.
+        """Make every wait raise *error*, because this is the child of a fork, where nothing is delivered.
 
-        Takes a new lock, because the old one may be held by a thread that exists in the parent only.
+        It replaces the lock, because the old one may be held by a thread that exists only in the parent.
         """
         self._abandoned = error
         self.lock = new_batch_lock()
@@ -87,7 +87,8 @@ class DeliveryTracker:
             self._first.pop(topic, None)
 
     def report(self) -> DeliveryError | None:
-        """Return an error for all unseen failures, which count as seen from now on, or None."""
+        """Return a DeliveryError for all unseen failures, which count as seen from now on; None if there are
+        none."""
         with self.lock:
             failed, self._failed = self._failed, {}
             first, self._first = self._first, {}
@@ -106,9 +107,9 @@ class DeliveryTracker:
 
 
 def run_callbacks(listeners: list[Any]) -> None:
-    """Run the on_delivery callbacks of a batch. What they raise is logged."""
+    """Run the on_delivery callbacks of a batch. Exceptions that they raise are logged."""
     call_back(listeners, _log_failure)
 
 
 def _log_failure(delivery: Delivery) -> None:
-    log.exception("the on_delivery callback for %r failed", delivery)
+    log.exception("the on_delivery callback for %r raised an exception", delivery)

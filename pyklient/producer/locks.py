@@ -33,11 +33,11 @@ def new_batch_lock() -> AbstractContextManager[Any]:
 
 
 class Wakeup:
-    """A signal that one thread waits for. It is reset when the wait ends.
+    """A signal for which one thread waits. It is reset when the wait ends.
 
-    It takes the place of ``threading.Event`` and ``threading.Condition``, which take a lock of their own in
-    Python code: a KeyboardInterrupt in the middle of that leaves the lock held, and the thread that sets the
-    event would then wait for ever.
+    It is used instead of ``threading.Event`` and ``threading.Condition``, which acquire a lock of their own
+    in Python code: a KeyboardInterrupt in the middle of that leaves the lock held, and the thread that sets
+    the event would then wait for ever.
     """
 
     __slots__ = ("_wakeup",)

@@ -24,7 +24,7 @@ class MetadataResult(NamedTuple):
 
 
 class MetadataRefresher(Timed):
-    """Decides when metadata is asked for, and asks. Used with the sender lock held.
+    """Decides when to ask for metadata, and asks. Used with the sender lock held.
 
     The request runs on *worker*. *timeout* and *max_age* are in seconds.
     """
@@ -40,7 +40,7 @@ class MetadataRefresher(Timed):
         max_age: float,
     ) -> None:
         self.result: MetadataResult | None = None
-        """The outcome of the last refresh, until the sender takes it."""
+        """The outcome of the last refresh, until the sender fetches it."""
         self.is_due = False
         """True if the sender should call ``ask``."""
         self._client = client
@@ -57,7 +57,7 @@ class MetadataRefresher(Timed):
 
     @property
     def due(self) -> float:
-        """When to ask next."""
+        """The time of the next refresh."""
         return NEVER if self._asking else self._due
 
     def on_timer(self) -> None:
@@ -65,11 +65,11 @@ class MetadataRefresher(Timed):
         self.is_due = True
 
     def look_up(self, topic: str) -> None:
-        """Have *topic* looked up. Safe from any thread."""
+        """Ask for the metadata of *topic* in the next refresh. Safe from any thread."""
         self._thread.post(partial(self.want, topic))
 
     def want(self, topic: str | None = None) -> None:
-        """Ask as soon as the last request is long enough ago, because the metadata is out of date or lacks
+        """Refresh as soon as ``retry_backoff_ms`` allows, because the metadata is out of date or lacks
         *topic*."""
         if topic is not None:
             self._new_topics.add(topic)
@@ -84,7 +84,7 @@ class MetadataRefresher(Timed):
         self._worker.run(partial(self._refresh, {*topics, *new}, bool(new)))
 
     def _refreshed(self, result: MetadataResult) -> None:
-        """Note the outcome, when the next refresh is due, and how soon another may be made."""
+        """Store the outcome, and compute when the next refresh is due, and how soon another may be made."""
         succeeded = result.metadata is not None
         self._asking = False
         self._failures = 0 if succeeded else self._failures + 1
@@ -109,6 +109,6 @@ class MetadataRefresher(Timed):
             failure = (
                 error
                 if isinstance(error, KafkaError)
-                else KafkaError(f"asking for metadata failed unexpectedly: {error!r}")
+                else KafkaError(f"the request for metadata failed unexpectedly: {error!r}")
             )
         self._thread.post(partial(self._refreshed, MetadataResult(metadata, failure)))

@@ -41,7 +41,8 @@ _GRACE: Final = 5.0
 """Seconds that ending threads and connections may take in addition to a time-out."""
 
 _UNWIND_TIMEOUT: Final = 10.0
-"""Seconds to deliver what is left when an exception leaves a ``with`` block, or when the program ends."""
+"""The seconds in which remaining records may be delivered when an exception leaves a ``with`` block, or when
+the program ends."""
 
 
 class Producer:
@@ -93,20 +94,20 @@ class Producer:
         headers: Sequence[tuple[str, bytes | None]] | None = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Send one record. Return its Delivery at once; it need not be kept.
+        """Send one record. Return its Delivery at once; the Delivery need not be kept.
 
         *value* and *key* are bytes or None, or what ``value_encoder`` and ``key_encoder`` accept. The record
         goes to *partition* if that is given. Otherwise its key decides (as in Java's client, or by the
         ``partitioner``), and records without a key are spread over the partitions in batches. *timestamp_ms*
         is in milliseconds since 1970; None means now. *headers* are (name, value) pairs; a value may be None.
 
-        ``on_delivery(delivery)`` is called once the outcome is known, on a thread of the producer, one call
-        at a time. Exceptions that it raises are logged. A ``send`` inside it does not wait: it may use the
-        memory of the batch whose outcome is reported, and raises BufferFullError beyond that.
+        ``on_delivery(delivery)`` is called when the outcome is known, on a thread of the producer, one call
+        at a time. Exceptions that it raises are logged. A ``send`` inside the callback does not wait: it may
+        use the memory of the batch whose outcome is reported, and raises BufferFullError beyond that.
 
-        Waits for at most ``max_block_ms``: while ``buffer_memory`` is full, after which it raises
-        BufferFullError, and until a leader of a new topic is found, after which it raises BrokerError (no
-        such topic, no leader, not allowed), or BrokerConnectionError or KafkaTimeoutError (no broker can be
+        Waits for at most ``max_block_ms`` in two cases: while ``buffer_memory`` is full, and then raises
+        BufferFullError; and until a leader of a new topic is found, and then raises BrokerError (no such
+        topic, no leader, not allowed), or BrokerConnectionError or KafkaTimeoutError (no broker can be
         reached). Raises TypeError and ConfigurationError for wrong arguments, MessageTooLargeError above
         ``max_request_size``, ClosedError after ``close``, and ForkError in the child of a fork.
         """
@@ -167,8 +168,8 @@ class Producer:
         ``on_delivery`` has been called.
 
         Raises KafkaTimeoutError with the last failure after *timeout* seconds (None: after at most
-        ``delivery_timeout_ms``). Raises DeliveryError for records that have failed, also since the last
-        ``flush``, if no callback, ``result`` or ``exception`` has shown the failure.
+        ``delivery_timeout_ms``). Raises DeliveryError if records have failed, since the last ``flush`` or
+        before, and no callback, ``result`` or ``exception`` has shown the failure.
         """
         wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
         self._accumulator.raise_if_closed()
@@ -234,7 +235,7 @@ class Producer:
                 raise self._not_in_time([batch for batch in batches if not batch.done])
         if not self._thread.catch_up(None if deadline is None else deadline - time.monotonic()):
             raise KafkaTimeoutError(
-                "all records are confirmed or have failed, but on_delivery is still being called for some"
+                "all records are confirmed or have failed, but some on_delivery callbacks are still running"
             )
 
     def _not_in_time(self, batches: list[Batch]) -> KafkaTimeoutError:
@@ -272,13 +273,13 @@ class Producer:
             ended = worker.join(last - time.monotonic()) and ended
         if not ended:
             raise KafkaTimeoutError(
-                "the producer's threads did not end in time; does an on_delivery callback take that long?"
+                "the producer's threads did not end in time; perhaps an on_delivery callback takes that long"
             )
 
     def _abandon(self) -> None:
         """Make every call raise ForkError, in the child of a fork.
 
-        There is no sender in the child, and the parent sends what the producer was given.
+        The child has no sender, and the parent sends the records that the producer has accepted.
         """
         self._forked = self._closed = True
         self._accumulator.abandon(
@@ -292,8 +293,8 @@ class Producer:
 def _assemble(
     config: ProducerConfig, client: NetworkClient, thread: SenderThread
 ) -> tuple[RecordAccumulator, Sender]:
-    """Return the parts of a producer. None of them refers to the Producer, so that one that the user has
-    dropped can be collected."""
+    """Return the parts of a producer. None of them refers to the Producer, so that a Producer that the user
+    has dropped can be garbage-collected."""
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
     worker = BlockingWorker("pyklient-producer-metadata")
     metadata = MetadataRefresher(
@@ -335,7 +336,7 @@ def _end(accumulator: RecordAccumulator, sender: Sender, deadline: float) -> Non
 
 _producers: "weakref.WeakSet[Producer]" = weakref.WeakSet()
 _ending: "weakref.WeakSet[SenderThread]" = weakref.WeakSet()
-"""The threads of producers that nobody holds any more. A thread is in it until it ends."""
+"""The threads of producers that were dropped. A thread is in the set until it ends."""
 
 
 def _abandon_all() -> None:
@@ -346,9 +347,10 @@ def _abandon_all() -> None:
 
 
 def _close_all() -> None:
-    """Deliver what producers still hold that were not closed before the program ends, or were dropped.
+    """At the end of the program, deliver the records of producers that were not closed, or that were dropped.
 
-    The warnings come last: if they are turned into errors, the first one raises."""
+    The warnings come last: if warnings are errors, the first one raises an exception.
+    """
     left_open = {producer: repr(producer) for producer in list(_producers)}
     deadline = time.monotonic() + _UNWIND_TIMEOUT
     for producer in left_open:

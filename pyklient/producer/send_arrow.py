@@ -14,7 +14,8 @@ from pyklient.producer.bulk_delivery import BulkDelivery
 __all__ = ["send_arrow"]
 
 _AT_ONCE: Final = 1 << 16
-"""Rows that the kernel handles together. Limits the memory that it and a cast use in addition to the data."""
+"""The number of rows that the kernel handles together. It limits the memory that the kernel and a cast need
+in addition to the data."""
 
 _BYTES: Final = "binary or string, also large, as a view, of fixed size or as a dictionary"
 _ALLOWED: Final = {
@@ -29,7 +30,8 @@ _ALLOWED: Final = {
 def send_arrow(
     appender: Appender, send: Callable[..., Delivery], topic: str, data: Any, partition: int | None
 ) -> BulkDelivery:
-    """Do what ``Producer.send_arrow`` does. *send* is the ``send`` of the producer."""
+    """Send the rows of Arrow data. Arguments and errors are those of ``Producer.send_arrow``; *send* is the
+    ``send`` of the producer."""
     pyarrow = _pyarrow()
     schema, batches = _opened(pyarrow, data)
     reader = _Reader(pyarrow, schema, partition)
@@ -101,7 +103,8 @@ class _Reader:
         for name, kind in zip(schema.names, schema.types, strict=True):
             if name not in _ALLOWED:
                 raise ConfigurationError(
-                    f"a record has no column {name!r} ({kind}), only {', '.join(_ALLOWED)}: drop or rename it"
+                    f"a record has no column {name!r} ({kind}), only {', '.join(_ALLOWED)}: drop the column "
+                    "or rename it"
                 )
             if schema.names.count(name) > 1:
                 raise ConfigurationError(f"there are {schema.names.count(name)} columns {name!r}")

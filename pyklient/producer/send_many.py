@@ -11,7 +11,7 @@ from pyklient.producer.bulk_delivery import BulkDelivery
 __all__ = ["send_many"]
 
 _AT_ONCE: Final = 1_000
-"""Values that are read from the user's iterable before they are appended."""
+"""The number of values that are read from the user's iterable before they are appended."""
 
 _END: Final = object()
 
@@ -26,7 +26,8 @@ def send_many(
     partition: int | None,
     timestamps_ms: Iterable[int | None] | None,
 ) -> BulkDelivery:
-    """Do what ``Producer.send_many`` does. *send* is the ``send`` of the producer."""
+    """Send many records. Arguments and errors are those of ``Producer.send_many``; *send* is the ``send`` of
+    the producer."""
     bulk = BulkDelivery()
     try:
         if keys is None and headers is None and timestamps_ms is None:

@@ -1,4 +1,4 @@
-"""Metadata of a topic, which users' threads wait for before its first record.
+"""Metadata of a topic, for which users' threads wait before the first record of the topic.
 
 The wait ends with a topic that can be sent to, or with an error that tells what is missing: a bootstrap
 server that answers, the topic, its leader, or a connection to the address that the leader advertises.
@@ -18,13 +18,13 @@ from pyklient.protocol.messages import ProduceRequest
 __all__ = ["MAX_PRODUCE_VERSION", "TopicMetadata"]
 
 MAX_PRODUCE_VERSION: Final = 12
-"""Version 13 and later identify topics by id instead of by name."""
+"""The newest version of Produce that identifies topics by name; later versions use ids."""
 
 _FIRST_VERSION_WITH_HEADERS: Final = 3
 
 
 class TopicMetadata:
-    """Finds topics in the threads that send. Safe to use from several threads.
+    """Finds the metadata of topics in the threads that call ``send``. Safe to use from several threads.
 
     *refresher* looks a topic up in the background if the caller must not wait.
     """
@@ -84,7 +84,7 @@ class TopicMetadata:
         return numbers
 
     def forget(self, topic: str) -> None:
-        """Drop what is kept of *topic*, because nothing is sent to it any more."""
+        """Drop all state of *topic*, because no records are sent to it any more."""
         self._available.pop(topic, None)
 
     def check_headers(self) -> None:
@@ -107,7 +107,7 @@ class TopicMetadata:
     def _unreachable(self, info: TopicInfo | None, deadline: float) -> KafkaError | None:
         """Connect to a leader of the topic. Return the failure, or None if there is a connection.
 
-        One leader is enough: another one that is down now may be up when its records are due.
+        One leader is enough: another leader that is down now may be up when its records are due.
         """
         leaders = {one.leader for one in info.partitions.values() if one.leader >= 0} if info else set()
         if leaders & self._reached:

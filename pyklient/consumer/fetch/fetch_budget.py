@@ -1,9 +1,9 @@
 """The fetch budget: how many bytes may be fetched ahead, over all partitions of a client.
 
-Half of the budget is divided evenly between the partitions, so that each can be fetched however slow the
-loops of the others are. The other half is common. A partition may use no more of it than it leaves free, so
-several loops that stand still never use it up. Within these limits, a partition is fetched as far ahead as
-its loop reads in one second, and at least two fetches ahead.
+Half of the budget is divided evenly between the partitions, so that each partition can be fetched however
+slowly the loops of the other partitions read. The other half is common to all. A partition may use only as
+much of the common half as it leaves free, so several loops that stand still never use it up. Within these
+limits, a partition is fetched as far ahead as its loop reads in one second, and at least two fetches ahead.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,10 +14,11 @@ __all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
-"""The size of the largest response by default, so that a response that is read evenly is never copied."""
+"""The size of the largest response by default. If responses are read at an even pace, none is ever copied."""
 _RESPONSES = 4
-"""The budget holds this many responses: one is received while others are read. Larger responses need memory
-that is new each time, and that costs more than the calls that they save."""
+"""The number of responses that the budget has space for: one is received while the others are read. Larger
+responses would need newly allocated memory each time, which costs more than the system calls that they save.
+"""
 
 
 class ExpectedResponse:
@@ -27,15 +28,15 @@ class ExpectedResponse:
 
     def __init__(self, size: int = 0) -> None:
         self.size = size
-        """The bytes that it may have; 0 while the fetcher waits for none."""
+        """The number of bytes that it may have; 0 while the fetcher waits for no response."""
 
 
 class FetchBudget:
-    """The bytes that may be fetched ahead. The leader lookup replaces ``cursors`` and ``responses`` whole;
-    fetchers ask for allowances.
+    """The bytes that may be fetched ahead. The leader lookup replaces ``cursors`` and ``responses`` as a
+    whole; fetchers call :meth:`allow` before each fetch.
 
-    The numbers may change while they are added up. That is harmless: loops only free bytes, and every
-    fetcher sets the size of its ``ExpectedResponse`` before it asks.
+    The numbers may change while they are added up. That is harmless: loops only free bytes, and every fetcher
+    sets the size of its ``ExpectedResponse`` before it calls :meth:`allow`.
     """
 
     def __init__(self, total: int) -> None:
@@ -47,10 +48,11 @@ class FetchBudget:
     def allow(
         self, cursors: Iterable[Cursor], per_partition: int, now: float, *, least: int = 1
     ) -> dict[Cursor, int]:
-        """Return how many bytes may be fetched for each of *cursors*. Cursors without room are left out.
+        """Return how many bytes may be fetched for each of *cursors*. Cursors that may fetch nothing are left
+        out.
 
-        *now* is in seconds. *least* is the smallest limit worth asking for: old brokers return nothing if
-        the next message is larger than the limit. A cursor with nothing queued gets at least that.
+        *now* is in seconds. *least* is the smallest limit that is useful: old brokers return nothing if the
+        next message is larger than the limit. A cursor with nothing queued gets at least that.
         """
         own, spare = self._own, self._spare()
         enough = max(least, min(per_partition, own // 2))
@@ -70,7 +72,8 @@ class FetchBudget:
     def response_limit(self, response: ExpectedResponse, allowed: Collection[Cursor], most: int) -> int:
         """Return the size that *response* may have, for the cursors *allowed*.
 
-        The same is left for each other fetcher. The cursors always get the bytes that are theirs alone.
+        The same number of bytes is left for each other fetcher. The cursors always get the bytes that are
+        reserved for them.
         """
         others = sum(each.size for each in self.responses if each is not response)
         left = self._total - others - sum(cursor.waiting_bytes for cursor in self.cursors)
@@ -80,17 +83,19 @@ class FetchBudget:
 
     @property
     def _own(self) -> int:
-        """The bytes that each partition has to itself."""
+        """The bytes that are reserved for each partition."""
         return self._total // 2 // max(1, len(self.cursors))
 
     def _spare(self) -> int:
-        """Return the free bytes of the common half; below 0 if a large batch did not fit."""
+        """Return the number of free bytes in the common half. It is negative if a batch was larger than the
+        space."""
         own = self._own
         return self._total // 2 - sum(max(0, cursor.waiting_bytes - own) for cursor in self.cursors)
 
     @property
     def idle_allowed(self) -> int:
-        """The bytes by which one fetcher's responses may exceed those that are still to be read."""
+        """The bytes by which the responses that one fetcher keeps in memory may exceed the bytes still to be
+        read."""
         return _IDLE_BYTES // max(1, len(self.responses))
 
 
@@ -105,12 +110,12 @@ class ResponseMemory:
         self._memory: list[tuple[int, list[FetchedBatches]]] = []
 
     def add(self, size: int, parts: list[FetchedBatches]) -> None:
-        """Add a response of *size* bytes that has been cut into *parts*."""
+        """Add a response of *size* bytes that has been divided into *parts*."""
         self._memory.append((size, parts))
 
     def compact(self, idle_allowed: int) -> None:
-        """Drop responses that have been read or whose partitions were revoked, and copy what is left of the
-        emptiest others."""
+        """Forget responses that have been read or whose partitions were revoked. Copy the unread slices of
+        the responses that have the fewest unread bytes, so that the memory of those responses is freed."""
         kept = [
             (size, [fetched for fetched in parts if fetched.size and fetched.cursor.active])
             for size, parts in self._memory

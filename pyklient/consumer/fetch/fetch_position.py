@@ -1,4 +1,4 @@
-"""The cursor that owns the fetch position of a partition, and the batches that were fetched for it."""
+"""The cursor, which owns the fetch position of a partition, and the batches that were fetched for it."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -16,20 +16,20 @@ _PERIOD = 1.0
 
 
 class FetchSink(Protocol):
-    """The queue of a stream, which takes what is fetched."""
+    """The queue of a stream, into which fetched batches are put."""
 
     def put(self, items: "Sequence[Item]") -> None:
         """Queue *items* of one cursor. Never waits."""
 
     def begin_at(self, cursor: "Cursor", offset: int) -> None:
-        """Note that *cursor* goes on at *offset*, which was looked up. It becomes the position once what is
+        """Continue *cursor* at *offset*, which was looked up. It becomes the position as soon as everything
         queued of the cursor has been handed out."""
 
     def drop(self, cursor: "Cursor") -> None:
-        """Forget what is queued of *cursor*."""
+        """Drop everything that is queued of *cursor*."""
 
     def fail(self, error: Exception) -> None:
-        """Have every loop raise *error*, because reading cannot go on."""
+        """Make every loop raise *error*, because reading cannot go on."""
 
 
 class Pace:
@@ -39,12 +39,12 @@ class Pace:
 
     def __init__(self) -> None:
         self.per_second = math.inf
-        """Infinite until a loop has been watched for a second, so that its first fetches are not limited."""
+        """Infinite until a loop has been observed for a second, so that its first fetches are not limited."""
         self._since: float | None = None
         self._taken = 0
 
     def note(self, taken: int, now: float) -> None:
-        """Note that the loop has read *taken* bytes in all at the time *now*, in seconds."""
+        """Record that the loop has read *taken* bytes in total at the time *now*, in seconds."""
         if self._since is None:
             self._since, self._taken = now, taken
         elif (elapsed := now - self._since) >= _PERIOD:
@@ -56,8 +56,8 @@ class Cursor:
     """One partition that is being fetched: the stream that reads it, and the position of the next fetch.
 
     It belongs to one thread at a time: the fetcher of its leader, or the leader lookup. Only that thread
-    changes ``position`` and ``fetched``, and only the thread that reads the stream changes ``taken``. Each
-    number has one writer, so their difference needs no lock.
+    changes ``position`` and ``fetched``, and only the thread that reads the stream changes ``taken``. Each of
+    these numbers is written by one thread, so their difference needs no lock.
     """
 
     __slots__ = (
@@ -80,12 +80,14 @@ class Cursor:
         self.position = position
         """The fetch position: the offset to fetch next. None until it is looked up."""
         self.reset = reset
-        """The start if there is no position in the log: earliest, latest, or none (an error)."""
+        """The offset to start at if the log does not have the position: earliest, latest, or none (an error).
+        """
         self.end = end
         """The offset at which reading ends; None if it does not end."""
         self.leader_epoch = -1
         self.topic_id = ZERO_UUID
-        """The topic's id, zeros if the cluster has none. Like the epoch, from the last leader lookup."""
+        """The topic's id, zeros if the cluster has no topic ids. Like the leader epoch, it comes from the
+        last leader lookup."""
         self.failures = 0
         """The number of fetches that have failed in a row."""
         self.retry_at = 0.0
@@ -93,10 +95,10 @@ class Cursor:
         self.fetched = 0
         """The bytes that have been queued so far."""
         self.taken = 0
-        """The bytes of those that a loop has decoded."""
+        """The bytes that a loop has decoded, of those in ``fetched``."""
         self.pace = Pace()
         self.on_room: Callable[[], None] | None = None
-        """Called once the loop decodes more; set by a fetcher that waits for that."""
+        """Called when the loop decodes more. A fetcher sets this when it waits for space in the budget."""
         self.dropped = False
 
     def __repr__(self) -> str:
@@ -104,7 +106,8 @@ class Cursor:
 
     @property
     def active(self) -> bool:
-        """True while what is fetched may be handed out: the partition is ours, and is not read anew."""
+        """True while fetched messages may be handed out: the client owns the partition, and no other cursor
+        has replaced this one."""
         return self.owned.active and not self.dropped
 
     @property
@@ -118,14 +121,14 @@ class Cursor:
         return self.end is not None and self.position is not None and self.position >= self.end
 
     def take(self, size: int) -> None:
-        """Note that the loop has decoded *size* bytes."""
+        """Record that the loop has decoded *size* bytes."""
         self.taken += size
         if (on_room := self.on_room) is not None:
             self.on_room = None
             on_room()
 
     def successor(self, position: int | None) -> "Cursor":
-        """Return a cursor that reads the same partition from *position* on. This one is dropped."""
+        """Return a new cursor that reads the same partition from *position* on. This cursor is dropped."""
         self.dropped = True
         cursor = Cursor(self.owned, self.queue, position=position, reset=self.reset, end=self.end)
         cursor.topic_id = self.topic_id
@@ -135,8 +138,8 @@ class Cursor:
 class FetchedBatches:
     """The undecoded batches of one partition from one fetch response.
 
-    Decoding goes on at byte ``at`` and offset ``start``; the thread that reads moves both. ``next_offset`` is
-    the offset after the last batch.
+    The next record to decode is at byte ``at`` and offset ``start``; the thread that reads moves both.
+    ``next_offset`` is the offset after the last batch.
     """
 
     __slots__ = ("aborted", "at", "buffer", "cursor", "next_offset", "start")
@@ -157,7 +160,7 @@ class FetchedBatches:
         self.aborted = aborted
 
     def copy(self) -> "FetchedBatches":
-        """Return a copy that can be decoded again from the same place. The bytes are shared."""
+        """Return a copy that can be decoded again from the same position. Both share the bytes."""
         copy = FetchedBatches(self.cursor, self.buffer, self.start, self.next_offset, self.aborted)
         copy.at = self.at
         return copy
@@ -171,7 +174,7 @@ class FetchedBatches:
 class FetchFailure:
     """The error because of which a cursor cannot be fetched from ``position`` on (None: from its start).
 
-    A loop raises it when it gets there.
+    A loop raises it when it reaches that position.
     """
 
     __slots__ = ("cursor", "error", "position", "size")

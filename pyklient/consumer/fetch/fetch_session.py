@@ -1,8 +1,8 @@
 """Incremental fetch sessions (KIP-227).
 
-A leader remembers what it was asked for. So a request names only the partitions that have changed since the
-request before, and a response only those with new records. The fetcher sends and receives, and tells the
-session the result.
+The leader remembers which partitions a consumer fetches. So a request names only the partitions that have
+changed since the last request, and a response only those with new records. The fetcher sends and receives,
+and tells the session the result.
 """
 
 from collections.abc import Mapping
@@ -74,7 +74,7 @@ class FetchSession:
         request.forgotten_topics_data = _forgotten(forgotten)
 
     def accept(self, response: FetchResponse) -> None:
-        """Note that *response* answers the last request without an error for the whole request."""
+        """Update the session after *response*, which has no error for the whole request."""
         self._id = response.session_id
         if self._id == _NO_SESSION:  # the broker keeps none, or is from before sessions
             self._epoch = _OPENING
@@ -82,8 +82,8 @@ class FetchSession:
             self._epoch = next_epoch(self._epoch)
 
     def refused(self, code: int) -> bool:
-        """Note that the last request was answered with error *code*. Return whether it is enough to ask again
-        at once, which opens another session."""
+        """Update the session after the last request was answered with error *code*. Return True if the
+        request should be sent again at once, in a new session."""
         cured = self._epoch != _OPENING and code in _REFUSALS
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = _NO_SESSION
@@ -91,18 +91,19 @@ class FetchSession:
         return cured
 
     def restart(self) -> None:
-        """Forget what the broker remembers, because no answer came or the connection is a new one. The next
-        request names everything and opens another session in place of this one."""
+        """Begin again, because no response came or the connection is new. The next request names all
+        partitions and opens another session in place of this one."""
         self._epoch = _OPENING
 
 
 def next_epoch(epoch: int) -> int:
-    """The number of the request after *epoch* in a session; 0 would open another."""
+    """Return the epoch of the request after *epoch* in a session. It is never 0, which would open another
+    session."""
     return epoch + 1 if epoch < _LAST_EPOCH else 1
 
 
 def name_all(request: FetchRequest, wanted: Mapping[TopicPartition, Wanted]) -> None:
-    """Write *wanted* into *request*, without a session."""
+    """Write all of *wanted* into *request*, without a session."""
     request.session_id, request.session_epoch = _NO_SESSION, _WITHOUT
     request.topics = _topics(wanted)
 

@@ -1,11 +1,11 @@
-"""A fetcher: the thread that fetches from one leader and queues the batches at the streams.
+"""A fetcher: the thread that fetches from one leader and puts the batches into the queues of streams.
 
-It has a connection of its own and receives in its own thread, so a response crosses no thread before it is
-queued. It uses a fetch session, except for a bounded read, which is over soon and would only leave its
-session behind.
+It has a connection of its own and receives in its own thread, so a response passes through no other thread
+before it is queued. It uses a fetch session, except for a bounded read, which ends soon and would leave an
+unused session at the broker.
 
-A partition that has used up its part of the fetch budget is left out of the next request. That request
-waits for less time, so that the partition is asked for again soon.
+A partition that has used up its part of the fetch budget is left out of the next request. The broker then
+waits for data for a shorter time, so that the partition is asked for again soon.
 """
 
 import logging
@@ -44,9 +44,10 @@ __all__ = ["Fetcher", "may_pass", "whole_batches"]
 log = logging.getLogger("pyklient.consumer")
 
 _BY_NAME = 12
-"""The newest Fetch that names topics; later ones have ids only."""
+"""The newest version of Fetch that names topics; later versions have ids only."""
 _LIMITED = 3
-"""The first Fetch that limits the whole response, and that returns one batch however large it is."""
+"""The first version of Fetch that limits the whole response, and that returns one batch however large it is.
+"""
 _TICK = 1.0
 _BRIEF_MS = 10
 _LONGEST_BRIEF_MS = 100  # a loop that goes on after a pause may have to wait this long
@@ -54,9 +55,9 @@ _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class Fetcher:
-    """Fetches the partitions that *node_id* leads. *seek* takes those that need another leader.
+    """Fetches the partitions that *node_id* leads. *seek* gets the cursors that need another leader.
 
-    Its thread owns the positions of its cursors; others hand cursors in with :meth:`take`.
+    Its thread owns the positions of its cursors; other threads pass cursors to it with :meth:`take`.
     """
 
     def __init__(
@@ -89,7 +90,7 @@ class Fetcher:
         self._inbox.put(cursor)
 
     def close(self) -> None:
-        """End the thread, also in the middle of a fetch. Does not wait for it."""
+        """End the thread, even in the middle of a fetch. Does not wait for it."""
         self._closing = True
         self._inbox.put(None)
         connection = self._connection
@@ -107,7 +108,7 @@ class Fetcher:
         except (ClosedError, ForkError):
             pass
         except Exception as error:
-            log.exception("reading from broker %d has stopped", self.node_id)
+            log.exception("reading from broker %d has stopped because of an unexpected error", self.node_id)
             for cursor in self._cursors.values():
                 cursor.queue.fail(error)
 
@@ -116,7 +117,7 @@ class Fetcher:
         return self._budget.allow(self._cursors.values(), limit, time.monotonic(), least=self._least)
 
     def _admit(self) -> None:
-        """Add the cursors that were handed over, and drop those that are not active any more."""
+        """Add the cursors that other threads have passed, and drop those that are not active any more."""
         while not self._inbox.empty():
             self._adopt(self._inbox.get_nowait())
         gone = [cursor for cursor in self._cursors.values() if not cursor.active]
@@ -130,7 +131,7 @@ class Fetcher:
             self._cursors[cursor.partition] = cursor
 
     def _wait_for_room(self) -> None:
-        """Wait until a loop has read something, or until there is a new cursor."""
+        """Wait until a loop has decoded something, or until there is a new cursor."""
         for cursor in self._cursors.values():
             cursor.on_room = self._wake
         # A loop may have read something before it could see that this thread waits for it.
@@ -158,7 +159,7 @@ class Fetcher:
                 self._session.accept(response)
                 self._take(allowed, response, by_id=version > _BY_NAME)
             elif not self._session.refused(response.error_code):
-                raise broker_error(response.error_code, f"fetching from broker {self.node_id}")
+                raise broker_error(response.error_code, f"cannot fetch from broker {self.node_id}")
         except (ClosedError, ForkError):
             if self._closing:
                 raise
@@ -201,8 +202,8 @@ class Fetcher:
     def _patience(self, allowed: Mapping[Cursor, int]) -> int:
         """Return for how many milliseconds the broker may wait for data.
 
-        If a partition is left out for lack of room, that is a short time, because it may have room soon. The
-        time doubles while the loop of that partition stands still.
+        If a partition is left out because its part of the budget is used up, the time is short, because the
+        loop may soon decode more. The time doubles while the loop of that partition stands still.
         """
         most = self._config.fetch_max_wait_ms
         left_out = [cursor for cursor in self._cursors.values() if cursor not in allowed]
@@ -251,20 +252,22 @@ class Fetcher:
     def _queue(
         self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData"
     ) -> list[FetchedBatches]:
-        """Queue the records of *cursor* at its stream, up to the last whole batch."""
+        """Queue the records of *cursor*, up to the last whole batch, at its stream."""
         records: memoryview = memoryview(data.records or b"")
         position = cursor.position or 0
         try:
             end, next_offset = whole_batches(records)
         except CorruptRecordError as error:
-            self._fail(cursor, CorruptRecordError(f"{cursor.partition} behind offset {position}: {error}"))
+            self._fail(
+                cursor, CorruptRecordError(f"cannot read {cursor.partition} after offset {position}: {error}")
+            )
             return []
         if not end:
             self._fail(
                 cursor,
                 MessageTooLargeError(
                     f"the message at offset {position} of {cursor.partition} is larger than "
-                    f"max_partition_fetch_bytes={self._config.max_partition_fetch_bytes}; raise that"
+                    f"max_partition_fetch_bytes={self._config.max_partition_fetch_bytes}; raise that option"
                 ),
             )
             return []
@@ -288,10 +291,10 @@ class Fetcher:
         return [fetched]
 
     def _pass_gap(self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData") -> None:
-        """Go to the end of a bounded cursor if nothing is left before it.
+        """Move a bounded cursor to its end if no records are left before the end.
 
-        The partition was asked for alone and returned nothing, although there are later offsets: the
-        records up to the end have been compacted away.
+        The partition was fetched alone and returned nothing, although it has later offsets: the records up to
+        the end have been compacted away.
         """
         position = cursor.position or 0
         readable = data.last_stable_offset if data.last_stable_offset >= 0 else data.high_watermark
@@ -302,7 +305,7 @@ class Fetcher:
 
     def _refused(self, cursor: Cursor, code: int) -> None:
         """Handle the error code of one partition."""
-        error: KafkaError = broker_error(code, f"fetching {cursor.partition} at offset {cursor.position}")
+        error: KafkaError = broker_error(code, f"cannot fetch {cursor.partition} at offset {cursor.position}")
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if cursor.reset == "none":
                 self._fail(cursor, OffsetOutOfRangeError(str(error)))
@@ -324,9 +327,9 @@ class Fetcher:
 
 
 def may_pass(error: KafkaError) -> bool:
-    """Return whether reading may go on if the broker is asked again.
+    """Return True if reading may succeed when the broker is asked again.
 
-    It may after UNKNOWN_SERVER_ERROR too: unlike in a producer, another try can do no harm.
+    That includes UNKNOWN_SERVER_ERROR: unlike in a producer, another try can do no harm.
     """
     return error.retriable or (
         isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -334,7 +337,8 @@ def may_pass(error: KafkaError) -> bool:
 
 
 def whole_batches(records: memoryview) -> tuple[int, int]:
-    """Return where the last whole batch in *records* ends, and the offset after it; (0, -1) if there is none.
+    """Return the byte at which the last whole batch in *records* ends, and the offset after that batch.
+    Return (0, -1) if there is no whole batch.
 
     Raise CorruptRecordError if the bytes are not a batch.
     """
@@ -347,5 +351,5 @@ def whole_batches(records: memoryview) -> tuple[int, int]:
 
 
 def _newest(allowed: Iterable[Cursor]) -> int | None:
-    """Return the newest version of Fetch that can name the topics of *allowed*; None for any."""
+    """Return the newest version of Fetch that can name the topics of *allowed*; None if any version can."""
     return _BY_NAME if any(cursor.topic_id == ZERO_UUID for cursor in allowed) else None

@@ -24,11 +24,12 @@ class FetcherManager:
         self._lookup.thread.start()
 
     def add(self, cursors: Sequence[Cursor]) -> None:
-        """Read *cursors* too, and none of those any more that are not active."""
+        """Begin to read *cursors*, and stop reading cursors that are not active any more."""
         self._lookup.add(cursors)
 
     def drop_inactive(self) -> None:
-        """Give the budget of partitions that are not ours any more to the others."""
+        """Stop reading the partitions that the client does not own any more, so that the others can use their
+        budget."""
         self._lookup.add([])
 
     def restart(self, cursor: Cursor, position: int | None) -> None:
@@ -42,7 +43,7 @@ class FetcherManager:
         self._lookup.watch(topics)
 
     def abandon(self, then: Callable[[], None]) -> None:
-        """Stop fetching, and call *then* on the thread of the leader lookup. Takes no lock."""
+        """Stop fetching, and call *then* on the thread of the leader lookup. Acquires no lock."""
         self._lookup.abandon(then)
 
     def close(self, timeout: float) -> None:

@@ -1,7 +1,8 @@
 """The leader lookup: it finds the leader of each partition, and the offset to begin at if none is known.
 
-One thread does this for all partitions that have no fetcher: new ones, and those that a fetcher has given
-up. It also refreshes the metadata of the topics from time to time, so that new partitions are noticed.
+One thread does this for all partitions that have no fetcher: new partitions, and those whose fetcher needs
+another leader. It also refreshes the metadata of the topics from time to time, so that new partitions are
+noticed.
 """
 
 import logging
@@ -33,7 +34,8 @@ _ENDS = {"latest": LATEST, "earliest": EARLIEST}
 
 
 class LeaderLookup:
-    """Owns the cursors without a leader, the fetchers, and the list of all cursors (``budget.cursors``)."""
+    """The thread that finds leaders. It owns the cursors without a leader, the fetchers, and the list of all
+    cursors (``budget.cursors``)."""
 
     def __init__(self, client: NetworkClient, config: ConsumerConfig, budget: FetchBudget) -> None:
         self._client = client
@@ -52,11 +54,12 @@ class LeaderLookup:
         self.thread = threading.Thread(target=self._run, name="pyklient-leader-lookup", daemon=True)
 
     def add(self, cursors: Sequence[Cursor]) -> None:
-        """Read *cursors* too, and none of those any more that are not active."""
+        """Begin to read *cursors*, and stop reading cursors that are not active any more."""
         self._inbox.put(list(cursors))
 
     def seek(self, cursor: Cursor, error: KafkaError | None) -> None:
-        """Find the leader of *cursor*, or another one if *error* came from the last. Called by fetchers."""
+        """Find the leader of *cursor*, or another leader if *error* came from the last one. Called by
+        fetchers."""
         if error is not None:
             self._stale = True
             cursor.failures += 1
@@ -76,7 +79,8 @@ class LeaderLookup:
             fetcher.close()
 
     def abandon(self, then: Callable[[], None]) -> None:
-        """End this thread and the fetchers, and have this thread call *then* last. Only puts a message."""
+        """End this thread and the fetchers, and have this thread call *then* at its end. This call only
+        queues a message, so it never waits."""
         self._then = then
         self._closing = True
         self._inbox.put(None)
@@ -101,7 +105,7 @@ class LeaderLookup:
         except (ClosedError, ForkError):
             pass
         except Exception as error:
-            log.exception("looking for leaders has stopped")
+            log.exception("the leader lookup has stopped because of an unexpected error")
             for cursor in self._budget.cursors:
                 cursor.queue.fail(error)
         if self._then is not None:
@@ -109,7 +113,7 @@ class LeaderLookup:
             self._then()
 
     def _collect(self) -> None:
-        """Wait for something to do: a new cursor, the next refresh of the topics, or the next try."""
+        """Wait until there is something to do: a new cursor, a refresh of the topics, or another try."""
         wait = self._look_in()
         if self._homeless:
             first = min(cursor.retry_at for cursor in self._homeless) - time.monotonic()
@@ -127,7 +131,7 @@ class LeaderLookup:
             pass
 
     def _adopt(self, cursor: Cursor) -> None:
-        """Look up *cursor* from now on. It may replace one of the same partition that was dropped."""
+        """Begin to look up *cursor*. It may replace a dropped cursor of the same partition."""
         if not cursor.active:
             return  # its fetcher gave it up just when it was revoked; it must not replace its successor
         self._homeless.append(cursor)
@@ -136,7 +140,7 @@ class LeaderLookup:
             self._budget.cursors = (*others, cursor)
 
     def _look_in(self) -> float:
-        """Return in how many seconds the topics are to be refreshed."""
+        """Return in how many seconds the metadata of the topics is to be refreshed."""
         every = min(_LONGEST_UNWATCHED, self._config.metadata_max_age_ms / 1000)
         if any(not self._client.metadata.partition_count(topic) for topic in self._watched):
             every = min(every, _MISSING_UNWATCHED)
@@ -161,13 +165,13 @@ class LeaderLookup:
             raise
         except KafkaError as error:
             self._stale = True
-            log.warning("cannot look for leaders: %s", error)
+            log.warning("cannot look up leaders: %s", error)
             if not error.retriable:
                 self._give_up(error)
             return None
 
     def _give_up(self, error: KafkaError) -> None:
-        """Have the loops raise *error*, which waiting does not cure. They may try again."""
+        """Make the loops raise *error*, which waiting does not cure. The loops may try again."""
         for cursor in self._homeless:
             cursor.queue.put([FetchFailure(cursor, error, cursor.position)])
         self._homeless = []
@@ -192,14 +196,16 @@ class LeaderLookup:
                         self._fetcher(node_id).take(cursor)
 
     def _fail_refused(self, metadata: Metadata) -> None:
-        """Have the loops raise the error of topics that the brokers refuse. They may try again."""
+        """Make the loops raise the error of each topic that the brokers do not allow. The loops may try
+        again."""
         refused = metadata.refused({cursor.partition.topic for cursor in self._homeless})
         for cursor in [cursor for cursor in self._homeless if cursor.partition.topic in refused]:
             self._homeless.remove(cursor)
             cursor.queue.put([FetchFailure(cursor, refused[cursor.partition.topic], cursor.position)])
 
     def _find_starts(self, cursors: Sequence[Cursor]) -> bool:
-        """Look up where to begin. Return whether each of *cursors* now has a position or an error."""
+        """Look up the offsets at which *cursors* begin. Return True if each of them now has a position or an
+        error."""
         times: dict[Cursor, int] = {}
         for cursor in cursors:
             if cursor.reset == "none":
@@ -249,7 +255,8 @@ class LeaderLookup:
 
 
 def _identify(cursor: Cursor, topic_id: bytes) -> None:
-    """Note the id of the topic. If it is another topic now, of the same name, its offsets begin anew."""
+    """Record the id of the topic. If the topic was deleted and created again, begin at the new topic's
+    start."""
     if ZERO_UUID not in (cursor.topic_id, topic_id) and topic_id != cursor.topic_id:
         log.warning(
             "%s was deleted and created again; its offsets begin anew (auto_offset_reset=%s)",

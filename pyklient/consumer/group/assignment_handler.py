@@ -1,4 +1,5 @@
-"""Partitions that are assigned are given to streams here, and taken back when they are revoked."""
+"""The assignment handler: it gives assigned partitions to streams, and takes them back when they are
+revoked."""
 
 import logging
 import math
@@ -23,17 +24,17 @@ __all__ = ["AssignmentHandler"]
 log = logging.getLogger("pyklient.consumer")
 
 _TO_LEAVE = 10.0
-"""Seconds, two thirds of the time to close at most, that are kept for committing and leaving the group.
-Before them a loop may finish its message."""
+"""The seconds (two thirds of the time to close at most) that are kept for committing and leaving the group. A
+loop may finish its message before them."""
 _TO_COMMIT = 0.9
-"""The share of the time to close after which the commit ends."""
+"""The part of the time to close after which the commit must end."""
 
 
 class AssignmentHandler:
-    """Reads the partitions of one connector. Called by its membership alone, except for ``close``.
+    """Reads the partitions of one connector. Only its membership calls it, except for ``close``.
 
-    ``revoked`` and ``assigned`` may wait: call them on a thread on which nothing else waits for them. The
-    other methods return at once.
+    ``revoked`` and ``assigned`` may wait, so they must not be called on a thread that does other work
+    meanwhile. The other methods return at once.
     """
 
     def __init__(
@@ -61,18 +62,18 @@ class AssignmentHandler:
         self._auto_commit = config.enable_auto_commit and config.group_id is not None
         self._commit_interval = config.auto_commit_interval_ms / 1000 if self._auto_commit else math.inf
         self.next_commit_at = time.monotonic() + self._commit_interval
-        """When :meth:`commit_if_due` has something to do; inf if never."""
+        """The next time at which :meth:`commit_if_due` commits; infinite if it never does."""
         self._longest_stall = config.max_poll_interval_ms / 1000
         self._stalled: list[StreamCore] = []
         self._count_in_hand = False
         self._wait_until = math.inf
-        """Nothing in hand is waited for after this time."""
+        """The time after which the handler waits no longer for what is in hand."""
         self._commit_until = math.inf
-        """No commit is tried after this time."""
+        """The time after which the handler tries no more commits."""
 
     def close(self, *, count_in_hand: bool, timeout: float) -> None:
-        """End the streams. When their partitions are revoked next, that takes less than *timeout* seconds,
-        and commits what is in hand too if *count_in_hand*."""
+        """End the streams. When their partitions are revoked next, that takes less than *timeout* seconds.
+        What is in hand is committed too if *count_in_hand*."""
         self._count_in_hand = count_in_hand
         now = time.monotonic()
         self._wait_until = now + max(timeout - _TO_LEAVE, timeout / 3)
@@ -85,10 +86,10 @@ class AssignmentHandler:
     def assigned(
         self, partitions: Collection[TopicPartition], identity: MemberIdentity, *, created: bool = False
     ) -> None:
-        """Read *partitions* too from now on, from their committed offsets, and commit under *identity*.
+        """Begin to read *partitions* from their committed offsets, and commit under *identity*.
 
-        Those that were *created* just now are read from their first offset. Raise the error of the offset
-        store: if it is retriable, nothing has changed, and the call may be made again.
+        The partitions in *created* are new and are read from their first offset. Raise the error of the
+        offset store: if it is retriable, nothing has changed, and the call may be made again.
         """
         starts = self._store.fetch(partitions, self._fetch_timeout)
         with self._ownership.changing():
@@ -110,10 +111,11 @@ class AssignmentHandler:
         patience: float,
         identity: MemberIdentity | None = None,
     ) -> None:
-        """Hand nothing more out of *partitions*, wait *patience* seconds at most for what is in hand of them,
-        commit, and tell the listener. With *identity*, commit under that from now on.
+        """Stop handing out messages of *partitions*, wait *patience* seconds at most for their messages in
+        hand, commit, and tell the listener. With *identity*, commit under that from now on.
 
-        Partitions that are ``lost``, or become so meanwhile, are not waited for, and nothing is committed.
+        For partitions that are ``lost``, or become so meanwhile, nothing is waited for and nothing is
+        committed.
         """
         with self._ownership.changing():
             deadline = time.monotonic() + patience
@@ -123,22 +125,22 @@ class AssignmentHandler:
             self._tell_before_releasing(revoked)
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Note that the group has given *partitions* away. Revoke them then; if that is under way, it waits
-        no longer."""
+        """Mark *partitions* as lost, because the group has given them to other members. Revoke them after
+        this call; a call of :meth:`revoked` that is waiting waits no longer."""
         self._ownership.lose(partitions)
         for stream in self._all:
             stream.look_again()
 
     def left(self) -> None:
-        """Note that the membership has left its group, and that nothing can be committed any more."""
+        """Record that the membership has left its group, so nothing can be committed any more."""
         self._ownership.leave()
 
     def ended(self) -> None:
-        """Note that the membership has ended: no further partitions will be assigned."""
+        """Record that the membership has ended, so no further partitions will be assigned."""
         self._ownership.ended = True
 
     def fail(self, error: Exception) -> None:
-        """Have every loop raise *error*, because reading cannot go on."""
+        """Make every loop raise *error*, because reading cannot go on."""
         self._ownership.ended = True
         if (assignment := self._ownership.assignment) is not None:
             self._ownership.lose(assignment.partitions)
@@ -152,27 +154,28 @@ class AssignmentHandler:
         self._fetchers.watch(topics)
 
     def refuse(self, errors: Mapping[str, KafkaError]) -> None:
-        """Have loops raise the error of a topic that the brokers refuse; other topics are not refused any
-        more."""
+        """Make loops raise the errors of the topics in *errors*, which the brokers do not allow. Loops over
+        all other topics go on."""
         for stream in self._all:
             stream.queue.refuse(next((errors[topic] for topic in stream.topics if topic in errors), None))
 
     def commit_if_due(self, now: float) -> None:
-        """Commit what has been handed out and is not in hand any more, if ``auto_commit_interval_ms`` has
-        passed. Does not wait for the answer."""
+        """Commit the messages that are done, if ``auto_commit_interval_ms`` has passed. Does not wait for the
+        response."""
         if now >= self.next_commit_at:
             self.next_commit_at = now + self._commit_interval
             self._commits.commit_completed_async()
 
     def stalled_for(self) -> float:
-        """Return for how many seconds no message has been taken although one waits; 0.0 while loops move."""
+        """Return for how many seconds loops have asked for no message although one waits; 0.0 while they
+        ask."""
         now = time.monotonic()
         times = {stream: stream.stalled_for(now) for stream in self._all}
         self._stalled = [stream for stream, stalled in times.items() if stalled >= self._longest_stall]
         return max(times.values(), default=0.0)
 
     def goes_on(self) -> bool:
-        """Return whether every loop goes on that stood still when :meth:`stalled_for` was called last."""
+        """Return True if every loop that stood still at the last call of :meth:`stalled_for` has gone on."""
         return all(stream.wanted for stream in self._stalled)
 
     def _take_from_streams(self, revoked: Sequence[OwnedPartition], deadline: float) -> None:
@@ -192,7 +195,8 @@ class AssignmentHandler:
             self._commits.commit_completed(timeout, in_hand=self._count_in_hand)
 
     def _give_to_streams(self, partitions: Collection[TopicPartition], assignment: Assignment) -> None:
-        """Choose a stream for each of *partitions*; the others keep theirs, with what is queued there."""
+        """Choose a stream for each of *partitions*. All other partitions keep their streams and what is
+        queued there."""
         stay = assignment.partitions.keys() - set(partitions)
         self._stream_of = {each: stream for each, stream in self._stream_of.items() if each in stay}
         for topic, numbers in _by_topic(partitions).items():
@@ -222,7 +226,8 @@ class AssignmentHandler:
         return cursor
 
     def _note_starts(self, cursors: Sequence[Cursor]) -> None:
-        """Note starts that were looked up just when the assignment before ended, and so nowhere yet."""
+        """Record the looked-up starts of *cursors* that no stream knows yet, because the last assignment
+        ended just after the lookup."""
         noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
         for cursor in cursors:
             found = cursor.owned.looked_up_start
@@ -235,7 +240,7 @@ class AssignmentHandler:
         try:
             self._listener.before_releasing_partitions(_by_topic([owned.partition for owned in revoked]))
         except Exception:
-            log.exception("the rebalance listener failed before releasing partitions")
+            log.exception("the rebalance listener raised an exception in before_releasing_partitions")
 
     def _tell_before_starting(self, assignment: Assignment) -> None:
         if self._listener is None:
@@ -248,7 +253,7 @@ class AssignmentHandler:
         try:
             self._listener.before_starting_fetchers(member_id, names)
         except Exception:
-            log.exception("the rebalance listener failed before starting fetchers")
+            log.exception("the rebalance listener raised an exception in before_starting_fetchers")
 
 
 def _by_topic(partitions: Collection[TopicPartition]) -> dict[str, set[int]]:

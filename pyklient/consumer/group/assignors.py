@@ -22,18 +22,19 @@ class Subscriber(NamedTuple):
     topics: frozenset[str]
     instance_id: str | None = None
     owned: frozenset[TopicPartition] = frozenset()
-    """The partitions that the member owned when it joined. Empty if it had given them back."""
+    """The partitions that the member owned when it joined. Empty if it had given them back before."""
     generation: int = -1
-    """The generation in which the member owned them; -1 if it does not say."""
+    """The generation in which the member owned them; -1 if the member does not tell it."""
     rack: str | None = None
 
 
 Partitions: TypeAlias = Mapping[str, Sequence[frozenset[str]]]
-"""For each topic, the racks of the replicas of each of its partitions, by partition number. Topics that do
-not exist have no partitions."""
+"""For each topic, the racks of the replicas of each of its partitions, by partition number. A topic that does
+not exist has no partitions."""
 
 Assign: TypeAlias = Callable[[Iterable[Subscriber], Partitions], dict[str, list[TopicPartition]]]
-"""A pure function (members, partitions) → partitions of each member, by member id."""
+"""A pure function that takes members and partitions, and returns the partitions of each member by member id.
+"""
 
 
 class Assignor(NamedTuple):
@@ -58,7 +59,7 @@ def deal(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
 
 
 def assign_range(members: Iterable[Subscriber], partitions: Partitions) -> dict[str, list[TopicPartition]]:
-    """Give each subscribed member a run of neighbouring partitions, topic by topic."""
+    """Give each subscribed member a range of neighbouring partitions, topic by topic."""
     ordered = sorted(members, key=_rank)
     assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}
     for topic in sorted(partitions):
@@ -72,7 +73,8 @@ def assign_range(members: Iterable[Subscriber], partitions: Partitions) -> dict[
 def assign_round_robin(
     members: Iterable[Subscriber], partitions: Partitions
 ) -> dict[str, list[TopicPartition]]:
-    """Assign the partitions of all topics one by one, passing over members that lack the topic."""
+    """Assign the partitions of all topics to the members in turn, skipping members that do not subscribe to
+    the topic."""
     ordered = sorted(members, key=_rank)
     assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}
     wanted = frozenset().union(*(member.topics for member in ordered))
@@ -87,7 +89,7 @@ def assign_round_robin(
 ASSIGNORS: dict[str, Assignor] = {
     each.name: each for each in (Assignor("range", assign_range), Assignor("roundrobin", assign_round_robin))
 }
-"""The assignors that ``partition_assignment_strategy`` names."""
+"""The assignors that can be named in ``partition_assignment_strategy``."""
 
 
 def _rank(member: Subscriber) -> tuple[bool, bytes]:

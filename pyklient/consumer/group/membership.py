@@ -1,4 +1,5 @@
-"""The port behind which groups are coordinated: Kafka's classic protocol, no group at all, or any other."""
+"""The interface of memberships, which decide what a client owns: by Kafka's classic protocol, without a
+group, or by another rule."""
 
 from collections.abc import Callable, Set
 from typing import Protocol
@@ -10,10 +11,10 @@ __all__ = ["Membership"]
 
 
 class Membership(Protocol):
-    """Decides which partitions are ours, from when on, and under which identity their offsets are committed.
+    """Decides which partitions a client owns, and under which identity it commits their offsets.
 
-    It works in threads of its own and tells an AssignmentHandler, which obeys. Partitions may be revoked and
-    assigned all at once or one at a time: those that it does not name are read on undisturbed.
+    A membership works in threads of its own and tells an AssignmentHandler what to read. Partitions may be
+    revoked and assigned all at once or one at a time: the handler goes on reading those that are not named.
     """
 
     @property
@@ -23,23 +24,23 @@ class Membership(Protocol):
     def start(self, topics: Set[str], handler: AssignmentHandler) -> None:
         """Subscribe to *topics*, and return once the first partitions are assigned.
 
-        Raise the error that makes that impossible.
+        Raise an error if that is impossible.
         """
 
     def subscribe(self, topics: Set[str]) -> None:
-        """Replace the subscription. Returns at once; partitions follow."""
+        """Replace the subscription. Returns at once; the assignment changes later."""
 
     def runs_here(self) -> bool:
-        """Return whether the caller is on a thread of this membership, as a rebalance listener is."""
+        """Return True if the caller runs on a thread of this membership, as a rebalance listener does."""
 
     def leave(self, timeout: float) -> None:
         """Have all partitions revoked, and end. Returns within about *timeout* seconds."""
 
     def abandon(self, then: Callable[[], None]) -> bool:
-        """Leave because nobody holds the connector any more, and call *then* last, on a thread of this
-        membership. Takes no lock and waits for nothing.
+        """Leave because the connector was dropped, and call *then* as the last step, on a thread of this
+        membership. Acquires no lock and waits for nothing.
 
-        Return False if that thread has ended and may not call *then*.
+        Return False if that thread has ended, so that *then* may not be called.
         """
 
     def join(self, timeout: float) -> None:

@@ -1,4 +1,5 @@
-"""The choice of how partitions are shared and where positions are kept."""
+"""The choice of the membership, which decides what a client owns, and the offset store, which keeps
+positions."""
 
 from typing import NamedTuple
 

@@ -1,4 +1,4 @@
-"""The hooks by which an application hears of rebalances."""
+"""The methods by which a connector tells an application about rebalances."""
 
 from typing import Protocol
 
@@ -6,17 +6,17 @@ __all__ = ["ConsumerRebalanceListener"]
 
 
 class ConsumerRebalanceListener(Protocol):
-    """The methods that a connector calls during a rebalance, on a thread of its own.
+    """The methods that a connector calls during a rebalance, on a separate thread.
 
     Heartbeats go on while a method runs, so it may take longer than ``session_timeout_ms``. The group waits
-    for ``before_releasing_partitions`` within ``rebalance_timeout_ms``, and removes a member that takes
-    longer. An exception that a method raises is logged.
+    ``rebalance_timeout_ms`` for ``before_releasing_partitions``, and removes a member that takes longer. An
+    exception that a method raises is logged.
     """
 
     def before_releasing_partitions(self, owned: dict[str, set[int]]) -> None:
-        """Note that nothing more is handed out of *owned*, by topic; its offsets may still be committed.
-        *owned* is empty the first time."""
+        """Called when no more messages of the partitions in *owned* (topic → partitions) will be handed out,
+        and their offsets can still be committed. *owned* is empty in the first call."""
 
     def before_starting_fetchers(self, consumer_id: str, assignment: dict[str, dict[int, str]]) -> None:
-        """Note that *assignment* is about to be read: topic → partition → stream, and streams are named
-        ``<consumer id>-<index>``."""
+        """Called before the partitions in *assignment* (topic → partition → stream) are read. The name of a
+        stream is ``<consumer id>-<index>``."""

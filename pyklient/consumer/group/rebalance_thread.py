@@ -9,7 +9,7 @@ __all__ = ["RebalanceThread"]
 
 
 class RebalanceThread:
-    """Makes one call after the other. *done* is called on this thread after each call, and must not block."""
+    """A thread that makes calls in order. It calls *done* after each of them, which must not block."""
 
     def __init__(self, name: str, done: Callable[[], None]) -> None:
         self._calls: queue.SimpleQueue[tuple[Callable[[], None], Future[None]] | None] = queue.SimpleQueue()
@@ -23,7 +23,7 @@ class RebalanceThread:
         return result
 
     def end(self) -> None:
-        """End the thread, once the call under way has returned. Does not wait for that."""
+        """End the thread after the call that it makes now. Does not wait for that."""
         self._calls.put(None)
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""Membership without a group: all partitions of the topics are ours."""
+"""Membership without a group: the client owns all partitions of its topics."""
 
 import logging
 import threading
@@ -19,8 +19,8 @@ _TICK = 0.5
 
 
 class StandaloneMembership:
-    """A Membership that owns all partitions of its topics. Those that appear later are read from their first
-    offset."""
+    """A Membership that owns all partitions of its topics. Partitions that appear later are read from their
+    first offset."""
 
     identity: MemberIdentity = NOBODY
 
@@ -30,7 +30,7 @@ class StandaloneMembership:
         self._handler: AssignmentHandler
         self._topics: Set[str] = frozenset()
         self._read: Set[str] = frozenset()
-        """The topics that were read at the last look."""
+        """The topics that were read when the thread last looked at the metadata."""
         self._owned: set[TopicPartition] = set()
         self._closing = threading.Event()
         self._then: Callable[[], None] | None = None
@@ -52,7 +52,7 @@ class StandaloneMembership:
         self.thread.start()
 
     def subscribe(self, topics: Set[str]) -> None:
-        """See Membership.subscribe. The change is noticed at the next look, in half a second at most."""
+        """See Membership.subscribe. The thread notices the change within half a second."""
         self._topics = topics
         self._handler.watch(topics)
 
@@ -67,7 +67,8 @@ class StandaloneMembership:
         self._handler.revoked(self._owned, timeout)
 
     def abandon(self, then: Callable[[], None]) -> bool:
-        """See Membership.abandon. Noticed at the next look: to set an Event takes a lock."""
+        """See Membership.abandon. The thread notices it within half a second: to wake it with an Event would
+        acquire a lock."""
         self._then = then
         return self.thread.is_alive()
 
@@ -85,16 +86,20 @@ class StandaloneMembership:
             self._look()
 
     def _look(self) -> None:
-        """Take what has been added to the topics, and give back what is not subscribed to any more."""
+        """Assign partitions that have been added to the topics, and revoke those of topics that are not
+        subscribed any more."""
         topics, before = self._topics, self._read
         self._handler.refuse(self._client.metadata.refused(topics))
         if gone := sorted(each for each in self._owned if each.topic not in topics):
-            log.info("not reading any more: %s", ", ".join(map(str, gone)))
+            log.info(
+                "stopped reading partitions of topics that are not subscribed any more: %s",
+                ", ".join(map(str, gone)),
+            )
             self._owned.difference_update(gone)
             self._handler.revoked(gone, 0.0)
         new = sorted(self._partitions(self._client.metadata) - self._owned)
         if new:
-            log.info("reading new partitions: %s", ", ".join(map(str, new)))
+            log.info("began to read new partitions: %s", ", ".join(map(str, new)))
             self._owned.update(new)
         for created in (True, False):
             # A topic that was subscribed to just now is not a new one.

@@ -1,4 +1,4 @@
-"""Offsets that are kept by the group's coordinator: committing them, and fetching them."""
+"""The offsets that a group coordinator keeps: they are committed and fetched here."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -29,9 +29,9 @@ log = logging.getLogger("pyklient.consumer")
 _T = TypeVar("_T")
 
 _COMMIT_VERSION = 9
-"""The newest OffsetCommit that names topics; later ones have ids only."""
+"""The newest version of OffsetCommit that names topics; later versions have ids only."""
 _FETCH_VERSION = 7
-"""The newest OffsetFetch for one group."""
+"""The newest version of OffsetFetch that asks for a single group."""
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _PASSING = (*_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT)
 _OUTDATED = (
@@ -69,13 +69,13 @@ class KafkaOffsetStore:
             return self._play(commit_offsets(self._coordinator, identity, positions), timeout)
         except KafkaTimeoutError as error:
             raise KafkaTimeoutError(
-                f"group {self._coordinator.group_id}, committing offsets: {error}"
+                f"cannot commit offsets of group {self._coordinator.group_id}: {error}"
             ) from error
 
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """See OffsetStore.commit_async. The connection is waited for if it has to be opened."""
+        """See OffsetStore.commit_async. Waits only if a connection has to be opened."""
         node_id = self._coordinator.node_id
         if node_id is None:
             return None
@@ -118,7 +118,7 @@ def commit_offsets(
     identity: MemberIdentity,
     positions: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> Dialogue[Rejections]:
-    """Commit *positions*. Return those that were refused for good."""
+    """Commit *positions*. Return those that the coordinator has finally rejected."""
     rejections: dict[TopicPartition, Rejection] = {}
     left = dict(positions)
     if left:
@@ -132,9 +132,9 @@ def _commit_left(
     left: dict[TopicPartition, OffsetAndMetadata],
     rejections: dict[TopicPartition, Rejection],
 ) -> Dialogue[None]:
-    """Commit the positions in *left*, and remove those that need no other try.
+    """Commit the positions in *left*, and remove those that need not be tried again.
 
-    Add those that were refused to *rejections*. Raise an error if any are left.
+    Add those that were rejected to *rejections*. Raise an error if positions are left.
     """
     request = _commit_request(coordinator.group_id, identity, left)
     response = yield from coordinator.ask(request, purpose=Purpose.OTHER, max_version=_COMMIT_VERSION)
@@ -146,7 +146,7 @@ def _commit_left(
         coordinator.forget()
     if left:
         again = next(code for each, code in codes.items() if each in left)
-        raise broker_error(again, f"group {coordinator.group_id}, committing offsets")
+        raise broker_error(again, f"cannot commit offsets of group {coordinator.group_id}")
 
 
 def fetch_offsets(
@@ -188,7 +188,7 @@ def _fetch(
     if code in _MOVED:
         coordinator.forget()
     if code:
-        raise broker_error(code, f"group {coordinator.group_id}, fetching its offsets")
+        raise broker_error(code, f"cannot fetch the offsets of group {coordinator.group_id}")
     return found
 
 

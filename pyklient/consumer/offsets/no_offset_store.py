@@ -1,4 +1,4 @@
-"""No store of positions, for a client without a group."""
+"""An offset store that stores nothing, for a client without a group."""
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
@@ -12,7 +12,7 @@ __all__ = ["NoOffsetStore"]
 
 
 class NoOffsetStore:
-    """An OffsetStore that has no position of any partition, and takes none."""
+    """An OffsetStore that has no positions and stores none."""
 
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
@@ -24,7 +24,7 @@ class NoOffsetStore:
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
     ) -> Rejections:
         """Raise ConfigurationError."""
-        raise ConfigurationError("offsets are committed for a group; set group_id")
+        raise ConfigurationError("offsets can be committed only for a group; set group_id")
 
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
@@ -33,8 +33,8 @@ class NoOffsetStore:
         return None
 
     def unreachable(self) -> KafkaError | None:
-        """Return None."""
+        """Return None: this store is never out of reach."""
         return None
 
     def stop_retrying(self) -> None:
-        """Do nothing, because nothing is tried."""
+        """Do nothing, because this store never tries again."""

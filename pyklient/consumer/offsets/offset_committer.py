@@ -1,4 +1,4 @@
-"""Positions to commit: what the streams have handed out and the store does not have yet."""
+"""Commits: they store the positions that the streams have reached and the offset store does not have yet."""
 
 import logging
 import threading
@@ -33,7 +33,7 @@ class _ToCommit(NamedTuple):
 class OffsetCommitter:
     """Commits the positions of one connector's streams, one commit at a time.
 
-    *partition_count* returns how many partitions a topic has, as far as is known.
+    *partition_count* returns how many partitions a topic has, or None if that is not known.
     """
 
     def __init__(
@@ -57,10 +57,10 @@ class OffsetCommitter:
         self._failure_logged = False
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
-        """Prepare for *assignment*, in which *assigned* are new and start from what is committed.
+        """Prepare for *assignment*, in which *assigned* are new and start from their committed offsets.
 
-        Positions of partitions that are not ours without a gap are forgotten, unless they are still to be
-        committed. Those of partitions that stay ours are kept.
+        Positions are kept for partitions that the client has owned without a gap, and if they are still to be
+        committed. All others are forgotten.
         """
         stay = assignment.partitions.keys() - set(assigned)
         for stream in self._streams:
@@ -79,7 +79,7 @@ class OffsetCommitter:
                 self._committed[each] = committed.offset
 
     def _is_over(self, partition: TopicPartition, handed: Position, assignment: Assignment) -> bool:
-        """Return whether *handed* is not to be committed any more once *assignment* begins."""
+        """Return True if the position *handed* must not be committed any more once *assignment* begins."""
         if self._committed.get(partition) == handed.offset:
             return True
         if partition not in assignment.partitions:
@@ -89,9 +89,9 @@ class OffsetCommitter:
         return not handed.read and assignment.start(partition) != handed.offset
 
     def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:
-        """Commit what *streams* have handed out, except for what a loop in another thread has in hand.
+        """Commit the positions of *streams*, without messages that a loop in another thread has in hand.
 
-        Raise CommitError naming the partitions that were not committed, after committing the rest; and
+        Raise CommitError naming the partitions that were not committed, after committing all others; and
         KafkaTimeoutError, naming the last failure, after *timeout* seconds.
         """
         deadline = time.monotonic() + timeout
@@ -99,7 +99,7 @@ class OffsetCommitter:
             self._commit(self._handed(streams, in_hand=True), deadline)
 
     def commit_these(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
-        """Commit *offsets*, whatever has been handed out. Raise as :meth:`commit`."""
+        """Commit *offsets*, regardless of what has been handed out. Raise the errors of :meth:`commit`."""
         deadline = time.monotonic() + timeout
         with self._taking_turns(timeout):
             assignment = self._ownership.assignment or Assignment()
@@ -108,7 +108,7 @@ class OffsetCommitter:
             self._commit({each: _ToCommit(at, generation) for each, at in offsets.items()}, deadline)
 
     def commit_completed_async(self) -> None:
-        """Commit what has been handed out and is not in hand, without waiting for the answer."""
+        """Commit the positions of messages that are done, without waiting for the response."""
         assignment = self._ownership.assignment
         if assignment is None or (self._sent is not None and not self._sent.done()):
             return
@@ -136,10 +136,10 @@ class OffsetCommitter:
             with self._taking_turns(timeout):
                 self._commit(self._handed(self._streams, in_hand=in_hand), deadline)
         except CommitError as error:
-            log.info("automatic commit: %s", error)
+            log.info("the automatic commit left out some partitions: %s", error)
             self._failure_logged = True
         except KafkaError as error:
-            log.warning("automatic commit failed, messages will be delivered again: %s", error)
+            log.warning("the automatic commit failed; messages will be delivered again: %s", error)
             self._failure_logged = True
 
     def log_uncommitted(self) -> None:
@@ -158,14 +158,14 @@ class OffsetCommitter:
 
     @contextmanager
     def _taking_turns(self, timeout: float) -> Iterator[None]:
-        """Commit one at a time, so that an older position never overtakes a newer one on its way.
+        """Make commits one at a time, so that no older position is stored after a newer one.
 
-        Raise KafkaTimeoutError, with the reason if that is known, if the commit before takes longer than
+        Raise KafkaTimeoutError, with the reason if it is known, if the previous commit takes longer than
         *timeout* seconds.
         """
         if not self._turn.acquire(timeout=max(0.0, timeout)):
             raise KafkaTimeoutError(
-                f"offsets not committed within {timeout:.3g} s: the commit before is not done"
+                f"offsets were not committed within {timeout:.3g} s, because the previous commit is not done"
                 f"{self._why_it_takes_time()}"
             )
         try:
@@ -181,11 +181,12 @@ class OffsetCommitter:
     def _handed(self, streams: Sequence[StreamCore], *, in_hand: bool) -> dict[TopicPartition, _ToCommit]:
         """Return the position of each partition that is not committed yet.
 
-        A start that was looked up counts, unless the user has committed an offset of that partition.
+        An offset that was looked up counts as a position, unless the user has committed an offset of that
+        partition.
 
-        If a partition was committed with its message in hand, it stays committed: leaving that message out
+        If a partition was committed with its message in hand, it stays committed: to leave that message out
         would take the commit back. The same holds for a message that was committed in the middle of a
-        rebalance and comes again because the new assignment starts from what was committed before.
+        rebalance and comes again because the new assignment starts from the offset that was committed before.
         """
         found: dict[TopicPartition, Position] = {}
         settled: set[TopicPartition] = set()
@@ -210,7 +211,8 @@ class OffsetCommitter:
         }
 
     def _commit(self, wanted: Mapping[TopicPartition, _ToCommit], deadline: float) -> None:
-        """Commit under the current identity; wait for the next one if the group has moved on.
+        """Commit under the current identity. If the group has begun another generation, wait for the next
+        identity.
 
         A partition that another member owns now is an error, unless nothing was handed out of it.
         """
@@ -246,7 +248,7 @@ class OffsetCommitter:
             )
 
     def _note_committed(self, assignment: Assignment, stored: Mapping[TopicPartition, _ToCommit]) -> None:
-        """Note that *stored* have been committed by the owner of *assignment*."""
+        """Record that *stored* have been committed by the owner of *assignment*."""
         for each, position in stored.items():
             self._committed[each] = position.at.offset
             owned = assignment.partitions[each]
@@ -254,7 +256,7 @@ class OffsetCommitter:
                 self._again[each] = range(owned.start or 0, position.at.offset)
 
     def _why_not_ours(self, partition: TopicPartition, assignment: Assignment, generation: int) -> str:
-        """Return what is known of why *partition* is not ours since *generation*."""
+        """Return the known reason why the client has not owned *partition* since *generation*."""
         if not any(partition.topic in stream.topics for stream in self._streams):
             return "this connector has no stream of that topic"
         count = self._partition_count(partition.topic)
@@ -282,7 +284,8 @@ class OffsetCommitter:
     def _await_next(
         self, assignment: Assignment, rejected: Rejections, deadline: float
     ) -> list[TopicPartition]:
-        """Return those of *rejected* that the assignment after *assignment* may commit, once it is there."""
+        """Wait for the assignment after *assignment*, and return those of *rejected* that can be committed
+        under it."""
         again = [each for each, why in rejected.items() if why.outdated]
         if not again or self._ownership.changes_here():
             return []
@@ -298,15 +301,15 @@ class OffsetCommitter:
         sent: Mapping[TopicPartition, _ToCommit],
         future: "Future[Rejections]",
     ) -> None:
-        """Note the answer to an automatic commit. Called on the connection's reader thread."""
+        """Handle the response to an automatic commit. Called on the connection's reader thread."""
         error = future.exception()
         if error is not None:
-            log.info("automatic commit failed, it is tried again: %s", error)
+            log.info("the automatic commit failed and will be tried again: %s", error)
             return
         rejected = future.result()
         self._note_committed(assignment, {each: at for each, at in sent.items() if each not in rejected})
         for partition, why in rejected.items():
-            log.info("automatic commit of %s: %s", partition, why.error)
+            log.info("the automatic commit did not store the offset of %s: %s", partition, why.error)
 
 
 def _newness(handed: Position) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""The port behind which positions are kept: Kafka's own store, none at all, or any other."""
+"""The interface of offset stores, which keep positions: in Kafka, nowhere, or in another place."""
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
@@ -12,12 +12,12 @@ __all__ = ["OffsetStore", "Rejection", "Rejections"]
 
 
 class Rejection(NamedTuple):
-    """The reason why a store did not take the position of a partition."""
+    """The reason why a store did not store the position of a partition."""
 
     error: KafkaError
     outdated: bool = False
-    """True if the group has moved on from the identity of the commit: the same commit may succeed under the
-    next one."""
+    """True if the group has begun another generation since the commit was made: the same commit may succeed
+    under the next identity."""
 
 
 Rejections: TypeAlias = Mapping[TopicPartition, Rejection]
@@ -25,14 +25,14 @@ Rejections: TypeAlias = Mapping[TopicPartition, Rejection]
 
 
 class OffsetStore(Protocol):
-    """A place where the positions of a group are kept. Called from several threads."""
+    """A place where the positions of a group are kept. Several threads call it."""
 
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the position of each of *partitions*, None for those without one.
 
-        Raise a KafkaError, retriable if another call may succeed, after *timeout* seconds at most.
+        Raise a KafkaError after *timeout* seconds at most. It is retriable if another call may succeed.
         """
 
     def commit(
@@ -46,11 +46,11 @@ class OffsetStore(Protocol):
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Store *positions* without waiting for the answer. Return None if they cannot be sent right now."""
+        """Store *positions* without waiting for the response. Return None if they cannot be sent now."""
 
     def unreachable(self) -> KafkaError | None:
-        """Return the reason why the store cannot be reached at the moment; None while it may be."""
+        """Return the reason why the store cannot be reached at the moment; None if no reason is known."""
 
     def stop_retrying(self) -> None:
-        """Give up from now on, in calls under way too, as soon as the store cannot be reached: the client
-        closes."""
+        """From now on, stop retrying when the store cannot be reached, also in calls that are under way,
+        because the client closes."""

@@ -1,8 +1,8 @@
-"""One loop at a time over a stream.
+"""The rule that only one loop at a time reads a stream.
 
-Asking for the next message means that the one before is done with. If two threads read one stream, each
-would say so of the other's messages, and messages that nobody has handled would be committed. So a stream
-has one active loop, in the thread that took its last step. Another thread is refused until that loop has
+Asking for the next message means that the previous one is done. If two threads read one stream, each would
+mark the other thread's messages as done, and messages that nobody has handled would be committed. So a stream
+has one active loop, in the thread that made its last step. Another thread gets an error until that loop has
 ended, was closed or dropped, or its thread has ended.
 """
 
@@ -20,7 +20,8 @@ _T = TypeVar("_T")
 
 
 class _Hold:
-    """The hold of a loop on its stream. A separate object, so that the Loop itself can be dropped."""
+    """The right of a loop to read its stream. It is a separate object, so that the Loop itself can be
+    garbage-collected."""
 
     __slots__ = ("moves", "thread")
 
@@ -32,8 +33,8 @@ class _Hold:
 class ActiveLoop:
     """The loop that reads one stream now. Guarded by *lock*.
 
-    *left* is called with the lock held when the loop ends. *cut* is called in a child of the process,
-    without any lock, so that nothing more is handed out there.
+    *left* is called with the lock held when the loop ends. *cut* is called in a forked child process, without
+    any lock, so that nothing more is handed out there.
     """
 
     def __init__(
@@ -59,7 +60,7 @@ class ActiveLoop:
         return None if hold is None else hold.thread
 
     def refuse_fork(self) -> None:
-        """Raise ForkError in a child of the process that the stream was made in."""
+        """Raise ForkError in a child of the process in which the stream was made."""
         if self.forked:
             raise ForkError(
                 "this stream was made before a fork and is read in the parent process; make a new "
@@ -72,7 +73,8 @@ class ActiveLoop:
         self._cut()
 
     def take(self, hold: _Hold) -> None:
-        """Begin a step of the loop of *hold* in this thread. Raise StreamInUseError, with nothing changed."""
+        """Begin a step of the loop of *hold* in this thread. Raise StreamInUseError, without a change, if
+        another thread reads the stream."""
         self.refuse_fork()
         me = threading.current_thread()
         with self._lock:
@@ -83,12 +85,12 @@ class ActiveLoop:
             self._stepping = me
 
     def refuse_others(self) -> None:
-        """With the lock held: raise StreamInUseError if this thread could not go on with the active loop."""
+        """With the lock held: raise StreamInUseError if this thread may not continue the active loop."""
         self._refuse_if_read(self._hold is None or not self._hold.moves)
 
     def _refuse_if_read(self, stays: bool) -> None:
-        """With the lock held: raise StreamInUseError if another thread steps, or has an active loop that
-        *stays* in its thread."""
+        """With the lock held: raise StreamInUseError if another thread is in a step, or has an active loop
+        that *stays* in its thread."""
         me = threading.current_thread()
         if (stepping := self._stepping) is not None and stepping is not me and stepping.is_alive():
             raise self._refusal(stepping)
@@ -102,7 +104,7 @@ class ActiveLoop:
             self._stepping = None
 
     def leave(self, hold: _Hold | None = None) -> None:
-        """End the loop of *hold*; without one, the active loop of this thread."""
+        """End the loop of *hold*; without *hold*, the active loop of this thread."""
         if self.forked:
             return  # a lock that another thread held at the fork is never released in the child
         with self._lock:
@@ -115,18 +117,19 @@ class ActiveLoop:
 
     def _refusal(self, thread: threading.Thread) -> StreamInUseError:
         return StreamInUseError(
-            f"{self._name()} is being read by thread {thread.name!r}, and one thread at a time can: ask "
-            f"create_message_streams for a stream for each thread, or end that loop first (break, or close() "
+            f"{self._name()} is being read by thread {thread.name!r}, and only one thread at a time can: ask "
+            f"create_message_streams for one stream per thread, or end that loop first (break, or close() "
             f"of what batches() returned)"
         )
 
 
 class Loop(Iterator[_T]):
-    """The iterator behind a loop over a stream. It ends when the stream ends, raises or is closed.
+    """The iterator behind a loop over a stream. It ends when the stream ends, raises an exception or is
+    closed.
 
-    It stays with the thread of its first step, unless it *moves*: then any thread may take the next step
-    after the last one is done. *step* returns what to hand out, None at the end. *take_back* is called if
-    that did not reach the loop, because the step was interrupted (Ctrl-C).
+    It stays with the thread of its first step, unless it *moves*: then any thread may make the next step
+    after the last one is done. *step* returns what to hand out, None at the end. *take_back* is called if the
+    loop did not get that, because the step was interrupted (Ctrl-C).
     """
 
     def __init__(

@@ -22,7 +22,7 @@ _MICROSECONDS: Final = pyarrow.timestamp("us", tz="UTC")
 _HEADER: Final = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
 _HEADERS: Final = pyarrow.list_(pyarrow.field("element", _HEADER))
 _MOST_REPEATED: Final = 32
-"""The number of columns of one value that are kept, of a few hundred KiB each."""
+"""The number of columns with one repeated value that are kept, of a few hundred KiB each."""
 _FIELDS: Final = (
     ("key", pyarrow.binary()),
     ("value", pyarrow.binary()),
@@ -35,24 +35,24 @@ _FIELDS: Final = (
 
 
 def schema(*, headers: bool) -> pyarrow.Schema:
-    """Return the schema of all batches, with a column of headers or without."""
+    """Return the schema of all batches, with or without a column of headers."""
     return pyarrow.schema([*_FIELDS, ("headers", _HEADERS)] if headers else _FIELDS)
 
 
 def table(batches: Iterable[pyarrow.RecordBatch], *, headers: bool) -> pyarrow.Table:
-    """Return all *batches* in one table, without copying."""
+    """Return one table that consists of all *batches*, without copying."""
     return pyarrow.Table.from_batches(batches, schema(headers=headers))
 
 
 class Assembly:
-    """Makes the batches of one loop."""
+    """Makes the record batches of one loop from decoded columns."""
 
     def __init__(self, *, headers: bool) -> None:
         self.schema = schema(headers=headers)
         self.nothing = pyarrow.RecordBatch.from_arrays(
             [pyarrow.array([], field.type) for field in self.schema], schema=self.schema
         )
-        """A batch of no records."""
+        """A batch without records."""
         self._with_headers = headers
         self._repeated: dict[str | int, pyarrow.Array] = {}
 

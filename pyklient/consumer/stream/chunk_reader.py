@@ -28,16 +28,17 @@ Restart: TypeAlias = Callable[[Cursor, int | None], None]
 
 
 class ChunkReader:
-    """The chunk that a loop is handed messages of. One loop at a time steps it; the lock is the queue's.
+    """Decodes fetched batches into the chunk from which a loop gets messages. One loop at a time uses it; it
+    shares the lock of the queue.
 
     *restart* reads a cursor's partition again from an offset, in place of what is queued.
     """
 
     def __init__(self, queue: FetchQueue, decoding: Decoding, restart: Restart) -> None:
         self.asks = 0
-        """The number of times that a loop has asked for something."""
+        """The number of times that a loop has asked for messages."""
         self.asked = threading.Condition(queue.lock)
-        """Notified whenever it does, and so is done with what was in hand."""
+        """Notified when a loop asks for messages, because it is then done with those in hand."""
         self.busy = False
         """True while a loop has something in hand."""
         self.chunk: AnyChunk | None = None
@@ -48,10 +49,11 @@ class ChunkReader:
         self._restart = restart
         self._in_hand = InHand()
         self._stopped = False
-        """True if the chunk was stopped because its partition is not ours any more."""
+        """True if the chunk was stopped because the client does not own its partition any more."""
 
     def next(self, timeout: float | None, form: Form[_C]) -> _C | None:
-        """Return the chunk to hand out from; None at the end. Raise ConsumerTimeout."""
+        """Return the chunk to hand out from; None at the end of the stream. Raise ConsumerTimeout if no
+        message arrives in *timeout* seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
         self._settle()
         # A chunk that is revoked from here on is handed out all the same, but stopped.
@@ -74,7 +76,7 @@ class ChunkReader:
         return chunk
 
     def _settle(self) -> None:
-        """Note that the next message is asked for, and so nothing is in hand any more."""
+        """Record that a loop asks for the next message, so nothing is in hand any more."""
         with self._lock:
             self.busy = False
             self.asks += 1
@@ -85,7 +87,7 @@ class ChunkReader:
             self.asked.notify_all()
 
     def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
-        """Convert the chunk that another kind of loop has begun."""
+        """Convert the chunk, which a loop of the other form has begun, to *form*."""
         remade = form.remade(chunk)
         with self._lock:
             if self.chunk is chunk and not chunk.remaining:
@@ -110,8 +112,8 @@ class ChunkReader:
             self._queue.source = None
 
     def _open(self, fetched: FetchedBatches, form: Form[_C]) -> None:
-        """Decode what comes next in *fetched* and make it the chunk to hand out from, unless the partition
-        has been revoked meanwhile."""
+        """Decode the next records of *fetched* into the chunk to hand out from, unless the partition has been
+        revoked meanwhile."""
         before = fetched.copy()
         chunk = form.chunk(fetched)
         used = chunk.nbytes if chunk.nbytes or chunk.remaining else fetched.size
@@ -129,7 +131,8 @@ class ChunkReader:
                 self._leave_chunk()
 
     def _pass_over(self, fetched: FetchedBatches, error: Exception) -> Exception:
-        """Prepare for a new ``iter()`` after *fetched* could not be decoded. Return the error to raise."""
+        """Let a new ``iter()`` skip the part of *fetched* that could not be decoded. Return the error to
+        raise."""
         if isinstance(error, CorruptRecordError | UnsupportedCodecError | MessageTooLargeError):
             self._queue.source = None
             self._restart(fetched.cursor, fetched.start)
@@ -140,7 +143,7 @@ class ChunkReader:
         return error
 
     def gather(self, chunk: AnyChunk | None, max_records: int) -> list[Message]:
-        """Return up to *max_records* messages from *chunk* and from what is queued behind it."""
+        """Return up to *max_records* messages from *chunk* and from the batches queued after it."""
         batch: list[Message] = []
         while isinstance(chunk, Chunk):
             with self._lock:
@@ -161,7 +164,7 @@ class ChunkReader:
         return batch
 
     def note_columns(self, chunk: ColumnChunk, rows: int) -> bool:
-        """Count *rows* of *chunk* as handed out. Return False if it was revoked meanwhile."""
+        """Count *rows* of *chunk* as handed out. Return False if its partition was revoked meanwhile."""
         with self._lock:
             if self._queue.source is None or not chunk.remaining:
                 return False
@@ -170,7 +173,7 @@ class ChunkReader:
             return True
 
     def redeliver(self) -> None:
-        """With the lock held: hand out again what is in hand, or what could not be decoded."""
+        """With the lock held: hand out again what is in hand, or the message that could not be decoded."""
         if self._in_hand.undecodable is not None:
             fetched, offset = self._in_hand.undecodable
             fetched.start, self._in_hand.undecodable = offset, None
@@ -178,7 +181,7 @@ class ChunkReader:
             self._put_back(self._in_hand.starts(self.chunk, self._queue.source))
 
     def _put_back(self, starts: Starts) -> None:
-        """With the lock held: queue what is in hand before all else. It begins at *starts*."""
+        """With the lock held: put what is in hand, which begins at *starts*, at the front of the queue."""
         if not starts:
             return
         for cursor, offset in starts.values():
@@ -198,21 +201,23 @@ class ChunkReader:
         self._in_hand.settle(None)
 
     def take_back(self) -> None:
-        """Queue the batch that was made again, because an interruption kept it from the loop."""
+        """Put the last batch back into the queue, because an interruption prevented the loop from getting
+        it."""
         with self._lock:
             self._put_back(dict(self._in_hand.batch))
 
     def stop_if_revoked(self) -> None:
-        """With the lock held: hand nothing more out of the chunk if its partition is not ours any more."""
+        """With the lock held: stop handing out the chunk if the client does not own its partition any
+        more."""
         if self._queue.source is not None and not self._queue.source.cursor.active:
             self.stop()
 
     def in_hand_stays(self) -> bool:
-        """With the lock held: return whether all that is in hand is of partitions that stay ours."""
+        """With the lock held: return True if the client still owns all partitions of what is in hand."""
         return self._in_hand.stays(self._queue.source)
 
     def stop(self) -> None:
-        """With the lock held: hand nothing more out of the chunk."""
+        """With the lock held: stop handing out the chunk."""
         if self.chunk is not None:
             self._stopped = True
             self.chunk.stop()
@@ -220,7 +225,8 @@ class ChunkReader:
             self._queue.source = None
 
     def cut(self) -> None:
-        """Stop the chunk in a child of the process, without the lock: the stream is the parent's."""
+        """Stop the chunk in a forked child process, without the lock, because the stream belongs to the
+        parent process."""
         if (chunk := self.chunk) is not None:
             chunk.stop()
 
@@ -239,7 +245,7 @@ class ChunkReader:
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Commit nothing of *partitions* that was handed out in the generation given with each, or before.
+        """Never commit the positions of *partitions* that were reached in the given generation or before.
         Positions of later generations stay."""
         with self._lock:
             handed = self.handed(in_hand=True)

@@ -10,17 +10,18 @@ __all__ = ["Position", "Positions"]
 
 
 class Position(NamedTuple):
-    """The next offset of a partition after what has been handed out, and the generation it was read under."""
+    """The offset of the next message of a partition, and the generation in which the messages before were
+    read."""
 
     offset: int
     generation: int
     read: bool = True
-    """False for a start that was looked up, until something is handed out behind it."""
+    """False for an offset that was looked up, until a message after it is handed out."""
 
 
 class Positions:
-    """The position of each partition, as of the last chunk that was read to its end. Used under the stream's
-    lock."""
+    """The position of each partition at the end of the last chunk that was read completely. Used under the
+    stream's lock."""
 
     def __init__(self) -> None:
         self._known: dict[TopicPartition, Position] = {}
@@ -32,22 +33,23 @@ class Positions:
         return self._unfinished is not None and not self._unfinished
 
     def end_with(self, partitions: Collection[TopicPartition]) -> None:
-        """Be finished once each of *partitions* has been handed out up to its end."""
+        """Finish the stream when each of *partitions* has been handed out up to its end."""
         self._unfinished = set(partitions)
 
     def note(self, cursor: Cursor, offset: int, *, read: bool = True) -> None:
-        """Note that *cursor* has been handed out up to *offset*."""
+        """Record that the messages of *cursor* before *offset* have been handed out."""
         self._known[cursor.partition] = Position(offset, cursor.owned.generation, read)
         if self._unfinished is not None and cursor.end is not None and offset >= cursor.end:
             self._unfinished.discard(cursor.partition)
 
     def note_start(self, cursor: Cursor, offset: int) -> None:
-        """Note that *cursor* goes on at *offset*, which was looked up."""
+        """Record that *cursor* goes on at *offset*, which was looked up."""
         before = self._known.get(cursor.partition)
         self.note(cursor, offset, read=before is not None and before.read)
 
     def go_back(self, cursor: Cursor, offset: int) -> None:
-        """Note that *cursor* is handed out again from *offset* on, unless it has been assigned anew since."""
+        """Record that *cursor* is handed out again from *offset* on, unless its partition has been assigned
+        anew since."""
         before = self._known.get(cursor.partition)
         if before is None or before.generation <= cursor.owned.generation:
             self.note(cursor, offset)
@@ -55,7 +57,7 @@ class Positions:
             self._unfinished.add(cursor.partition)
 
     def forget(self, partition: TopicPartition) -> None:
-        """Have nothing to commit of *partition*."""
+        """Forget the position of *partition*, so that it is not committed."""
         self._known.pop(partition, None)
 
     def all(self) -> dict[TopicPartition, Position]:
@@ -64,4 +66,4 @@ class Positions:
 
 
 Starts = Mapping[TopicPartition, tuple[Cursor, int]]
-"""The cursor of each partition, and an offset."""
+"""The cursor and an offset of each partition."""

@@ -16,10 +16,10 @@ _TICK = 1.0
 
 
 class FetchQueue:
-    """The batches that are fetched and not read, and failures. Fetchers and the leader lookup fill it and
-    never wait; a loop takes from it and waits.
+    """The fetched batches that are not read yet, and failures. Fetchers and the leader lookup add to it and
+    never wait; a loop removes entries and waits for them.
 
-    ``lock`` guards the queue, and with it all that its stream reads from it.
+    ``lock`` guards the queue, and also the state of its stream.
     """
 
     def __init__(self, name: str) -> None:
@@ -30,9 +30,9 @@ class FetchQueue:
         """The batches that the loop decodes now."""
         self.positions = Positions()
         self.ended = False
-        """True once nothing more is handed out, for good."""
+        """True when nothing more will ever be handed out."""
         self.awaited = False
-        """True while a loop waits for something to be queued."""
+        """True while a loop waits for an entry."""
         # Not a condition: Ctrl-C at the wrong moment of its wait leaves the lock held for good.
         self._bell = threading.Lock()
         self._error: Exception | None = None
@@ -48,9 +48,9 @@ class FetchQueue:
                 self._ring()
 
     def begin_at(self, cursor: Cursor, offset: int) -> None:
-        """Note that *cursor* goes on at *offset*, which was looked up. Called by the leader lookup.
+        """Continue *cursor* at *offset*, which was looked up. Called by the leader lookup.
 
-        That becomes its position at once, or when what is queued of it has been handed out.
+        The offset becomes the position at once, or when everything queued of the cursor has been handed out.
         """
         with self.lock:
             if not cursor.active or self.ended:
@@ -64,18 +64,19 @@ class FetchQueue:
             self._ring()
 
     def drop(self, cursor: Cursor) -> None:
-        """Forget what is queued of *cursor*, which is read again from elsewhere."""
+        """Remove everything that is queued of *cursor*, because the partition is read again from another
+        position."""
         with self.lock:
             self.items = deque(item for item in self.items if item.cursor is not cursor)
 
     def fail(self, error: Exception) -> None:
-        """Have every loop raise *error* from now on, instead of waiting for more."""
+        """Make every loop raise *error* from now on, instead of waiting for more."""
         with self.lock:
             self._error = error
             self._ring()
 
     def refuse(self, error: KafkaError | None) -> None:
-        """Have loops raise *error* instead of waiting for more, until this is called with None."""
+        """Make loops raise *error* instead of waiting for more, until this is called with None."""
         with self.lock:
             self._refusal = error
             if error is not None:
@@ -88,8 +89,8 @@ class FetchQueue:
         self._ring()
 
     def next(self) -> Item | None:
-        """With the lock held: return what is to be decoded next, if it is there. A FetchFailure stays
-        queued."""
+        """With the lock held: return the entry to decode next; None if the queue is empty. A FetchFailure
+        stays in the queue."""
         if self.source is not None and self.source.cursor.active:
             return self.source
         self.source = None
@@ -104,8 +105,8 @@ class FetchQueue:
         return None
 
     def wait(self, deadline: float | None, timeout: float | None) -> Item | None:
-        """Return what is to be decoded next, once it is there; None at the end. Raise ConsumerTimeout at
-        *deadline*, after *timeout* seconds, and the error of what has failed."""
+        """Wait for the entry to decode next and return it; None at the end of the stream. Raise the error of
+        a failure, and ConsumerTimeout at *deadline*, which is *timeout* seconds after the start."""
         while True:
             with self.lock:
                 if (item := self.next()) is not None:
@@ -124,6 +125,6 @@ class FetchQueue:
             self.awaited = False
 
     def _ring(self) -> None:
-        """With the lock held: there is something that a loop may wait for."""
+        """With the lock held: wake the loop that waits."""
         if self._bell.locked():
             self._bell.release()

@@ -1,7 +1,7 @@
 """The two forms in which a loop gets records: messages, or columns for Arrow.
 
-Both kinds of loop read one stream, so each must be able to go on with a chunk that the other has begun. At
-the change, the rest of the chunk is converted record by record.
+Loops of both forms may read the same stream, so each must be able to continue a chunk that the other has
+begun. When the form changes, the remaining records of the chunk are converted one by one.
 """
 
 from collections.abc import Callable
@@ -24,19 +24,19 @@ _Made = TypeVar("_Made", Chunk, ColumnChunk, covariant=True)
 
 
 class Form(Protocol[_Made]):
-    """The form in which a loop takes records."""
+    """The form in which a loop gets records."""
 
     def chunk(self, fetched: FetchedBatches) -> _Made:
         """Decode the next records of *fetched*, up to its cursor's end.
 
-        Raise CorruptRecordError and its like, and the exception of a decoder.
+        Raise CorruptRecordError and similar errors, and the exception of a decoder.
         """
 
     def made(self, chunk: AnyChunk) -> TypeGuard[_Made]:
         """Return whether *chunk* is of this form."""
 
     def remade(self, chunk: AnyChunk) -> _Made:
-        """Return the rest of *chunk*, which is of the other form, in this form."""
+        """Return the remaining records of *chunk*, which has the other form, in this form."""
 
 
 class Decoding(NamedTuple):
@@ -47,7 +47,7 @@ class Decoding(NamedTuple):
     check_crcs: bool = True
 
     def chunk(self, fetched: FetchedBatches) -> Chunk:
-        """As of ``Form``."""
+        """See Form.chunk."""
         chunk = self._decode(fetched, self.key_decoder, self.value_decoder)
         end = fetched.cursor.end
         if end is None or chunk.next_offset <= end:
@@ -60,11 +60,11 @@ class Decoding(NamedTuple):
         return self._decode(fetched, None, None).position
 
     def made(self, chunk: AnyChunk) -> TypeGuard[Chunk]:
-        """As of ``Form``."""
+        """See Form.made."""
         return isinstance(chunk, Chunk)
 
     def remade(self, chunk: AnyChunk) -> Chunk:
-        """As of ``Form``. Columns are made only for streams without decoders."""
+        """See Form.remade. Columns are made only for streams without decoders."""
         if isinstance(chunk, Chunk):
             return chunk
         return Chunk(chunk.topic, chunk.partition, _messages_left(chunk), chunk.next_offset, chunk.nbytes)
@@ -88,11 +88,11 @@ class ColumnDecoding(NamedTuple):
     """Columns. They always have headers, because a loop over messages may go on with them."""
 
     most: int
-    """The number of records that will be asked for at a time."""
+    """The number of records that the loop asks for at a time."""
     check_crcs: bool = True
 
     def chunk(self, fetched: FetchedBatches) -> ColumnChunk:
-        """As of ``Form``."""
+        """See Form.chunk."""
         topic, partition = fetched.cursor.partition
         chunk = decode_columns(
             fetched.buffer,
@@ -110,11 +110,11 @@ class ColumnDecoding(NamedTuple):
         return chunk
 
     def made(self, chunk: AnyChunk) -> TypeGuard[ColumnChunk]:
-        """As of ``Form``."""
+        """See Form.made."""
         return isinstance(chunk, ColumnChunk)
 
     def remade(self, chunk: AnyChunk) -> ColumnChunk:
-        """As of ``Form``."""
+        """See Form.remade."""
         if isinstance(chunk, ColumnChunk):
             return chunk
         filling = ColumnBuilder(True)

@@ -1,8 +1,9 @@
-"""One stream: what the user's loops read with, and what fetchers and the group thread know it by.
+"""The part of a stream that threads know: loops read from it, and fetchers and the group thread work with it.
 
-Fetchers queue undecoded batches. A loop decodes some at a time and hands messages out straight from the
-kernel's chunk, so that no Python frame runs per message. Nor is a position written down per message: the
-chunk knows how far it has come. The stream's lock guards queue and chunk; it is never held while decoding.
+Fetchers queue undecoded batches. A loop decodes some batches at a time and hands out messages straight from
+the kernel's chunk, so that no Python frame runs per message. The position is not stored per message either:
+the chunk knows how many of its messages were handed out. The stream's lock guards queue and chunk; it is
+never held while decoding.
 """
 
 import threading
@@ -38,7 +39,8 @@ _TICK = 1.0
 
 
 class StreamCore:
-    """A stream without its user. Threads know it, and never the KafkaStream that the user holds.
+    """A stream without the object that the user holds, which is a KafkaStream. Threads refer only to this
+    object.
 
     *restart* reads a cursor's partition again from an offset, in place of what is queued.
     """
@@ -60,7 +62,7 @@ class StreamCore:
         return f"<{self._name()}{', ended' if self.queue.ended else ''}>"
 
     def refuse_fork(self) -> None:
-        """Raise ForkError in a child of the process that the stream was made in."""
+        """Raise ForkError in a child of the process in which the stream was made."""
         self._active_loop.refuse_fork()
 
     def _name(self) -> str:
@@ -95,7 +97,8 @@ class StreamCore:
         return Loop(self._active_loop, step, moves=True, take_back=self._reader.take_back)
 
     def chunks(self) -> Loop[Chunk]:
-        """Return the loop over the decoded chunks from which iteration hands out messages."""
+        """Return a loop that yields chunks of decoded messages. The user's iterator takes the messages from
+        these chunks."""
         return Loop(self._active_loop, partial(self._reader.next, self._timeout, self._decoding))
 
     def _batch(self, max_records: int, timeout: float | None) -> list[Message] | None:
@@ -132,18 +135,19 @@ class StreamCore:
     # The following methods are for the connector and its threads.
 
     def revoke(self) -> None:
-        """Hand nothing more out of partitions that are not ours any more; what is queued of others stays."""
+        """Stop handing out messages of partitions that the client does not own any more. What is queued of
+        other partitions stays."""
         with self._lock:
             self.queue.items = deque(item for item in self.queue.items if item.cursor.active)
             self._reader.stop_if_revoked()
 
     @property
     def forked(self) -> bool:
-        """True in a child of the process that the stream was made in."""
+        """True in a child of the process in which the stream was made."""
         return self._active_loop.forked
 
     def end(self) -> None:
-        """End the iteration for good, after what is in hand."""
+        """End the iteration for good. A message in hand may be finished."""
         with self._lock:
             self.queue.end()
             self._active_loop.leave()  # a loop of the thread that ends it asks for nothing meanwhile
@@ -155,7 +159,7 @@ class StreamCore:
             self.queue.positions.end_with([cursor.partition for cursor in cursors])
 
     def is_held_elsewhere(self) -> bool:
-        """Return whether a loop in another thread has something in hand now."""
+        """Return True if a loop in another thread has a message or batch in hand now."""
         reader = self._active_loop.thread
         return (
             self._reader.busy
@@ -165,8 +169,9 @@ class StreamCore:
         )
 
     def wait_until_asked(self, left: Callable[[], float]) -> bool:
-        """Wait for a loop in another thread to finish what it has in hand of partitions that are not ours any
-        more, while there are seconds *left*. Return whether it has finished."""
+        """Wait until a loop in another thread has finished what it has in hand of partitions that the client
+        does not own any more. *left* returns how many seconds remain. Return True if the loop has finished.
+        """
         with self._lock:
             while self.is_held_elsewhere() and not self._reader.in_hand_stays():
                 if (seconds := left()) <= 0:
@@ -175,13 +180,12 @@ class StreamCore:
         return True
 
     def look_again(self) -> None:
-        """Wake the thread that waits for this stream's loop, because less time is left."""
+        """Wake the thread that waits in :meth:`wait_until_asked`, because less time is left."""
         with self._lock:
             self._reader.asked.notify_all()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the next offset of each partition after what was handed out, with or without what is in
-        hand."""
+        """Return the position of each partition, with or without what is in hand."""
         return self._reader.handed(in_hand=in_hand)
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
@@ -189,7 +193,7 @@ class StreamCore:
         self._reader.forget(partitions)
 
     def stalled_for(self, now: float) -> float:
-        """Return the seconds for which no message has been taken although one waits."""
+        """Return for how many seconds the loop has asked for no message although one waits."""
         with self._lock:
             chunk = self._reader.chunk
             waits = bool(self.queue.items) or (chunk is not None and chunk.remaining > 0)

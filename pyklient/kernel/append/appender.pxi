@@ -94,8 +94,8 @@ DEF _ERROR = 4  # the index of the error in a DeliveryReport
 cdef class Delivery:
     """The delivery of one record: a light handle on its batch, safe to use in any thread.
 
-    It need not be kept. A failure that nobody looks at here, and that no callback is told of, is raised by
-    ``flush``, ``close`` or the end of the ``with`` block.
+    It need not be kept. A failure that neither a method of this object nor a callback has shown to the user
+    is raised by ``flush``, ``close`` or the end of the ``with`` block.
     """
 
     cdef _RecordBuffer _batch
@@ -141,8 +141,7 @@ cdef class Delivery:
         return self._batch.result(self._index, self._timestamp_ms, timeout)
 
     def exception(self, timeout=None):
-        """Return the error of a record that failed, None if it is stored. Waits, and times out, as
-        ``result``."""
+        """Return the error of a record that failed; None if the record is stored. Waits like ``result``."""
         return None if self._stored() else self._batch.exception(self._index, timeout)
 
     def add_done_callback(self, callback):

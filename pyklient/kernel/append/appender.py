@@ -1,20 +1,20 @@
-"""Appending records to batches, in Python: the reference that the compiled kernel is held to.
+"""Appends records to batches, in Python. The compiled kernel must behave exactly as this.
 
 ``Producer.send`` is ``Appender.send``: on the fast path, one call finds the topic, the partition and the
 batch, encodes the record into the batch and returns a Delivery. If that is not possible (an unknown topic, a
 full batch, no memory, a value that needs an encoder, a closed client), ``send`` calls ``decline`` with the
 same arguments and returns its result.
 
-Both kernels have these three classes, and of them only the public members are used from outside:
+Both kernels have these three classes, and other modules use only their public members:
 
 - Appender: ``send``, ``append``, ``append_many``, and what happens at most once per batch (OpenBatches);
 - Batch: the records of a batch under construction, and the reports on their delivery (DeliveryState);
 - Delivery: a handle on (batch, index).
 
-Each call is atomic. The calls that run once per record take a lock here, which the tracker provides; the
-compiled kernel holds the GIL instead. ``open_batches`` and ``delivery_reports``, which both kernels share,
-take the lock on either. The lock is reentrant: a signal handler or a finalizer may send in the middle of a
-``send``.
+Each call is atomic. In this kernel, the calls that run once per record hold a lock, which the tracker
+provides; the compiled kernel holds the GIL instead. ``open_batches`` and ``delivery_reports``, which both
+kernels share, always hold the lock. The lock is reentrant: a signal handler or a finalizer may send in the
+middle of a ``send``.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,10 +48,10 @@ class Batch(DeliveryState):
         self.charged = BATCH_COST
         """The memory charged for the batch."""
         self.capacity = 0
-        """The bytes of memory charged for its records, used or not. It is what the compiled kernel sets
-        aside."""
+        """The bytes of memory charged for its records, used or not. The compiled kernel allocates this
+        much."""
         self.expected_size = expected_size
-        """The size that the batch will probably get, in bytes."""
+        """The size that the batch is expected to reach, in bytes."""
         # Size and count, replaced in one step: bytes behind them, of an interrupted append, do not count.
         self._filled = (0, 0)
 
@@ -62,7 +62,7 @@ class Batch(DeliveryState):
 
     @property
     def size(self) -> int:
-        """The bytes of its records."""
+        """The size of its records in bytes."""
         return self._filled[0]
 
     def payload(self) -> bytearray:
@@ -78,8 +78,8 @@ class Batch(DeliveryState):
 class Delivery:
     """The delivery of one record: a light handle on its batch, safe to use in any thread.
 
-    It need not be kept. A failure that nobody looks at here, and that no callback is told of, is raised by
-    ``flush``, ``close`` or the end of the ``with`` block.
+    It need not be kept. A failure that neither a method of this object nor a callback has shown to the user
+    is raised by ``flush``, ``close`` or the end of the ``with`` block.
     """
 
     __slots__ = ("_batch", "_index", "_timestamp_ms")
@@ -123,8 +123,7 @@ class Delivery:
         return self._batch.result(self._index, self._timestamp_ms, timeout)
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """Return the error of a record that failed, None if it is stored. Waits, and times out, as
-        ``result``."""
+        """Return the error of a record that failed; None if the record is stored. Waits like ``result``."""
         return self._batch.exception(self._index, timeout)
 
     def add_done_callback(self, callback: "OnDelivery") -> None:
@@ -186,7 +185,7 @@ _TIMES: Final = tuple([b"\x00" + delta for delta in SHORT[:1024]])
 """The first bytes of a record, by its age in milliseconds relative to the first record."""
 
 _SIZES_WITHOUT_KEY: Final = tuple([b"\x01" + size for size in SHORT])
-"""The bytes for "no key" and for the size of a value, by that size."""
+"""The bytes that say "no key" and give the size of a value, by that size."""
 
 _OFFSETS: Final = list(SHORT)
 """Encoded offset deltas. A batch of many small records makes the list longer, up to a limit."""
@@ -196,7 +195,7 @@ _SHORT_BODY: Final = 4096
 
 
 def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
-    """Return what ``encode_record`` returns, at a third of its cost for usual records."""
+    """Return the same bytes as ``encode_record``, in a third of the time for usual records."""
     if index == len(_OFFSETS) < _LONGEST_OFFSETS:
         _OFFSETS[index : index + 1] = [encode_signed(index)]  # the same whichever producer's thread is first
     if headers or value is None or not 0 <= delta < 1024 or index >= len(_OFFSETS):
@@ -212,7 +211,8 @@ def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, head
 
 
 def _plain(headers: Any) -> bool:
-    """Return True if encoding *headers* runs no foreign code, which might send while the lock is held."""
+    """Return True if *headers* can be encoded without calling code of the user, which might call ``send``
+    while the lock is held."""
     if headers.__class__ is not list and headers.__class__ is not tuple:
         return False
     for pair in headers:
@@ -240,11 +240,11 @@ class _Topic:
 class Appender(OpenBatches[Batch]):
     """Appends records to batches. Safe to use from several threads.
 
-    *decline* is called with the arguments of a ``send`` that is not a plain append. If *plain* is False, that
-    is every ``send``: keys and values need encoders, or the user's partitioner chooses. *clock_ns* returns
-    the time for records without a timestamp, in nanoseconds since 1970. *batch_size* bounds the records of a
-    batch in bytes (a single record may be larger); *memory_limit* bounds the memory of all batches that are
-    not done yet.
+    *decline* is called with the arguments of each ``send`` that is not a plain append. If *plain* is False,
+    no ``send`` is one, because keys and values need encoders, or the user's partitioner chooses. *clock_ns*
+    returns the time for records without a timestamp, in nanoseconds since 1970. *batch_size* limits the
+    records of a batch in bytes (a single record may be larger); *memory_limit* limits the memory of all
+    batches that are not done yet.
     """
 
     __module__ = "pyklient.kernel"
@@ -320,11 +320,11 @@ class Appender(OpenBatches[Batch]):
         on_delivery: OnDelivery | None,
         limit: int,
     ) -> Delivery | None:
-        """Append a record that has been checked to the batch under construction, to an empty one whatever its
-        size.
+        """Append a record that has been checked to the batch under construction. An empty batch accepts a
+        record of any size.
 
-        Return None if there is no such batch, if it is full, or if all batches would take more memory than
-        *limit*.
+        Return None if there is no such batch, if it is full, or if all batches together would need more
+        memory than *limit*.
         """
         with self._lock:
             known = self._known.get(topic)
@@ -337,11 +337,11 @@ class Appender(OpenBatches[Batch]):
     def append_many(
         self, topic: str, partition: int | None, values: Sequence[Any], start: int
     ) -> tuple[Batch, int, int] | None:
-        """Append ``values[start:]``, without keys and headers, as long as they are plain bytes and fit the
-        batch under construction of *partition* (None: the sticky one).
+        """Append ``values[start:]``, without keys and headers, as long as they are plain bytes and fit into
+        the batch under construction of *partition* (None: the sticky partition).
 
-        Return the batch, and the indexes in it of the first record and behind the last one. Return None if
-        nothing was appended: the next value has to go through ``send``.
+        Return the batch, the index in it of the first record, and the index after the last one. Return None
+        if nothing was appended: the next value must be sent with ``send``.
         """
         known = self._sendable.get(topic)
         if known is None:
@@ -375,8 +375,11 @@ class Appender(OpenBatches[Batch]):
         any_size: bool = False,
         only: tuple[Batch, int] | None = None,
     ) -> Delivery | None:
-        """Append one record, or return None. The caller holds the lock. *any_size*: append to an empty batch
-        however large the record is. *only*: append only to this batch, and only at this index."""
+        """Append one record, or return None. The caller holds the lock.
+
+        *any_size*: append to an empty batch however large the record is. *only* is a batch and an index:
+        append only if the record gets that index in that batch.
+        """
         while (batch := known.batches[number]) is not None:
             filled = batch._filled
             size, index = filled

@@ -1,8 +1,7 @@
-"""Appending rows of Arrow columns to batches, in Python: the reference that ``arrow_rows.pxi`` is held
-to.
+"""Appends rows of Arrow columns to batches, in Python. ``arrow_rows.pxi`` must behave exactly as this.
 
-A row becomes the record that ``Appender.send`` makes of its cells: the same bytes, partition and memory
-accounting. Buffers are checked when an ArrowRows is made, so that later loops need no checks.
+A row becomes the same record as a call of ``Appender.send`` with its cells: the same bytes, partition and
+memory accounting. Buffers are checked when an ArrowRows is made, so that later loops need no checks.
 """
 
 from collections.abc import Iterator
@@ -22,9 +21,9 @@ class ArrowRows:
     """Records of one topic, in columns of equal length.
 
     *partition* is a column, or one number for all rows; for null and None the partitioner chooses. A
-    *timestamp* is milliseconds since 1970; null stands for the time at which the row is appended. Raises
-    ValueError for buffers that are not as Arrow defines them, and UnicodeDecodeError (a ValueError) for a
-    header name that is not UTF-8.
+    *timestamp* is milliseconds since 1970; null means the time at which the row is appended. Raises
+    ValueError for buffers that do not have Arrow's layout, and UnicodeDecodeError (a ValueError) for a header
+    name that is not UTF-8.
     """
 
     __module__ = "pyklient.kernel"
@@ -60,7 +59,7 @@ class ArrowRows:
         self._headers = [()] * self.count if headers is None else list(_headers(headers))
 
     def row(self, index: int) -> Row:
-        """Return value, key, partition, timestamp and headers of one row, as ``send`` takes them."""
+        """Return the value, key, partition, timestamp and headers of one row, as arguments of ``send``."""
         if not 0 <= index < self.count:
             raise IndexError(f"there is no row {index}: there are {self.count}")
         partition, timestamp, key = self._partition, self._timestamp, self._key
@@ -79,8 +78,8 @@ def append_rows(
     """Append rows from *start* on, in order, to the batches under construction of their partitions.
 
     Stop at the first row that does not fit, and after about ``AT_ONCE`` bytes. Return the number of rows
-    appended and, ordered by partition, each batch with the indexes in it of the first row and behind the last
-    one. If no row was appended, the next one has to go through ``send``.
+    appended and, ordered by partition, a tuple for each batch: the batch, the index in it of the first row,
+    and the index after the last one. If no row was appended, the next row must be sent with ``send``.
     """
     known = appender._sendable.get(topic)
     if known is None or not 0 <= start <= rows.count or known.count <= 0:
@@ -133,7 +132,7 @@ class _Bits:
 
 
 class _Ranges:
-    """The start and end of each cell, within *size* items from *base* on."""
+    """The start and end of each cell, in a buffer of *size* items that begins at *base*."""
 
     def __init__(self, name: str, column: Cells | HeaderLists, size: int, base: int = 0) -> None:
         self._valid = _Bits(column)

@@ -1,8 +1,8 @@
 """The delivery of a batch: reports on its records, callbacks, and callers that wait.
 
-This is the half of a batch that both kernels share.
+This is the part of a batch that both kernels share.
 
-Nothing here runs once per record, except for records that fail or that are waited for one by one.
+Nothing here runs once per record, except for records that fail or for which callers wait one by one.
 """
 
 from abc import ABC, abstractmethod
@@ -18,20 +18,22 @@ __all__ = ["DeliveryReport", "DeliveryState", "Tracker", "Untracked"]
 
 
 class Tracker(Protocol):
-    """The owner of a producer's batches: it lets callers wait, and keeps count of failures nobody has
+    """The owner of a producer's batches: it lets callers wait, and counts failures that the user has not
     seen."""
 
     lock: AbstractContextManager[Any]
 
     def wait(self, batch: Any, timeout: float | None) -> bool:
-        """Wait until ``batch.done`` for *timeout* seconds at most (None: without limit). Return ``done``."""
+        """Wait until ``batch.done`` for *timeout* seconds at most (None: without limit). Return
+        ``batch.done``."""
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
-        """Add *change* to the number of failed records of *batch* whose *error* nobody has seen."""
+        """Add *change* to the number of failed records of *batch* whose *error* the user has not seen."""
 
 
 class Untracked:
-    """The tracker of batches that were restored from a pickle: they are done, and reported elsewhere."""
+    """The tracker of batches that were restored from a pickle. They are done, and another process reports
+    their failures."""
 
     lock: AbstractContextManager[Any] = nullcontext()
 
@@ -58,9 +60,10 @@ class DeliveryReport(NamedTuple):
 
 
 class DeliveryState(ABC):
-    """The half of a Batch that follows its delivery. The half that holds the records is the kernel's own.
+    """The part of a Batch that follows its delivery. Each kernel has its own class for the part that holds
+    the records.
 
-    A batch is done once every record has a report. ``created`` is in the accumulator's monotonic seconds.
+    A batch is done when every record has a report. ``created`` is in the accumulator's monotonic seconds.
     """
 
     def __init__(self, tracker: Tracker, topic: str, partition: int, created: float) -> None:
@@ -95,8 +98,8 @@ class DeliveryState(ABC):
     ) -> list[Any] | None:
         """Report the result of the records *first* to *stop* - 1. Each record is reported once.
 
-        The last report completes the batch: waiting callers are woken, and the callbacks to run are returned,
-        as ``call_back`` takes them. Before that, return None.
+        The last report completes the batch: it wakes waiting callers and returns the callbacks to run, as
+        arguments of ``call_back``. The reports before it return None.
         """
         with self._tracker.lock:
             if self._unreported < 0:
@@ -163,7 +166,7 @@ class DeliveryState(ABC):
         return for_another(error)
 
     def result(self, index: int, timestamp_ms: int, timeout: float | None) -> RecordMetadata:
-        """Wait for record *index*, whose own time is *timestamp_ms*, and return its metadata.
+        """Wait for record *index*, whose own timestamp is *timestamp_ms*, and return its metadata.
 
         See Delivery.result.
         """
@@ -180,7 +183,7 @@ class DeliveryState(ABC):
         )
 
     def stored_metadata(self, index: int, timestamp_ms: int) -> RecordMetadata | None:
-        """Return the metadata of record *index* if it is known to be stored at a known offset, else None."""
+        """Return the metadata of record *index* if it is stored at a known offset, else None."""
         if not self.done:
             return None
         report = self.report_of(index)
@@ -189,15 +192,15 @@ class DeliveryState(ABC):
         return self.result(index, timestamp_ms, 0)
 
     def pickled_report(self, index: int) -> tuple[Any, ...]:
-        """Return the report of record *index* alone, to be pickled. Raises TypeError if there is none yet."""
+        """Return the report of record *index* only, to be pickled. Raises TypeError if there is none yet."""
         if not self.done:
-            raise TypeError("a Delivery under way cannot be pickled; wait for its result() first")
+            raise TypeError("a Delivery without a result cannot be pickled; call its result() first")
         report = self.report_of(index)
         offset = report.base_offset
         return index, index + 1, offset if offset < 0 else offset + index - report.first, *report[3:]
 
     def restore_report(self, report: tuple[Any, ...]) -> None:
-        """Make *report*, which comes from a pickle, the only one of this batch, which is done then."""
+        """Complete this batch with *report*, its only one, which comes from a pickle."""
         self.done = True
         self._reports = [DeliveryReport(*report)]
 
@@ -215,7 +218,7 @@ class DeliveryState(ABC):
         return f"<Delivery to {self.topic}-{self.partition}, {state}>"
 
     def wait(self, first: int, stop: int, timeout: float | None) -> bool:
-        """Wait until the batch is done; return ``done``.
+        """Wait until the batch is done. Return True if it is.
 
         A failure of the records *first* to *stop* - 1 counts as seen from now on, unless this times out.
         """
@@ -231,14 +234,15 @@ class DeliveryState(ABC):
             raise
 
     def _stop_watching(self, indexes: range) -> bool:
-        """Take these records out of ``_seen`` unless the batch is done. Return True if they were."""
+        """Remove the records *indexes* from ``_seen`` unless the batch is done. Return True if they were
+        removed."""
         with self._tracker.lock:
             if not self.done:
                 self._seen.difference_update(indexes)
             return not self.done
 
     def mark_seen(self, first: int, stop: int) -> None:
-        """Count failures of the records *first* to *stop* - 1 of a batch that is done as seen."""
+        """Mark failures of the records *first* to *stop* - 1 of a batch that is done as seen by the user."""
         with self._tracker.lock:
             for report in self.reports(first, stop):
                 if report.error is not None:
@@ -255,7 +259,7 @@ class DeliveryState(ABC):
             return not self.done
 
     def _count_unseen(self, callbacks: list[Any]) -> None:
-        """Tell the tracker of the failures that neither a callback nor a waiting caller sees."""
+        """Tell the tracker the number of failures that neither a callback nor a waiting caller sees."""
         failed = [report for report in self._reports if report.error is not None]
         self._seen.update([delivery.batch_and_index[1] for delivery in callbacks[::2]])
         for report in failed:

@@ -1,6 +1,7 @@
-"""The topics that records can be appended to, their batches under construction, and the memory these take.
+"""The topics to which records can be appended, their batches under construction, and the memory of these
+batches.
 
-This is the half of an Appender that both kernels share. Nothing here runs once per record.
+This is the part of an Appender that both kernels share. Nothing here runs once per record.
 """
 
 from collections.abc import Callable
@@ -11,11 +12,12 @@ from pyklient.kernel.append.delivery_reports import DeliveryState, Tracker
 __all__ = ["BATCH_COST", "CALLBACK_COST", "LARGE_CAPACITY", "LEAST_CAPACITY", "OpenBatches", "capacity_for"]
 
 BATCH_COST: Final = 3584
-"""Memory charged for a batch beside its records: its objects here (1 KiB), those that carry it to the broker,
-and those of its partition."""
+"""The memory charged for a batch in addition to its records: for its objects here (1 KiB), for those that
+send it to the broker, and for those of its partition."""
 
 CALLBACK_COST: Final = 400
-"""Memory charged for a callback: the Delivery that it keeps alive, its entry in the batch, and a closure."""
+"""The memory charged for a callback: for the Delivery that it keeps alive, its entry in the batch, and a
+closure."""
 
 LEAST_CAPACITY: Final = 256
 LARGE_CAPACITY: Final = 32 * 1024
@@ -26,11 +28,11 @@ B = TypeVar("B", bound=DeliveryState)
 def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: int, share: int) -> int:
     """Return the new capacity of a batch that has *have* bytes of memory and needs *needed*.
 
-    All of it is charged, so the capacity only doubles: with many partitions, larger steps would leave most of
+    The whole capacity is charged, so it only doubles: with many partitions, larger steps would leave most of
     the memory unused. Moving a large batch is expensive, so two steps are larger if they are within *share*,
-    which is what each open batch may take of *free_memory*: a new batch gets the *expected* size at once, and
-    a large one grows eightfold. No step goes above *most* bytes unless the record needs that. When memory
-    runs short, at least half of what is left is taken, so that few moves are small.
+    the part of *free_memory* that each open batch may use: a new batch gets the *expected* size at once, and
+    a large batch grows eightfold. No step goes above *most* bytes unless the record needs that. When memory
+    runs short, the step uses at least half of what is left, so that small moves are few.
     """
     wanted = max(2 * have, LEAST_CAPACITY)
     if have >= LARGE_CAPACITY:
@@ -44,14 +46,14 @@ def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: 
 
 
 class OpenBatches(Generic[B]):
-    """The half of an Appender that knows topics and accounts for memory. The kernel's half appends records.
+    """The part of an Appender that knows topics and accounts for memory. The kernel's part appends records.
 
-    Both halves may run at the same time in different threads if the kernel's takes no lock. So a batch is
-    sealed before anybody else gets it, and the kernel checks the partition counts that it finds here.
+    Both parts may run at the same time in different threads if the kernel's part acquires no lock. So a batch
+    is sealed before anybody else gets it, and the kernel checks the partition counts that it finds here.
     """
 
     OVERHEAD: Final = BATCH_COST + CALLBACK_COST
-    """Memory charged, beside its bytes, for a record that begins a batch and has a callback."""
+    """The memory charged, in addition to its bytes, for a record that begins a batch and has a callback."""
 
     def __init__(
         self,
@@ -63,8 +65,8 @@ class OpenBatches(Generic[B]):
         new_batch: Callable[[Tracker, str, int, float, int], B],
     ) -> None:
         self.memory_limit = memory_limit
-        """Memory above which ``send`` declines. Lowered while a caller waits for memory, so that nobody
-        overtakes it."""
+        """The memory above which ``send`` declines. It is lowered while a caller waits for memory, so that
+        later callers do not get memory first."""
         self._tracker = tracker
         self._lock = tracker.lock
         self._batch_size = batch_size
@@ -85,7 +87,8 @@ class OpenBatches(Generic[B]):
         return self._charged - self._released
 
     def set_partitions(self, topic: str, partitions: int) -> None:
-        """Let *topic* have *partitions* partitions. It may be new, have grown, or be recreated with fewer."""
+        """Set the number of partitions of *topic*. The topic may be new, have grown, or be recreated with
+        fewer."""
         with self._lock:
             known = self._known.get(topic) or self._new_topic(self._batch_size)
             self._seal(known.batches, partitions)
@@ -96,7 +99,7 @@ class OpenBatches(Generic[B]):
             self._known[topic] = known
 
     def remove_topic(self, topic: str) -> None:
-        """Remove *topic*. Its batches under construction take no more records."""
+        """Remove *topic*. Its batches under construction accept no more records."""
         with self._lock:
             known = self._known.pop(topic, None)
             self._latest = None
@@ -113,7 +116,7 @@ class OpenBatches(Generic[B]):
         return 0 if known is None else int(known.count)
 
     def sticky_partition(self, topic: str) -> int:
-        """Return the partition that records of *topic* without a key go to now."""
+        """Return the partition that records of *topic* without a key are sent to now."""
         known = self._known.get(topic)
         return 0 if known is None else int(known.sticky)
 
@@ -125,7 +128,7 @@ class OpenBatches(Generic[B]):
                 known.sticky = partition
 
     def current_batch(self, topic: str, partition: int) -> B | None:
-        """Return the batch under construction."""
+        """Return the batch under construction of a partition; None if there is none."""
         known = self._known.get(topic)
         if known is None or partition >= known.count:
             return None
@@ -141,10 +144,10 @@ class OpenBatches(Generic[B]):
     ) -> B | None:
         """Seal the batch under construction and begin another, whose memory is charged.
 
-        Return None if the topic has no such partition (any more), or if a signal handler has just begun a
-        batch there. *announce* is called with the batch before any record can get into it: if Ctrl-C
-        interrupts in between, that leaves an empty batch that somebody knows of, never records that nobody
-        knows of.
+        Return None if the topic does not have that partition (any more), or if a signal handler has just
+        begun a batch for it. *announce* is called with the batch before any record can be appended. So if
+        Ctrl-C interrupts this call, an empty batch may be left that the sender knows, but never records that
+        the sender does not know.
         """
         with self._lock:
             known = self._known.get(topic)
@@ -189,13 +192,14 @@ class OpenBatches(Generic[B]):
             self._released = min(self._released + amount, self._charged)
 
     def shut(self) -> None:
-        """Decline every ``send`` from now on. Takes no lock: it must work in the child of a fork."""
+        """Decline every ``send`` from now on. Acquires no lock, because it must work in the child of a
+        fork."""
         self._sendable = {}
         self._latest = None
 
     def _seal(self, batches: list[Any], first: int) -> None:
-        """Seal the batches of the partitions from *first* on. The list keeps its length, for a ``send`` that
-        has just looked the topic up."""
+        """Seal the batches of the partitions from *first* on. The list keeps its length, because a ``send``
+        in another thread may be using it."""
         for number, batch in enumerate(batches[first:], first):
             if batch is not None:
                 batch.sealed = True
@@ -204,6 +208,6 @@ class OpenBatches(Generic[B]):
 
 
 def _expected_size(batch: Any) -> int:
-    """Return the size that the next batch of the partition of *batch* is expected to get: the same, or half
-    of what was expected of *batch*, because a batch that was sealed early says little."""
+    """Return the expected size of the next batch of the partition of *batch*: the size of *batch*, but at
+    least half of what was expected of it, because a batch may have been sealed early by chance."""
     return max(int(batch.size), int(batch.expected_size) // 2)

@@ -1,4 +1,4 @@
-"""Encoding records and hashing their keys, in Python: the reference for ``record_encoding.pxi``."""
+"""Encodes records and hashes their keys, in Python. ``record_encoding.pxi`` must behave exactly as this."""
 
 from collections.abc import Iterable, Sequence
 from struct import unpack_from
@@ -14,7 +14,8 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes | bytearray | memoryview) -> int:
-    """Return the hash of Kafka's default partitioner, as the Java client computes it: 0 to 2³¹ - 1."""
+    """Return the hash of Kafka's default partitioner, as Java's client computes it: a number from 0 to 2³¹ -
+    1."""
     length = len(data)
     value = 0x9747B28C ^ length
     whole = length & ~3
@@ -58,8 +59,8 @@ def encode_record(
 
 
 def encode_headers(headers: Headers) -> bytes:
-    """Return the headers of one record, with their count in front. A header's value may be None, its name
-    not."""
+    """Return the headers of one record, with their count in front. The value of a header may be None, its
+    name may not."""
     parts = [encode_signed(len(headers))]
     for name, value in headers:
         encoded = name.encode()

@@ -1,6 +1,6 @@
-"""Going along the batches of a fetched buffer, as decoding into messages and into columns both do.
+"""Reads the batches of a fetched buffer one after the other, for decoding into messages or into columns.
 
-Nothing here runs once per record; the functions of a kernel that do are its :class:`RecordLoops`.
+Nothing here runs once per record; a kernel's functions that do are its :class:`RecordLoops`.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,8 @@ from pyklient.protocol.records.message_set import parse_entry
 __all__ = ["ENOUGH_BYTES", "BatchReader", "RecordLoops", "control_type", "size_of"]
 
 ENOUGH_BYTES: Final = 4 << 20
-"""Decoding stops after the batch that reaches this size, so that the result stays small beside its buffer."""
+"""Decoding stops after the batch that reaches this size, so that the result stays small compared with the
+buffer."""
 
 
 class RecordLoops(NamedTuple):
@@ -44,8 +45,8 @@ class RecordLoops(NamedTuple):
     parse_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], list[Message]]
     make_messages: Callable[[str, int, int, Columns], list[Message]]
     iterate_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], Any] | None = None
-    """Return a ``MessageIterator`` of the compiled kernel: ``parse_messages`` for a large batch, whose
-    messages are better made one at a time."""
+    """Does the same as ``parse_messages`` for a large batch, but makes each message when it is asked for: it
+    returns a ``MessageIterator`` of the compiled kernel."""
 
 
 class BatchReader(ABC):
@@ -74,7 +75,7 @@ class BatchReader(ABC):
 
     @abstractmethod
     def has_room_for(self, batch: memoryview) -> bool:
-        """Return True to go on with *batch*, False to stop before it."""
+        """Return True if *batch* may be read too, False to stop before it."""
 
     @abstractmethod
     def add_batch(
@@ -86,16 +87,18 @@ class BatchReader(ABC):
         base_timestamp: int,
         append_time: int | None,
     ) -> None:
-        """Collect the records at ``next_offset`` and above of a batch of format 2 with the section *data*."""
+        """Collect the records at ``next_offset`` and above of a batch of format 2 with the records section
+        *data*."""
 
     @abstractmethod
     def add_entry(self, columns: Columns, kind: int) -> None:
         """Collect the records at ``next_offset`` and above of an entry of format 0 or 1."""
 
     def read(self, buffer: Buffer, position: int) -> int:
-        """Collect whole batches from byte *position* on. Return the number of bytes they take in *buffer*.
+        """Collect whole batches from byte *position* on. Return the number of bytes that they occupy in
+        *buffer*.
 
-        An error in a batch is raised only if it is the first one and none of its records was collected.
+        An error in a batch is raised only if it is the first batch and none of its records was collected.
         Otherwise the batches before it are the result, and a later call begins at the bad batch.
         """
         view = memoryview(buffer)
@@ -119,7 +122,9 @@ class BatchReader(ABC):
         )
         offsets = columns.offsets
         if offsets[0] < 0 or offsets[-1] >= INT64_MAX or not all(map(lt, offsets, islice(offsets, 1, None))):
-            raise CorruptRecordError(f"the offsets of the message set at {offsets[-1]} do not rise")
+            raise CorruptRecordError(
+                f"the offsets in the compressed message set at offset {offsets[-1]} do not increase"
+            )
         if offsets[-1] >= self.next_offset:
             self.add_entry(columns, kind)
             self.next_offset = offsets[-1] + 1
@@ -169,15 +174,15 @@ class BatchReader(ABC):
 
 
 def size_of(columns: Columns) -> int:
-    """Return the bytes of keys and values."""
+    """Return the total size of the keys and values in bytes."""
     return sum(map(len, filter(None, columns.keys))) + sum(map(len, filter(None, columns.values)))
 
 
 def control_type(loops: RecordLoops, batch: Buffer) -> int | None:
     """Return the type of a control batch: 0 abort, 1 commit; other types are for brokers only.
 
-    Return None if the batch has no records: the log cleaner leaves such batches in place of markers, and they
-    mark nothing. Raises CorruptRecordError, naming the batch's offset, if the batch does not tell its type.
+    Return None if the batch has no records: the log cleaner leaves such empty batches in place of markers.
+    Raises CorruptRecordError, naming the batch's offset, if the type cannot be read.
     """
     base, _, _, _, _, _, last_delta, base_timestamp, _, _, _, _, count = BATCH.unpack_from(batch)
     if not count:

@@ -1,4 +1,4 @@
-"""Decoding into Arrow columns, in Python: the reference that ``column_builder.pxi`` is held to."""
+"""Decodes records into Arrow columns, in Python. ``column_builder.pxi`` must behave exactly as this."""
 
 from array import array
 from bisect import bisect_left
@@ -29,13 +29,13 @@ _NO_HEADERS: Final[HeaderTuple] = ()
 
 
 def memory(size: int) -> memoryview:
-    """Return *size* writable bytes. Their content is undefined until it is written."""
+    """Return *size* writable bytes. Their content is undefined until something is written."""
     return memoryview(bytearray(size))
 
 
 def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview | None:
-    """Return the numbers *start* to *stop* - 1 of a column of milliseconds in microseconds; None if one does
-    not fit."""
+    """Return the numbers *start* to *stop* - 1 of a column of milliseconds, converted to microseconds; None
+    if one of them needs more than 64 bits."""
     if not 0 <= start <= stop <= len(milliseconds):
         raise IndexError(f"rows {start} to {stop} of {len(milliseconds)}")
     numbers = milliseconds[start:stop].tolist()
@@ -68,7 +68,7 @@ class ColumnBuilder:
     ) -> None:
         """Append the records at *start_offset* and above in the records section of a batch of format 2.
 
-        Raises the errors of ``parse_records``. The columns keep what they had before.
+        Raises the errors of ``parse_records``. The columns are unchanged after an error.
         """
         parsed = parse_records(data, count, base_offset, last_delta, base_timestamp)
         parsed = parsed.since(bisect_left(parsed.offsets, start_offset))

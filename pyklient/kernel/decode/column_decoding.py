@@ -1,7 +1,7 @@
-"""Decoding a fetched buffer into columns in Arrow's memory layout: what both kernels have in common.
+"""Decodes a fetched buffer into columns in Arrow's memory layout: the part that both kernels share.
 
 The bytes of keys and values are copied once, from the decompressed batch into their column, and no object is
-made per record. pyarrow is not needed here: a column is a few buffers, in the machine's byte order.
+made per record. pyarrow is not needed here: a column consists of a few buffers, in the machine's byte order.
 """
 
 from array import array
@@ -30,30 +30,31 @@ __all__ = [
 ]
 
 MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
-"""The most milliseconds before or after 1970 that can be counted in microseconds, in 64 bits."""
+"""The largest number of milliseconds before or after 1970 that fits 64 bits when it is converted to
+microseconds."""
 
 _ENOUGH_RECORDS: Final = 100_000
 _ROOM: Final = ENOUGH_BYTES + (1 << 20)
-"""The memory that a chunk is likely to take at most. Its last batch may go beyond ``ENOUGH_BYTES``."""
+"""The largest memory that a chunk usually needs. Its last batch may go beyond ``ENOUGH_BYTES``."""
 
 
 class ByteColumn(NamedTuple):
     """Byte strings, some of them null."""
 
     validity: memoryview | None
-    """A bit for each, lowest first, 0 for null; None if none is null."""
+    """A bit for each byte string, lowest bit first, 0 for null; None if no string is null."""
     offsets: memoryview
-    """The start of each in *data*, and the end of the last one: int32."""
+    """The start of each byte string in *data*, and the end of the last one, as int32."""
     data: memoryview
 
 
 class HeaderColumn(NamedTuple):
-    """Lists of (name, value)."""
+    """The headers of each record, as a list of (name, value)."""
 
     offsets: memoryview
-    """The index of each record's first header among all headers, and the number of headers: int32."""
+    """The index of each record's first header among all headers, and the number of headers, as int32."""
     names: ByteColumn
-    """UTF-8."""
+    """The names of the headers, in UTF-8."""
     values: ByteColumn
 
 
@@ -61,15 +62,15 @@ class ArrowColumns(NamedTuple):
     """Records, field by field, in Arrow's layout."""
 
     offsets: memoryview
-    """int64."""
+    """The offset of each record, as int64."""
     timestamps: memoryview
-    """int64: milliseconds since 1970, -1 for none."""
+    """The timestamp of each record in milliseconds since 1970, -1 for none, as int64."""
     timestamp_types: memoryview
-    """int32: 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
+    """The timestamp type of each record as int32: 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
     keys: ByteColumn
     values: ByteColumn
     headers: HeaderColumn | None
-    """None unless headers were asked for."""
+    """The headers of each record; None unless headers were asked for."""
 
 
 class ColumnSlice(NamedTuple):
@@ -110,10 +111,10 @@ class Builder(Protocol):
 
 
 class ColumnChunk:
-    """Decoded records of one partition in columns, in order, which knows how far it was read.
+    """Decoded records of one partition in columns, in order. It knows how many were handed out.
 
-    Like ``Chunk``, for columns: the reading thread takes slices, and gets each record once. Threads that
-    share it need a lock of their own.
+    It corresponds to ``Chunk``: the reading thread gets slices, and each record once. Threads that share a
+    chunk need a lock of their own.
     """
 
     __slots__ = ("_at", "_columns", "_offsets", "_stopped", "nbytes", "next_offset", "partition", "topic")
@@ -124,7 +125,8 @@ class ColumnChunk:
         self.topic = topic
         self.partition = partition
         self.next_offset = next_offset
-        """The offset to continue at after this chunk, behind control records, gaps and aborted batches."""
+        """The offset at which reading continues after this chunk and its control records, gaps and aborted
+        batches."""
         self.nbytes = nbytes
         """The bytes of the fetched buffer that this chunk was decoded from."""
         self._columns = columns
@@ -147,7 +149,7 @@ class ColumnChunk:
         self._stopped = True
 
     def end_at(self, offset: int, nbytes: int) -> None:
-        """End the chunk before *offset*. Nothing may have been handed out yet. ``nbytes`` becomes
+        """End the chunk before *offset*. No record may have been handed out yet. ``nbytes`` becomes
         *nbytes*."""
         self._offsets = self._offsets[: bisect_left(self._offsets, offset)]
         self.next_offset = offset
@@ -160,7 +162,7 @@ class ColumnChunk:
 
     @property
     def remaining(self) -> int:
-        """The number of records left; 0 once stopped."""
+        """The number of records that are left; 0 after ``stop``."""
         return 0 if self._stopped else len(self._offsets) - self._at
 
     @property
@@ -170,7 +172,7 @@ class ColumnChunk:
 
     @property
     def last_handed(self) -> int:
-        """The offset of the last record handed out; -1 before the first."""
+        """The offset of the last record handed out; -1 if none was."""
         return self._offsets[self._at - 1] if self._at else -1
 
 
@@ -192,9 +194,9 @@ def decode_columns(
 ) -> ColumnChunk:
     """Return the next records of a fetched *buffer* as columns.
 
-    Batches, control batches, transactions, errors and continuing are as in ``decode``. A chunk ends after the
-    batch that reaches *enough* records or 4 MiB, and before a batch that would take it beyond *most_bytes*,
-    because Arrow counts the bytes of a column in 32 bits.
+    Control batches, transactions, errors and the position to continue at are the same as for ``decode``. A
+    chunk ends after the batch with which it has *enough* records or 4 MiB, and before a batch with which it
+    would have more than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
     """
     view = memoryview(buffer)
     builder = new_builder(headers, min(len(view) - position, _ROOM))
@@ -256,7 +258,7 @@ class _ColumnReader(BatchReader):
         self._builder.add_parsed(columns, kind)
 
     def _check_size(self, size: int) -> None:
-        """Raise an error if *size* more bytes do not fit. ``read`` ends the chunk then, before this batch."""
+        """Raise an error if *size* more bytes do not fit. ``read`` then ends the chunk before this batch."""
         if self._builder.count and self.nbytes + size > self._most_bytes:
             raise too_large(self.nbytes + size)
 
@@ -267,7 +269,7 @@ def too_large(size: int) -> MessageTooLargeError:
 
 
 def readable(names: ByteColumn) -> ByteColumn:
-    """Return header names with invalid UTF-8 replaced, as in a Message."""
+    """Return header names in which invalid UTF-8 is replaced, as in a Message."""
     cells = [bytes(names.data[start:end]) for start, end in pairwise(names.offsets)]
     cells = [cell.decode("utf-8", "replace").encode() for cell in cells]
     data = b"".join(cells)

@@ -1,4 +1,4 @@
-"""Message, in Python: the reference that ``message.pxi`` is held to."""
+"""The class Message, in Python. ``message.pxi`` must behave exactly as this."""
 
 from collections import deque
 from collections.abc import Callable
@@ -116,14 +116,14 @@ _become: Final[Callable[[_Draft, type[_Draft]], None]] = object.__dict__["__clas
 
 
 def _finish(drafts: list[_Draft]) -> list[Message]:
-    """Turn the drafts into messages, in position. Bypassing ``__setattr__`` for each field costs twice as
-    much."""
+    """Turn the drafts into messages without making new objects. To call ``__setattr__`` for each field would
+    take twice as long."""
     deque(map(_become, drafts, repeat(Message)), maxlen=0)
     return cast("list[Message]", drafts)
 
 
 def make_messages(topic: str, partition: int, timestamp_type: int, columns: Columns) -> list[Message]:
-    """Return messages of parsed or decoded records, as many as there are offsets."""
+    """Return one message for each record in *columns*, which were parsed or decoded."""
     offsets, timestamps, keys, values, headers = columns
     drafts = [
         _Draft(topic, partition, offset, timestamp, timestamp_type, key, value)

@@ -1,4 +1,4 @@
-"""Decoded messages of one partition, which know how far they were read."""
+"""Decoded messages of one partition. They know how many were handed out."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,7 +11,7 @@ __all__ = ["Chunk", "IteratorChunk"]
 
 
 class Chunk:
-    """Decoded messages of one partition, in order, which knows how far it was read.
+    """Decoded messages of one partition, in order. It knows how many were handed out.
 
     Iterating hands out each message once, however often ``iter()`` is called, and runs no Python code per
     message. Only one thread may read at a time; any thread may ask for the position or stop the chunk.
@@ -34,7 +34,8 @@ class Chunk:
         self.topic = topic
         self.partition = partition
         self.next_offset = next_offset
-        """The offset to continue at after this chunk, behind control records, gaps and aborted batches."""
+        """The offset at which reading continues after this chunk and its control records, gaps and aborted
+        batches."""
         self.nbytes = nbytes
         """The bytes of the fetched buffer that this chunk was decoded from."""
         self._messages = messages
@@ -55,10 +56,10 @@ class Chunk:
         return self._messages[self._count - self.remaining :]
 
     def stop(self) -> None:
-        """Hand out no more messages. The position stays where it is.
+        """Hand out no more messages. The position does not change.
 
-        A reader in another thread may still get one message that the position does not count. It will be read
-        again elsewhere; it is never lost.
+        A reader in another thread may still get one message that the position does not count. That message
+        will be read again elsewhere; it is never lost.
         """
         if self._stopped_at is None:
             self._stopped_at = (self.handed, self.position, self.last_handed)
@@ -77,7 +78,7 @@ class Chunk:
 
     @property
     def remaining(self) -> int:
-        """The number of messages left; 0 once stopped."""
+        """The number of messages that are left; 0 after ``stop``."""
         return length_hint(self._iterator)
 
     @property
@@ -90,7 +91,7 @@ class Chunk:
 
     @property
     def last_handed(self) -> int:
-        """The offset of the last message handed out; -1 before the first."""
+        """The offset of the last message handed out; -1 if none was."""
         handed = self._count - length_hint(self._iterator)
         if self._stopped_at is not None:
             return self._stopped_at[2]
@@ -101,7 +102,7 @@ class IteratorChunk(Chunk):
     """A chunk whose messages are made when they are handed out, by *iterator*: a ``MessageIterator`` of the
     compiled kernel.
 
-    It keeps the buffer that they are in, which must not change until they have been read.
+    It refers to the buffer of the messages, which must not change until they have been read.
     """
 
     __slots__ = ("_message_iterator",)

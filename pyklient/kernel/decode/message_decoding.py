@@ -1,4 +1,4 @@
-"""Decoding a fetched buffer into messages: what both kernels have in common."""
+"""Decodes a fetched buffer into messages: the part that both kernels share."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -40,7 +40,7 @@ def decode(
 ) -> Chunk:
     """Return the next messages of a fetched *buffer*, from byte *position* and offset *start_offset* on.
 
-    Whole batches are decoded until the chunk has enough of them. *buffer* must not change until the chunk's
+    Whole batches are decoded until the chunk has enough messages. *buffer* must not change until the chunk's
     messages have been handed out. Continue at ``position + chunk.nbytes`` with ``chunk.next_offset`` and the
     same *aborted*. A chunk without messages and with ``nbytes`` 0 is the end: only an incomplete batch is
     left.
@@ -49,7 +49,7 @@ def decode(
     (``read_uncommitted``).
 
     Raises CorruptRecordError, UnsupportedCodecError or MessageTooLargeError for bad bytes, and any error of a
-    decoder, with a note of the record. The messages before the bad record are returned first.
+    decoder, with a note that names the record. The messages before the bad record are returned first.
     """
     reader = _MessageReader(
         loops,
@@ -156,7 +156,7 @@ def _is_enough(batch: memoryview) -> bool:
 def _decoded(
     column: list[bytes | None], decoder: Callable[[bytes | None], Any] | None
 ) -> tuple[list[Any], Exception | None]:
-    """Return the decoded values up to the first that *decoder* fails on, and that failure."""
+    """Return the decoded values before the first one at which *decoder* raises, and that exception."""
     if decoder is None:
         return column, None
     decoded: list[Any] = []

@@ -1,4 +1,4 @@
-"""Parsing records, in Python: the reference that ``record_parsing.pxi`` is held to.
+"""Parses records, in Python. ``record_parsing.pxi`` must behave exactly as this.
 
 Loops use local variables, read one- and two-byte varints inline and check each record once, at its end: with
 a wrong length, the fields do not end where the record ends.
@@ -30,7 +30,7 @@ def parse_records(
 ) -> Columns:
     """Parse the decompressed records section of a batch of format 2, field by field.
 
-    Raises CorruptRecordError unless *data* is exactly *count* well-formed records, with offsets that rise
+    Raises CorruptRecordError unless *data* is exactly *count* well-formed records whose offsets increase
     within 0 … *last_delta*.
     """
     if not 0 <= count * RECORD_LEAST <= len(data):
@@ -45,7 +45,7 @@ def parse_records(
     deltas, timestamps = columns.offsets, columns.timestamps
     if deltas:
         if deltas[-1] > last_delta or not all(map(lt, deltas, islice(deltas, 1, None))):
-            raise CorruptRecordError(f"the offsets of a batch do not rise within 0 … {last_delta}")
+            raise CorruptRecordError(f"the offsets of a batch do not rise within 0 …  {last_delta}")
         if base_offset + deltas[-1] > INT64_MAX:
             raise CorruptRecordError(f"the offsets of a batch from {base_offset} on do not fit 64 bits")
         if base_offset:

@@ -1,4 +1,4 @@
-"""Choose the version of each request: the newest that the broker and this client both support."""
+"""Chooses the version of each request: the newest that the broker and this client both support."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -13,7 +13,7 @@ _API_VERSIONS_OF_2_4: Final = 3
 """The version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
 
 _NEW_IN_2_4: Final[Mapping[type[ApiMessage], int]] = {LeaveGroupRequest: 3}
-"""Requests that got a new version in Kafka 2.4, before their first flexible version (KIP-345)."""
+"""The requests that got a new version in Kafka 2.4, before their first flexible version (KIP-345)."""
 
 
 def request_name(request_class: type[ApiMessage]) -> str:
@@ -43,7 +43,8 @@ class AgreedVersions:
         return bool(self._theirs)
 
     def of(self, request_class: type[ApiMessage], max_version: int | None) -> int:
-        """Return the newest version of a request that both sides support, and not above *max_version*.
+        """Return the newest version of a request that both sides support, and that is not above
+        *max_version*.
 
         Raises UnsupportedVersionError if there is none.
         """

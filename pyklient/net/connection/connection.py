@@ -51,7 +51,8 @@ _DRAIN_TICK: Final = 0.005
 
 
 class Connection:
-    """Created by ``connection_setup.open_connection``, kept by the pool. Safe to use from several threads.
+    """A connection to one broker. ``connection_setup.open_connection`` makes it, and the pool keeps it. Safe
+    to use from several threads.
 
     Get the connection from the client before each request, instead of keeping it: this is only a look-up, and
     it replaces a connection that has ended, or whose session is about to end.
@@ -95,7 +96,7 @@ class Connection:
     def expired(self) -> bool:
         """True if the connection should be replaced.
 
-        Its session ends soon, or it has been idle for too long, or the broker has closed it.
+        That is so if its session ends soon, if it has been idle for too long, or if the broker has closed it.
         """
         now = time.monotonic()
         if now >= self._expires_at:
@@ -104,10 +105,10 @@ class Connection:
         return idle >= self._max_idle or (idle >= _LOOK_AFTER and self._has_been_left())
 
     def complete_setup(self, versions: dict[int, tuple[int, int]], lifetime: float | None, hint: str) -> None:
-        """Take over the results of the setup.
+        """Store the results of the setup.
 
         These are the broker's *versions* by API key, the *lifetime* of the session in seconds, and a *hint*
-        for the error if the broker closes the connection before it has answered anything else.
+        for the error if the broker closes the connection before it has answered another request.
         """
         self._versions = AgreedVersions(self.endpoint, versions)
         if lifetime is not None:
@@ -115,7 +116,8 @@ class Connection:
         self._in_flight.hint = hint
 
     def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
-        """Return the newest version of a request that both sides support, and not above *max_version*.
+        """Return the newest version of a request that both sides support, and that is not above
+        *max_version*.
 
         Raises UnsupportedVersionError if there is none.
         """
@@ -147,8 +149,9 @@ class Connection:
     ) -> None:
         """Send *request* in *version*. Call *answered* with the response or an error.
 
-        With ``expects_reply=False``, call it with None as soon as the system has taken the bytes. Raises an
-        error if nothing was sent: the connection has ended, or the version cannot carry the request.
+        With ``expects_reply=False``, call it with None as soon as the operating system has accepted the
+        bytes. Raises an error if nothing was sent: the connection has ended, or the version cannot carry the
+        request.
         """
         self._in_flight.raise_failure()
         if self._reader is None and not self._start_reader(timeout) and expects_reply:
@@ -163,9 +166,9 @@ class Connection:
     ) -> Remainder | None:
         """Do the same as ``submit`` in a thread that must not wait.
 
-        If something is left to do that needs a wait, returns it as a function. Another thread must call it,
-        and nothing else is sent on this connection before. The method and that function raise as ``submit``
-        does.
+        If a part of the request cannot be sent without waiting, return a function that sends this remainder.
+        Another thread must call it before anything else is sent on this connection. The method and that
+        function raise the errors of ``submit``.
         """
         if self._reader is None or not self._sending.acquire(blocking=False):
             self._in_flight.raise_failure()
@@ -208,7 +211,7 @@ class Connection:
             return self._exchange(request, version, time_left)
 
     def retire(self, timeout: float) -> None:
-        """End the connection because another takes its place.
+        """End the connection because another one replaces it.
 
         Requests in flight have *timeout* seconds to be answered. Those that are not fail with a
         BrokerConnectionError, which is retriable.
@@ -223,7 +226,7 @@ class Connection:
         self._end(BrokerConnectionError(f"the connection to {self.endpoint} was replaced by a new one"))
 
     def close(self) -> None:
-        """End the connection. Requests in flight fail with a ClosedError. Bounded."""
+        """End the connection. Requests in flight fail with a ClosedError. Takes a limited time."""
         self._end(ClosedError(f"the connection to {self.endpoint} has been closed by this client"))
 
     def abandon(self) -> None:
@@ -289,8 +292,8 @@ class Connection:
     def _has_been_left(self) -> bool:
         """Return True if the broker has closed the connection while it was idle.
 
-        Then there is something to read, although no request is in flight. A reader would have noticed.
-        Without one, the next request would be sent on a closed connection, and fail.
+        In that case there is something to read, although no request is in flight. A reader thread would have
+        noticed. Without a reader thread, the next request would be sent on a closed connection, and fail.
         """
         if self._reader is not None or not self._turn.acquire(blocking=False):
             return False
@@ -304,7 +307,7 @@ class Connection:
             raise KafkaTimeoutError(f"{self.endpoint} has not answered another request of this client yet")
 
     def _start_reader(self, seconds: float) -> bool:
-        """Start a reader if there is none. Return False if no thread can be started."""
+        """Start a reader thread if there is none. Return False if no thread can be started."""
         self._take_turn(seconds)
         try:
             if self._reader is None:
@@ -322,7 +325,8 @@ class Connection:
     def _read(self, outcome: Sequence[object] = ()) -> None:
         """Read responses and give each to the function that waits for it, until the connection ends.
 
-        Runs in the reader thread. Without one, it runs in a sender's thread, until there is an *outcome*.
+        Runs in the reader thread. If there is no reader thread, it runs in a sender's thread until *outcome*
+        is not empty.
         """
         try:
             while not outcome:

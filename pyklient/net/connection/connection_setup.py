@@ -1,6 +1,6 @@
-"""Set up a connection: connect, TLS handshake, API versions, SASL login.
+"""Sets up a connection: connect, TLS handshake, API versions, SASL login.
 
-Most mistakes in a configuration show here first, so that the error of each step says what to change.
+Most mistakes in a configuration first fail here, so the error of each step says what to change.
 """
 
 import logging
@@ -134,8 +134,8 @@ def _connected(
 def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[int, tuple[int, int]]:
     """Return the broker's first and last version of each request, by API key.
 
-    A broker that does not support our version of ApiVersions answers in version 0, and may name the versions
-    that it supports (KIP-511). *hint* is part of the error if the broker closes the connection.
+    A broker that does not support this client's version of ApiVersions answers in version 0, and may name the
+    versions that it supports (KIP-511). *hint* is part of the error if the broker closes the connection.
     """
     version = ApiVersionsRequest.versions[1]
     request = ApiVersionsRequest(
@@ -153,15 +153,15 @@ def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[in
             f"broker, or {hint}, or it is older than 0.10, which this client does not support"
         ) from error
     if response.error_code:
-        raise broker_error(response.error_code, f"asking {connection.endpoint} for its API versions")
+        raise broker_error(response.error_code, f"cannot get the API versions of {connection.endpoint}")
     return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
 
 
 def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
     """Raise ProtocolError if *endpoint* answers a request in HTTP.
 
-    A web server may wait for the end of a line, and not answer our request. A broker takes an HTTP request
-    for a length that is too large, and closes the connection.
+    A web server may wait for the end of a line, and not answer a request of Kafka. A broker reads an HTTP
+    request as a length that is too large, and closes the connection.
     """
     try:
         tcp = TcpTransport(connect(endpoint, deadline), str(endpoint))
@@ -186,7 +186,7 @@ def _authenticate(
 ) -> float | None:
     """Log in by SASL. Return the seconds after which the connection should be replaced; None for no limit.
 
-    That is some time before the broker ends the session (KIP-368), and different for each connection.
+    That is some time before the broker ends the session (KIP-368), and a different time for each connection.
     """
     if SaslHandshakeRequest.api_key not in versions:
         raise no_sasl(str(connection.endpoint))

@@ -1,4 +1,4 @@
-"""Split a stream of bytes into responses: each is a length, and that many bytes."""
+"""Splits a stream of bytes into responses: each is a length, followed by that many bytes."""
 
 from typing import Final
 
@@ -11,7 +11,7 @@ __all__ = ["FrameReader"]
 
 _LENGTH_SIZE: Final = 4
 _SMALL_ANSWERS: Final = 4096
-"""The bytes that ``receive_small`` asks for at once. Most responses fit, with their length."""
+"""The number of bytes that ``receive_small`` asks for at once. Most responses fit, with their length."""
 
 
 class FrameReader:
@@ -22,18 +22,18 @@ class FrameReader:
         self._transport = transport
         self._max_response = max_response
         self._ahead = b""
-        """Bytes that were received, but belong to the next responses."""
+        """Bytes that were received, but belong to later responses."""
 
     def receive(self, time_left: TimeLeft) -> memoryview:
         """Return the next response in new memory, as responses with records need it.
 
-        Must not be used after ``receive_small``, which may have read the beginning of this response.
+        Must not be called after ``receive_small``, which may have read the beginning of this response.
         """
         size = self._size(self._transport.receive(_LENGTH_SIZE, time_left))
         return self._transport.receive(size, time_left)
 
     def receive_small(self, time_left: TimeLeft) -> memoryview:
-        """Return the next response. Several small ones take one system call together."""
+        """Return the next response. One system call may read several small responses."""
         try:
             while True:
                 ahead = self._ahead

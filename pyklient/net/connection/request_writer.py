@@ -1,4 +1,5 @@
-"""The sending half of a connection: requests in order, each as far as the socket takes it without a wait."""
+"""The sending part of a connection: it sends requests in order, as far as the socket accepts them without a
+wait."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -15,11 +16,12 @@ from pyklient.protocol.schema import ApiMessage
 __all__ = ["RequestWriter", "Remainder"]
 
 Remainder: TypeAlias = Callable[[], None]
-"""Send the rest of a request, in a thread that may wait."""
+"""A function that sends the remainder of a request, in a thread that may wait."""
 
 
 class RequestWriter:
-    """Safe to use from several threads. The thread that holds *sending* may write."""
+    """Sends the requests of a connection. Safe to use from several threads. The thread that holds *sending*
+    may write."""
 
     def __init__(
         self, endpoint: Endpoint, transport: Transport, in_flight: RequestsInFlight, sending: Lock
@@ -43,9 +45,10 @@ class RequestWriter:
     def write_at_once(
         self, request: ApiMessage, version: int, answered: Answered, timeout: float
     ) -> Remainder | None:
-        """Send as much of *request* as possible without a wait. Return a function that sends the rest.
+        """Send as much of *request* as possible without a wait. Return a function that sends the remainder.
 
-        *sending* must be held. It is released when the whole request has been sent, and if this raises.
+        *sending* must be held. It is released when the whole request has been sent, and if this raises an
+        error.
         """
         left: Sequence[Buffer]
         try:
@@ -64,12 +67,12 @@ class RequestWriter:
         return None
 
     def deadline(self, request_class: type[ApiMessage], seconds: float) -> Deadline:
-        """Return the deadline of a request that may take *seconds*. It ends early with the connection."""
+        """Return the deadline of a request that may take *seconds*. It also ends when the connection ends."""
         name = request_name(request_class)
         return Deadline(seconds, partial(self._in_flight.timed_out, name, seconds), self._in_flight.ended)
 
     def _finish(self, left: Sequence[Buffer], request_class: type[ApiMessage], seconds: float) -> None:
-        """Send what is *left* of a request, and release *sending*."""
+        """Send the bytes *left*, which are the remainder of a request, and release *sending*."""
         try:
             self._transport.send(left, self.deadline(request_class, seconds))
         except Exception as error:
@@ -78,7 +81,8 @@ class RequestWriter:
             self._sending.release()
 
     def _unsendable(self, error: Exception, request_class: type[ApiMessage]) -> KafkaError:
-        """Return the reason to end the connection, because half of a request may have been sent."""
+        """Return the reason for ending the connection, because only a part of a request may have been
+        sent."""
         if isinstance(error, KafkaError):
             return error
         name = request_name(request_class)

@@ -26,10 +26,11 @@ from pyklient.protocol.schema import ApiMessage
 __all__ = ["Answered", "RequestsInFlight"]
 
 Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
-"""Receive the response, or the error if there is none.
+"""A function that gets the response, or the error if there is none.
 
-Called once: by the reader; by the thread that ends the connection, which may hold its locks; or within
-``submit``, if no response is expected or no reader can be started. Must not raise.
+It is called once: by the reader thread; by the thread that ends the connection, which may hold its locks; or
+within ``submit``, if no response is expected or no reader thread can be started. It must not raise an
+exception.
 """
 
 
@@ -48,7 +49,8 @@ class _Waiting(NamedTuple):
 
 
 class RequestsInFlight:
-    """Encodes requests, decodes responses, and finds who waits for each. Safe to use from several threads.
+    """Encodes requests, decodes responses, and finds the function that waits for each response. Safe to use
+    from several threads.
 
     After *max_idle* seconds without a request, the connection counts as ended.
     """
@@ -151,7 +153,8 @@ class RequestsInFlight:
                 each.answered(None, for_another(failure))
 
     def ended(self) -> KafkaError | None:
-        """Return the error that has ended the connection, for one more thread."""
+        """Return the error that has ended the connection, as a new object for one more thread; None if it has
+        not ended."""
         return None if self.failure is None else for_another(self.failure)
 
     def raise_failure(self) -> None:

@@ -1,4 +1,4 @@
-"""Look up the addresses of host names in separate threads, because the system's function has no time-out.
+"""Looks up the addresses of host names in separate threads, because the system's function has no time-out.
 
 Callers that ask for the same name share one lookup. So names whose lookups hang occupy few threads, however
 often they are asked for. Addresses that were found before are used again if a new lookup takes too long. If
@@ -29,7 +29,7 @@ _FAIR_SHARE: Final = 0.5
 
 
 class SlowLookupError(Exception):
-    """A lookup took too long. The message continues a sentence about the host."""
+    """A lookup took too long. Its message is added to a sentence about the host."""
 
 
 class _Lookup:
@@ -45,14 +45,14 @@ class _Lookup:
 
 
 class Resolver:
-    """Safe to use from several threads; *most_threads* lookups run at a time."""
+    """Looks up host names, *most_threads* of them at a time. Safe to use from several threads."""
 
     def __init__(self, most_threads: int = _MOST_THREADS) -> None:
         self._most_threads = most_threads
         self._lookups: dict[str, _Lookup] = {}
         self._queue: SimpleQueue[_Lookup] = SimpleQueue()
         self._idle: SimpleQueue[None] = SimpleQueue()
-        """One item for each thread that may still be started."""
+        """An item for each thread that may still be started."""
         for _ in range(most_threads):
             self._idle.put(None)
         self._running: set[str] = set()
@@ -90,9 +90,9 @@ class Resolver:
         raise self._late(host, began)
 
     def _begin(self, host: str) -> tuple[_Lookup, list[Address], bool]:
-        """Return the lookup for *host*, begun if there is none, and the addresses found before.
+        """Return the lookup for *host*, which is begun if there is none, and the addresses found before.
 
-        The last value is True if there is no thread for the lookup, so that the caller must ``_run`` it.
+        The last value is True if there is no thread for the lookup, so that the caller must call ``_run``.
         """
         mine = _Lookup(host)
         lookup = self._lookups.setdefault(host, mine)
@@ -103,7 +103,7 @@ class Resolver:
         return lookup, self._known.get(host, []), is_worker
 
     def _take_idle(self) -> bool:
-        """Return True if another thread may be started, which ends with ``_idle.put``."""
+        """Return True if another thread may be started. At its end, that thread must call ``_idle.put``."""
         try:
             self._idle.get_nowait()
         except Empty:
@@ -111,7 +111,7 @@ class Resolver:
         return True
 
     def _start_thread(self) -> bool:
-        """Return False if no thread can be started."""
+        """Start another thread for lookups. Return False if no thread can be started."""
         try:
             threading.Thread(target=self._run, name="pyklient-resolver", daemon=True).start()
         except RuntimeError:
@@ -119,7 +119,7 @@ class Resolver:
         return True
 
     def _is_alone(self) -> bool:
-        """Return True if no thread runs lookups. Else let those threads do this one too."""
+        """Return True if no thread runs lookups. Otherwise those threads will do this lookup too."""
         if self._idle.qsize() == self._most_threads - 1:
             return True
         self._idle.put(None)
@@ -187,7 +187,7 @@ def resolve(host: str, port: int, time_left: Callable[[], float], timeout: float
 
 
 def _renew() -> None:
-    """Replace the Resolver in the child of a fork: its threads exist in the parent only."""
+    """Replace the Resolver in the child of a fork, because its threads exist only in the parent."""
     global _resolver
     _resolver = Resolver()
 

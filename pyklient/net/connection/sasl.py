@@ -1,4 +1,4 @@
-"""SASL: log in to a broker by PLAIN or SCRAM."""
+"""SASL: logs in to a broker by PLAIN or SCRAM."""
 
 from collections.abc import Generator
 from typing import Any
@@ -33,7 +33,7 @@ def authentication(config: ClientConfig, peer: str) -> Generator[ApiMessage, Any
     if offer.error_code == ErrorCode.ILLEGAL_SASL_STATE:
         raise no_sasl(peer)
     if offer.error_code:
-        raise broker_error(offer.error_code, f"SASL handshake with {peer}")
+        raise broker_error(offer.error_code, f"the SASL handshake with {peer} failed")
     username, password = config.sasl_username or "", config.sasl_password or ""
     if mechanism == "PLAIN":
         steps = _plain(username, password)
@@ -75,5 +75,7 @@ def _scram(exchange: ScramClient) -> Generator[ApiMessage, Any, int]:
 def _accepted(answer: SaslAuthenticateResponse) -> SaslAuthenticateResponse:
     if answer.error_code:
         said = answer.error_message or "no reason given"
-        raise AuthenticationError(f"refused ({said}); check sasl_username, sasl_password and sasl_mechanism")
+        raise AuthenticationError(
+            f"the broker refused the login ({said}); check sasl_username, sasl_password and sasl_mechanism"
+        )
     return answer

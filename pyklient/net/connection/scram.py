@@ -1,4 +1,4 @@
-"""SCRAM: prove knowledge of a password without sending it, and check that the server knows it (RFC 5802).
+"""SCRAM: proves knowledge of a password without sending it, and checks that the server knows it (RFC 5802).
 
 This module does no I/O. Like Kafka's servers, it uses user names and passwords without SASLprep, and has no
 channel binding.
@@ -21,7 +21,7 @@ _MAX_ITERATIONS = 1_000_000  # about a second of work; a server must not be able
 
 
 class ScramClient:
-    """One exchange: ``first()``, ``final(answer)``, ``verify(answer)``.
+    """One SCRAM exchange: call ``first()``, ``final(answer)`` and ``verify(answer)`` in this order.
 
     Raises AuthenticationError for each failure of the server. *nonce* is for tests with published exchanges.
     """
@@ -42,7 +42,7 @@ class ScramClient:
         attributes = _attributes(server_first)
         nonce = attributes.get("r", "")
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise AuthenticationError("the SCRAM server answers another exchange: its nonce is wrong")
+            raise AuthenticationError("the SCRAM server sent a wrong nonce: it answers another login")
         salted = hashlib.pbkdf2_hmac(
             self._hash, self._password, _base64(attributes.get("s", "")), _iterations(attributes.get("i", ""))
         )
@@ -75,7 +75,8 @@ def _escaped(username: str) -> str:
 
 
 def _attributes(message: bytes) -> dict[str, str]:
-    """Return ``r=…,s=…`` as a dict. Refuses mandatory extensions (``m=``), as RFC 5802, 5.1 requires."""
+    """Return ``r=…,s=…`` as a dict. Raises AuthenticationError for mandatory extensions (``m=``), as RFC
+    5802, 5.1 requires."""
     try:
         pairs = [part.partition("=") for part in message.decode().split(",")]
     except UnicodeDecodeError as error:

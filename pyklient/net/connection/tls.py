@@ -30,7 +30,7 @@ __all__ = ["TlsTransport", "explain", "tls_context"]
 
 _CHUNK = 256 * 1024
 _NOTHING = (b"",)
-"""The rest of a request whose bytes have all been encrypted, but not all been sent."""
+"""The remainder of a request whose bytes have all been encrypted, but not all been sent."""
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext | None:
@@ -70,7 +70,7 @@ def _load(option: str, path: str, load: Callable[[], None]) -> None:
 
 
 class TlsTransport:
-    """A Transport that encrypts, and sends through *below*. *peer* must have a certificate for
+    """A Transport that encrypts, and sends through the transport *below*. *peer* must have a certificate for
     *server_hostname*."""
 
     def __init__(self, below: TcpTransport, peer: str, context: ssl.SSLContext, server_hostname: str) -> None:
@@ -81,7 +81,7 @@ class TlsTransport:
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
         self._left: Sequence[Buffer] = ()
-        """Encrypted bytes that the socket has not taken yet."""
+        """Encrypted bytes that the socket has not accepted yet."""
 
     def handshake(self, time_left: TimeLeft) -> None:
         """Negotiate keys and check the certificate. Raises a KafkaError that says what to do."""
@@ -196,7 +196,7 @@ class TlsTransport:
 
 
 def _chunks(parts: Sequence[Buffer]) -> Iterator[Buffer]:
-    """Join small *parts* and cut large ones, because each becomes at least one TLS record."""
+    """Join small *parts* and divide large ones, because each part becomes at least one TLS record."""
     small = bytearray()
     for part in parts:
         if len(part) < _CHUNK // 8:
@@ -247,7 +247,7 @@ _WRONG_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MI
 
 
 def explain(error: ssl.SSLError, peer: str) -> KafkaError:
-    """Return *error* of OpenSSL as a KafkaError that says which option to change."""
+    """Return *error*, which OpenSSL raised, as a KafkaError that says which option to change."""
     if isinstance(error, ssl.SSLCertVerificationError):
         why = error.verify_message.rstrip(".")
         return AuthenticationError(
@@ -271,7 +271,7 @@ def explain(error: ssl.SSLError, peer: str) -> KafkaError:
             f"{peer} and this client have no TLS version or cipher in common, "
             f"or the broker requires a client certificate ({said}); see ssl_context and ssl_keystore_location"
         )
-    return BrokerConnectionError(f"TLS with {peer} broke: {said}")
+    return BrokerConnectionError(f"the TLS connection to {peer} failed: {said}")
 
 
 def _advice(verify_code: int) -> str:

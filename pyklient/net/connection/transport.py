@@ -36,10 +36,11 @@ __all__ = [
 ]
 
 TimeLeft = Callable[[], float]
-"""Return the seconds that the next wait may last. Raise a KafkaError when no time is left."""
+"""A function that returns the seconds that the next wait may last, and raises a KafkaError when no time is
+left."""
 
 TICK = 0.5
-"""The longest single wait, in seconds. A call notices that it was cancelled after this time at most."""
+"""The longest single wait, in seconds. A call notices within this time that it was cancelled."""
 
 _WAITALL: int = getattr(socket, "MSG_WAITALL", 0)
 _DONTWAIT: int = getattr(socket, "MSG_DONTWAIT", 0)
@@ -85,8 +86,8 @@ class Endpoint(NamedTuple):
 class Deadline:
     """A TimeLeft that ends after a number of seconds.
 
-    *expired* returns the error to raise then. *cancelled* returns an error as soon as the call should stop
-    earlier, for instance because the client is being closed; else None.
+    *expired* returns the error to raise at the end. *cancelled* returns an error as soon as the call should
+    stop earlier, for instance because the client is being closed; until then it returns None.
     """
 
     def __init__(
@@ -122,27 +123,28 @@ class Transport(Protocol):
         """Send all *parts* in order. Raises BrokerConnectionError, or the error of *time_left*."""
 
     def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
-        """Send as much as possible without a wait, and return the rest. Raises BrokerConnectionError."""
+        """Send as much as possible without a wait, and return the remainder. Raises BrokerConnectionError."""
 
     def receive(self, size: int, time_left: TimeLeft) -> memoryview:
         """Return exactly *size* bytes, in new memory. Raises PeerClosedError at the end of the stream."""
 
     def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
-        """Return the bytes that have arrived, at least one and at most *limit*. Raises as ``receive``
-        does."""
+        """Return the bytes that have arrived, at least one and at most *limit*. Raises the errors of
+        ``receive``."""
 
     def is_quiet(self) -> bool:
         """Return True if there is nothing to read: no bytes, and not the end of the stream."""
 
     def abort(self) -> None:
-        """Wake every thread that waits in a call. Its call raises BrokerConnectionError."""
+        """Wake every thread that waits in a call of this object. That call raises BrokerConnectionError."""
 
     def close(self) -> None:
-        """Close the socket without a message to the peer. No thread may be in a call."""
+        """Close the socket without a message to the peer. No thread may be in a call of this object."""
 
 
 class TcpTransport:
-    """A connected socket. Without ``sendmsg`` or MSG_WAITALL, it makes more and smaller system calls."""
+    """A connected socket. On systems without ``sendmsg`` or MSG_WAITALL, it makes more and smaller system
+    calls."""
 
     def __init__(
         self, sock: socket.socket, peer: str, *, gather: bool = _HAS_SENDMSG, receive_flags: int = _WAITALL
@@ -236,11 +238,11 @@ class TcpTransport:
         self._waits[option] = seconds
 
     def _broken(self, error: OSError) -> BrokerConnectionError:
-        return BrokerConnectionError(f"the connection to {self._peer} broke: {error.strerror or error}")
+        return BrokerConnectionError(f"the connection to {self._peer} failed: {error.strerror or error}")
 
 
 def _unsent(parts: Sequence[Buffer], sent: int) -> Sequence[Buffer]:
-    """Return the rest of *parts* after *sent* bytes, without a copy."""
+    """Return the remainder of *parts* after *sent* bytes, without a copy."""
     if sent == sum(map(len, parts)):
         return ()
     for index, part in enumerate(parts):
@@ -335,8 +337,8 @@ def _connect_within(
 
 
 class _Failure(NamedTuple):
-    """The failure to connect to one address: *text* stands beside the endpoint's name, *cause* stands
-    alone."""
+    """The failure to connect to one address: *text* is added to the endpoint's name, *cause* is complete by
+    itself."""
 
     text: str
     cause: str

@@ -1,4 +1,4 @@
-"""FindCoordinator: look up the broker that coordinates a group."""
+"""FindCoordinator: looks up the broker that coordinates a group."""
 
 from functools import partial
 
@@ -10,11 +10,12 @@ from pyklient.protocol.messages import FindCoordinatorRequest, FindCoordinatorRe
 __all__ = ["find_coordinator"]
 
 _ONE_KEY = 3
-"""The last version of FindCoordinator with one key. Version 4 asks for several in another layout."""
+"""The last version of FindCoordinator that asks for one key. Version 4 asks for several, in another
+layout."""
 
 
 def find_coordinator(key: str, key_type: int = 0) -> Dialogue[int]:
-    """Return the id of the node that coordinates group *key* (with *key_type* 1: the transactional id).
+    """Return the id of the node that coordinates group *key* (with *key_type* 1: the transactional id *key*).
 
     Tries again until there is a coordinator. Raises a BrokerError that is not retriable.
     """
@@ -25,7 +26,7 @@ def _find(key: str, key_type: int) -> Dialogue[int]:
     request = FindCoordinatorRequest(key=key, key_type=key_type)
     response: FindCoordinatorResponse = yield Ask(ANY, request, max_version=_ONE_KEY)
     if response.error_code:
-        raise broker_error(response.error_code, f"finding the coordinator of {key!r}")
+        raise broker_error(response.error_code, f"cannot find the coordinator of {key!r}")
     metadata: Metadata = yield Refresh((), known_ok=True)
     if response.node_id not in metadata.nodes:
         metadata = yield Refresh(())

@@ -1,4 +1,4 @@
-"""ListOffsets: look up the offset of a partition at a time, or at the start or end of its log."""
+"""ListOffsets: looks up the offset of a partition at a time, or at the start or end of its log."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -22,7 +22,8 @@ LATEST: Final = -1
 """As a time: the end of the log."""
 
 _UNKNOWN_TOPIC_TRIES: Final = 5
-"""A topic may be unknown in fewer answers than this: all brokers know a new topic only after a moment."""
+"""The number of responses after which a topic that is unknown does not exist: all brokers know a new topic
+only after a moment."""
 
 
 class ListedOffset(NamedTuple):
@@ -62,8 +63,8 @@ def _list_missing(
 ) -> Dialogue[BrokerError | None]:
     """Ask once for each partition that is not in *found* yet.
 
-    Raises the error of a partition that is still missing. Returns the error of one that is not worth
-    another try.
+    Raises the error of a partition that another try cannot help. Returns the error of a partition for which
+    it is worth trying again.
     """
     missing = [partition for partition in wanted if partition not in found]
     if not missing:
@@ -115,7 +116,7 @@ def _take_offsets(
         for entry in topic.partitions:
             partition = TopicPartition(topic.name, entry.partition_index)
             if entry.error_code:
-                error = broker_error(entry.error_code, f"offsets of {partition}")
+                error = broker_error(entry.error_code, f"cannot look up offsets of {partition}")
                 if not error.retriable:
                     raise error
                 problem = error

@@ -1,5 +1,5 @@
-"""Find the leader of each partition in the metadata, to ask each broker once for all partitions that it
-leads."""
+"""Finds the leader of each partition in the metadata, so that each broker is asked once for all its
+partitions."""
 
 from collections.abc import Iterable
 
@@ -31,4 +31,4 @@ def _no_leader(metadata: Metadata, partition: TopicPartition) -> BrokerError:
     info = topic.partitions.get(partition.partition) if topic is not None else None
     code = (topic.error if topic is not None else 0) or (info.error if info is not None else 0)
     absent = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if info is None else ErrorCode.LEADER_NOT_AVAILABLE
-    return broker_error(code or absent, f"finding the leader of {partition}")
+    return broker_error(code or absent, f"cannot find the leader of {partition}")

@@ -1,4 +1,4 @@
-"""Look up the partitions of topics."""
+"""Looks up the partitions of topics."""
 
 from collections.abc import Collection
 from functools import partial
@@ -15,8 +15,8 @@ __all__ = ["missing_topic", "partitions_of"]
 def partitions_of(topics: Collection[str], *, tries: int) -> Dialogue[list[TopicPartition]]:
     """Return the partitions of *topics*.
 
-    Raises BrokerError for a topic that does not exist in the last of *tries* answers: all brokers know a new
-    topic only after a moment.
+    Raises BrokerError for a topic that does not exist in the last of *tries* responses: all brokers know a
+    new topic only after a moment.
     """
     return (yield from retried(partial(_partitions, topics), tries=tries))
 
@@ -27,7 +27,7 @@ def missing_topic(metadata: Metadata, topics: Collection[str]) -> BrokerError | 
         if not metadata.partition_count(name):
             info = metadata.topics.get(name)
             code = (info.error if info is not None else 0) or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            return broker_error(code, f"reading topic {name}")
+            return broker_error(code, f"cannot read topic {name}")
     return None
 
 

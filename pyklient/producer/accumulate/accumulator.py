@@ -39,14 +39,15 @@ class Limits(NamedTuple):
 
 
 class Clocks(NamedTuple):
-    """Functions that return nanoseconds since 1970, and monotonic seconds."""
+    """The clocks of the accumulator: functions that return nanoseconds since 1970, and monotonic seconds."""
 
     wall_ns: Callable[[], int]
     monotonic: Callable[[], float]
 
 
 class RecordAccumulator:
-    """Safe to use from several threads. *thread* is started by the first record."""
+    """The batches of a producer that are not done. Safe to use from several threads. The first record starts
+    *thread*."""
 
     def __init__(
         self,
@@ -68,8 +69,8 @@ class RecordAccumulator:
             memory_limit=limits.buffer_memory,
         )
         self.new_batches: deque[Batch] = deque()
-        """Batches that the sender has not seen yet, in the order in which they were begun. One that Ctrl-C
-        interrupted may be empty."""
+        """Batches that the sender has not seen yet, in the order in which they were begun. A batch may be
+        empty if Ctrl-C interrupted ``send``."""
         self.due_batches: deque[Batch] = deque()
         """Batches that were sealed before ``linger`` had passed, and whose partition has no newer batch."""
         self._limits = limits
@@ -80,11 +81,11 @@ class RecordAccumulator:
         self._thread = thread
         self._started = False
         self._waiting: deque[Wakeup] = deque()
-        """Threads that wait for memory, in the order in which they came."""
+        """Threads that wait for memory, in the order in which they began to wait."""
         self._unfinished: dict[str, dict[int, dict[Batch, None]]] = {}
         """Batches that are not done, by topic and partition, in the order in which they were begun."""
         self._extra_memory = 0
-        """Memory of the batch whose callbacks are running: they may use it."""
+        """The memory of the batch whose callbacks are running: the callbacks may use it."""
         self._closed_by: KafkaError | None = None
 
     def append_slowly(
@@ -97,7 +98,7 @@ class RecordAccumulator:
         headers: Any = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Do what ``Producer.send`` does, for a record that the kernel declined."""
+        """Append a record that the kernel declined. Arguments and errors are those of ``Producer.send``."""
         self.raise_if_closed()
         if not self._started:
             self._start()
@@ -137,7 +138,7 @@ class RecordAccumulator:
             ]
 
     def forget(self, topic: str) -> None:
-        """Drop what is kept of *topic*. The next record for it asks for its metadata again."""
+        """Drop all state of *topic*. The next record for it asks for its metadata again."""
         self.appender.remove_topic(topic)
         self._topics.forget(topic)
 
@@ -149,7 +150,7 @@ class RecordAccumulator:
     def finished(self, batch: Batch, listeners: list[Any]) -> None:
         """Run the callbacks of *batch*, which is done, and then release its memory.
 
-        The callbacks may use that memory first, so that one can send a record again without waiting.
+        The callbacks may use that memory first, so that a callback can send a record again without waiting.
         """
         with self.tracker.lock:
             partitions = self._unfinished.get(batch.topic, {})
@@ -165,7 +166,7 @@ class RecordAccumulator:
         self._release(batch.charged)
 
     def close(self, error: KafkaError) -> None:
-        """Have every ``send`` raise *error* from now on, also those that wait for memory."""
+        """Make every ``send`` raise *error* from now on, including those that wait for memory."""
         with self.tracker.lock:
             if self._closed_by is None:
                 self._closed_by = error
@@ -173,7 +174,8 @@ class RecordAccumulator:
             self._wake_waiting()
 
     def abandon(self, error: KafkaError) -> None:
-        """Do the same in the child of a fork, without a lock that a thread of the parent may hold."""
+        """Do the same as :meth:`close` in the child of a fork, without a lock that a thread of the parent may
+        hold."""
         self._closed_by = error
         self.appender.shut()
         self.tracker.abandon(error)
@@ -196,13 +198,13 @@ class RecordAccumulator:
         if record.size > self._limits.max_request_size:
             raise MessageTooLargeError(
                 f"a record of {record.size:,} bytes for topic {topic!r} is above "
-                f"max_request_size={self._limits.max_request_size:,}; raise that, and the topic's "
+                f"max_request_size={self._limits.max_request_size:,}; raise that option, and the topic's "
                 "max.message.bytes if needed"
             )
         if record.size + Appender.OVERHEAD > self._limits.buffer_memory:
             raise MessageTooLargeError(
                 f"a record of {record.size:,} bytes for topic {topic!r} does not fit into "
-                f"buffer_memory={self._limits.buffer_memory:,}; raise that"
+                f"buffer_memory={self._limits.buffer_memory:,}; raise that option"
             )
 
     def _append_or_wait(
@@ -224,7 +226,7 @@ class RecordAccumulator:
             if not may_wait:
                 delivery = self._append(topic, number, record, on_delivery, memory + self._extra_memory)
                 if delivery is None and self.appender.partition_count(topic):
-                    raise self._buffer_full(topic, "a send inside an on_delivery callback does not wait")
+                    raise self._buffer_full(topic, "a send in an on_delivery callback never waits for memory")
                 return delivery
             if not self._waiting:
                 # In case Ctrl-C kept the last waiting thread from resetting it.
@@ -259,7 +261,7 @@ class RecordAccumulator:
                     self.appender.memory_limit = memory
 
     def _wake_waiting(self) -> None:
-        """Wake the threads that wait for memory, because some may be free. With the lock held."""
+        """Wake the threads that wait for memory, because some may have been released. With the lock held."""
         for wakeup in list(self._waiting):
             wakeup.set()
 
@@ -312,7 +314,7 @@ class RecordAccumulator:
         return delivery
 
     def _add_new_batch(self, batch: Batch) -> None:
-        """Hand *batch* over to the sender, before the first record is in it. With the lock held."""
+        """Give *batch* to the sender before the first record is in it. With the lock held."""
         self.new_batches.append(batch)
         self._unfinished.setdefault(batch.topic, {}).setdefault(batch.partition, {})[batch] = None
 

@@ -13,7 +13,7 @@ __all__ = ["PartitionChoice"]
 
 
 class PartitionChoice:
-    """Applies the ``partition`` argument, the user's partitioner, or the default of Java's client."""
+    """Chooses by the ``partition`` argument, the user's partitioner, or the default rule of Java's client."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class PartitionChoice:
         return number
 
     def next_sticky(self, topic: str, current: int, unfinished: Mapping[int, Sized]) -> int:
-        """Replace the sticky partition *current* of *topic*. Return the new one.
+        """Choose a sticky partition of *topic* in place of *current*. Return the new one.
 
         *unfinished* holds the unfinished batches by partition. With the batch lock held.
         """

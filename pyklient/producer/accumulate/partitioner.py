@@ -1,8 +1,8 @@
 """Chooses the partition of a record.
 
-A record with a key goes where Java's client sends it: murmur2 of the key, modulo the number of partitions.
-The kernel computes that. Records without a key all go to the sticky partition until its batch is full or has
-been sent (KIP-480). StickyPartitioner then chooses the next one.
+A record with a key goes to the same partition as with Java's client: murmur2 of the key, modulo the number of
+partitions. The kernel computes that. Records without a key all go to the sticky partition until its batch is
+full or has been sent (KIP-480). StickyPartitioner then chooses the next one.
 """
 
 import random
@@ -49,8 +49,8 @@ def as_partitioner(partitioner: Any) -> Partitioner | None:
 class StickyPartitioner:
     """Chooses the next partition for records without a key.
 
-    It draws two partitions at random and takes the one with fewer unfinished batches. Partitions whose broker
-    is slow get fewer records that way, as in KIP-794, and the others get equally many.
+    It draws two partitions at random and chooses the one with fewer unfinished batches. So partitions whose
+    broker is slow get fewer records, as in KIP-794, and all others get equally many.
     """
 
     def __init__(self, random_numbers: random.Random) -> None:
@@ -59,10 +59,11 @@ class StickyPartitioner:
     def next(
         self, available: Sequence[int], count: int, current: int, unfinished: Mapping[int, Sized]
     ) -> int:
-        """Return a partition other than *current*, in a time that does not depend on their number.
+        """Return a partition other than *current*, in a time that does not depend on the number of
+        partitions.
 
         It is one of the *available* partitions, which have a leader, or one of all *count* if there are none.
-        *unfinished* holds the unfinished batches of partitions that have some.
+        *unfinished* holds the unfinished batches of the partitions that have any.
         """
         candidates = available or range(count)
         if len(candidates) == 1:
@@ -74,7 +75,8 @@ class StickyPartitioner:
         return one if len(unfinished[one]) <= len(unfinished.get(other, ())) else other
 
     def _draw(self, candidates: Sequence[int], current: int) -> int:
-        """Return one of *candidates*, of which there are at least two, other than *current*."""
+        """Return a random partition of *candidates* other than *current*. There must be at least two
+        candidates."""
         while (number := candidates[int(self._random() * len(candidates))]) == current:
             pass
         return number

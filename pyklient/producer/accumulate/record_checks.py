@@ -1,4 +1,5 @@
-"""Checks the arguments of ``send`` and applies the user's encoders. Every mistake gets an error of its own.
+"""Checks the arguments of ``send`` and applies the user's encoders. Each mistake raises an error that names
+it.
 
 This runs only for records that the kernel declines. The kernel turns records into the bytes of a batch.
 """
@@ -45,7 +46,7 @@ class RecordChecker:
         return self._key_encoder is None and self._value_encoder is None
 
     def check(self, topic: str, value: Any, key: Any, timestamp_ms: Any, headers: Any) -> CheckedRecord:
-        """Return the record.
+        """Return the record that the arguments describe.
 
         Raises TypeError or ConfigurationError for a wrong argument, ConfigurationError for an encoder that
         does not return bytes, and whatever an encoder raises.

@@ -1,8 +1,8 @@
-"""The requests to one broker: which partitions are in line for it, and what is in flight to it.
+"""The requests to one broker: the partitions that wait to be sent to it, and the requests in flight.
 
-A BrokerQueue alone changes what it knows of its broker: the connection, the number of requests in flight, and
-until when it is paused. Everything here runs with the sender lock held, except for the worker's part
-(connecting and writing) and ``_received``, which the connection calls.
+Only a BrokerQueue changes the state of its broker: the connection, the number of requests in flight, and the
+end of a pause. Everything here runs with the sender lock held, except for the worker's part (connecting and
+writing) and ``_received``, which the connection calls.
 """
 
 import logging
@@ -30,8 +30,8 @@ from pyklient.protocol.records.layout import Buffer
 __all__ = ["BrokerQueue", "InFlightRequest", "RequestOptions"]
 
 _SMALL: Final = 64 * 1024
-"""The size in bytes up to which a request is written without a thread that may wait. A socket seldom takes
-all of a larger one at once."""
+"""The size in bytes up to which the sender writes a request itself. A socket seldom accepts all of a larger
+request at once."""
 
 log = logging.getLogger("pyklient.producer")
 
@@ -44,14 +44,14 @@ class RequestOptions(NamedTuple):
 
     acks: int
     timeout: float
-    """In seconds."""
+    """The time-out of a request, in seconds."""
     max_in_flight: int
     max_bytes: int
-    """The size limit of a request, unless one batch alone is larger."""
+    """The size limit of a request. A single batch may be larger."""
 
 
 class InFlightRequest(NamedTuple):
-    """One request, and the number of the connection that it was made for."""
+    """One request, and the serial number of the connection for which it was made."""
 
     batches: Batches
     size: int
@@ -62,7 +62,7 @@ class InFlightRequest(NamedTuple):
 
 
 class BrokerQueue(Timed):
-    """The requests to one broker. It adds itself to *changed* when ``send_next`` may have something to do."""
+    """The requests to one broker. It adds itself to *changed* when ``send_next`` should be called."""
 
     def __init__(
         self,
@@ -79,9 +79,10 @@ class BrokerQueue(Timed):
         self.line: deque[PartitionQueue] = deque()
         """Partitions that have a batch to send."""
         self.in_flight = 0
-        """Requests that were sent and are not answered."""
+        """The number of requests that were sent and have no response yet."""
         self.paused_until = 0.0
-        """Nothing is sent before: the broker throttles this client, or could not be reached."""
+        """The time before which nothing is sent, because the broker throttles this client or could not be
+        reached."""
         self.worker = BlockingWorker(f"pyklient-producer-{node_id}")
         self._client = client
         self._options = options
@@ -94,7 +95,8 @@ class BrokerQueue(Timed):
         self._snapshot: Metadata | None = None
         """The metadata by which this broker leads the partitions in line."""
         self._given = 0
-        """Requests given to the worker. It counts in ``_done`` those that it has finished."""
+        """The number of requests given to the worker. ``_done`` is the number of those that it has
+        finished."""
         self._done = 0
         self._failures = 0
         """Failed attempts in a row to reach the broker."""
@@ -136,7 +138,7 @@ class BrokerQueue(Timed):
         return bool(self.line)
 
     def drop_moved(self) -> None:
-        """Remove the partitions from the line that this broker does not lead any more."""
+        """Remove the partitions that this broker does not lead any more from the line."""
         metadata = self._client.metadata
         if metadata is self._snapshot:
             return
@@ -150,7 +152,7 @@ class BrokerQueue(Timed):
                 self.line.rotate(-1)
 
     def _drain(self, version: int) -> InFlightRequest | None:
-        """Return a request with the next batch of as many partitions in line as fit."""
+        """Return a request with the next batch of each partition in line, of as many partitions as fit."""
         self.drop_moved()
         batches: Batches = {}
         topics: dict[str, list[PartitionData]] = {}
@@ -192,14 +194,14 @@ class BrokerQueue(Timed):
             return None
 
     def _remove_first(self) -> None:
-        """Remove the first partition from the line. It comes back to its end if it has more to send."""
+        """Remove the first partition from the line, and append it to the end if it has more to send."""
         self.line.popleft().leave_line()
 
     def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
-        """Send *request* without waiting: a record arrives sooner without a detour by another thread.
+        """Send *request* without waiting: a record arrives sooner if no other thread is involved.
 
-        Returns a function for the worker that sends what is left: everything, if the request is large or the
-        worker has not finished those before it.
+        Return a function with which the worker sends the remainder. That is the whole request if it is large
+        or if the worker has not finished earlier requests.
         """
         connection = None
         if request.size <= _SMALL and self._given == self._done and self._options.acks:
@@ -249,11 +251,13 @@ class BrokerQueue(Timed):
         )
 
     def _version_for(self, request: InFlightRequest, connection: Connection) -> int:
-        """Raise UnsupportedVersionError if *request* was made for another record format."""
+        """Return the version to send *request* with. Raise UnsupportedVersionError if the request was made
+        for another record format."""
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         if version != request.version and format_for(version) != format_for(request.version):
             raise UnsupportedVersionError(
-                f"broker {self.node_id} now supports another version of Produce than before: was it replaced?"
+                f"broker {self.node_id} now supports another version of Produce than before; perhaps the "
+                "broker was replaced"
             )
         return version
 
@@ -323,18 +327,19 @@ class BrokerQueue(Timed):
         self._changed.add(self)
 
     def _lose_connection(self, request: InFlightRequest) -> None:
-        """Have the next request use a new connection, unless there is one already."""
+        """Use a new connection for the next request, unless there is a new one already."""
         if request.connection_number == self._connection_number:
             self._connection_number += 1
             self._version = None
 
     def _unreachable(self, failure: KafkaError) -> None:
-        """Pause for the back-off, and find out whether other brokers lead the partitions by now."""
+        """Pause for the back-off, and refresh the metadata, because other brokers may lead the partitions
+        now."""
         log.debug("broker %d could not be reached: %s", self.node_id, failure)
         self._failures += 1
         self._pause(self._backoff.pause(self._failures))
         self._metadata.want()
 
     def _pause(self, seconds: float) -> None:
-        """Send nothing for *seconds*, or until a longer pause that has begun before ends."""
+        """Send nothing for *seconds*, or until the end of an earlier pause if that is later."""
         self.paused_until = max(self.paused_until, time.monotonic() + seconds)

@@ -5,7 +5,7 @@ at once. After a failure the queue waits until nothing is in flight any more. Th
 again, one at a time and the oldest first, before anything new.
 
 With idempotence, a batch that may have been stored is sent again with the same identity. A batch that fails
-for good leaves a gap in the sequence, and the broker stores nothing behind a gap:
+for good leaves a gap in the sequence, and the broker stores nothing after a gap:
 
 - If the batch was certainly not stored, neither was anything behind it. All of that gets new sequence numbers
   in the next epoch.
@@ -66,9 +66,9 @@ class PartitionQueue(Timed):
         self.topic, self.partition = at
         self.sequences = sequences
         self.in_line = False
-        """True while it stands in line at a BrokerQueue, which sets this."""
+        """True while it is in the line of a BrokerQueue, which sets this."""
         self.blocked_by: KafkaError | None = None
-        """The failure that keeps everything in the queue from being sent. Newer than the failures of its
+        """The failure because of which nothing in the queue can be sent. It is newer than the failures of its
         batches."""
         self._sealer = sealer
         self._linger = sealer.linger
@@ -84,9 +84,9 @@ class PartitionQueue(Timed):
         self._sealed = 0
         self._retry_at = 0.0
         self._gap: _Order | None = None
-        """The first batch that failed for good and was certainly not stored."""
+        """The position of the first batch that failed for good and was certainly not stored."""
         self._doubt: _Order | None = None
-        """The last batch that failed for good and may have been stored."""
+        """The position of the last batch that failed for good and may have been stored."""
         self._known = False
         """True if the broker has stored a batch of the current sequence."""
 
@@ -103,7 +103,7 @@ class PartitionQueue(Timed):
 
     @property
     def last_failure(self) -> KafkaError | None:
-        """The reason why the oldest batch is not confirmed yet, if something has failed. Safe from any
+        """The reason why the oldest batch is not confirmed yet; None if nothing has failed. Safe from any
         thread."""
         failures = (batch.failure for batch in (*self._to_retry[:1], *self._in_flight[:1]))
         return self.blocked_by or next(failures, None)
@@ -113,7 +113,7 @@ class PartitionQueue(Timed):
         self._changed[self] = None
 
     def add(self, batch: Batch) -> None:
-        """Add a batch that has been begun. The one before it accepts no more records."""
+        """Add a batch that has been begun. The previous batch of the partition accepts no more records."""
         self._waiting.append(batch)
 
     def leave_line(self) -> None:
@@ -136,14 +136,14 @@ class PartitionQueue(Timed):
         return head.sealed or head.created + self._linger <= now
 
     def must_wait_for(self, node_id: int) -> bool:
-        """Return True if nothing may be sent to broker *node_id* before another broker has answered."""
+        """Return True if another broker must answer before anything may be sent to broker *node_id*."""
         return self.sequences is None and bool(self._in_flight) and self._sent_to != node_id
 
     def next_check(self, now: float) -> float:
-        """Return when to check the queue if nothing happens before.
+        """Return the time at which to check the queue again if nothing else happens.
 
-        That is when a batch expires, has lingered, or may be retried. A batch that is due already waits for
-        something to happen.
+        At that time a batch expires, has lingered, or may be retried. A batch that is already due waits for
+        an event, not for a time.
         """
         check = self._next_expiry()
         if self._to_retry and not self._in_flight and now < self._retry_at < check:
@@ -238,12 +238,13 @@ class PartitionQueue(Timed):
     def add_outcome(
         self, batch: SealedBatch, base_offset: int, timestamp_ms: int, error: KafkaError | None
     ) -> None:
-        """Add the outcome of *batch*, which was removed, or has expired in flight."""
+        """Add the outcome of *batch*, which was removed from the queue, or has expired in flight."""
         outcome = (batch.first, batch.stop, base_offset, timestamp_ms, error)
         insort(self._outcomes, (batch.order, batch.batch, outcome), key=_outcome_order)
 
     def drain_outcomes(self) -> list[tuple[Batch, _Outcome]]:
-        """Return the outcomes that may be reported now, in order: no batch before them is unfinished."""
+        """Return the outcomes that may be reported now, in order, because no batch before them is
+        unfinished."""
         outcomes = self._outcomes
         stop = len(outcomes)
         for batches in (self._in_flight, self._to_retry):  # both are in order
@@ -260,9 +261,10 @@ class PartitionQueue(Timed):
             batch.identity = None  # a batch in flight loses its identity when it is retried
 
     def expire(self, now: float) -> tuple[list[SealedBatch], list[Batch]]:
-        """Return the batches whose delivery time-out has passed: sealed ones, and others that never were.
+        """Return the batches whose delivery time-out has passed: those that were sealed, and those that were
+        not.
 
-        They are removed, except for batches in flight, whose response is still waited for.
+        They are removed, except for batches in flight, whose response may still arrive.
         """
         if now < self._next_expiry():
             return [], []
@@ -282,7 +284,7 @@ class PartitionQueue(Timed):
         return expired, unsealed
 
     def _next_expiry(self) -> float:
-        """Return when the oldest batch that has not expired will expire."""
+        """Return the time at which the oldest batch that has not expired will expire."""
         oldest = self._waiting[0].created if self._waiting else NEVER
         for batch in self._to_retry[:1]:
             oldest = min(oldest, batch.batch.created)
@@ -293,7 +295,7 @@ class PartitionQueue(Timed):
         return oldest + self._delivery_timeout
 
     def _note_gap(self, batch: SealedBatch) -> None:
-        """Note that *batch*, which failed for good, leaves a gap in the sequence, or may leave one."""
+        """Record that *batch*, which failed for good, leaves a gap in the sequence, or may leave one."""
         if self.sequences is None or not batch.idempotent:
             return
         if batch.in_doubt:
@@ -302,7 +304,7 @@ class PartitionQueue(Timed):
             self._gap = min(self._gap or batch.order, batch.order)
 
     def _close_gap(self) -> None:
-        """Begin a new epoch behind a gap, once nothing is in flight and nothing before the gap is left."""
+        """Begin a new epoch after a gap, when nothing is in flight and no batch before the gap is left."""
         if self.sequences is None or self._in_flight:
             return
         if self._gap is not None:

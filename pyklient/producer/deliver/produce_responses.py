@@ -1,6 +1,7 @@
-"""Applies Produce responses and their failures to batches, and reports what became of the records.
+"""Applies Produce responses and their failures to batches, and reports the outcomes of records.
 
-``RetryPolicy`` decides what happens to a batch. This module has its queue and its users' threads told.
+``RetryPolicy`` decides what happens to a batch. This module carries the decision out in the batch's queue,
+and reports outcomes to the threads of users.
 """
 
 import logging
@@ -37,7 +38,8 @@ PartitionResponse: TypeAlias = ProduceResponse.TopicProduceResponse.PartitionPro
 
 
 class ProduceResponses:
-    """Applies responses. Used with the sender lock held. *delivery_timeout_ms* is only for error messages."""
+    """Applies Produce responses to the batches of their requests. Used with the sender lock held.
+    *delivery_timeout_ms* is only for error messages."""
 
     def __init__(
         self,
@@ -60,17 +62,17 @@ class ProduceResponses:
                 if found is not None:
                     self._apply(*found, one)
         for queue, batch in missing.values():
-            error = BrokerConnectionError(f"the response of broker {node_id} lacks {queue.at}")
+            error = BrokerConnectionError(f"the Produce response of broker {node_id} lacks {queue.at}")
             self._retry_or_fail(queue, batch, error, in_doubt=True)
 
     def unanswered(self, batches: Batches, error: KafkaError, *, in_doubt: bool) -> None:
-        """Apply *error*, because of which a request gets no response. *in_doubt*: the broker may have stored
-        the batches all the same."""
+        """Apply *error*, because of which a request gets no response. If *in_doubt*, the broker may have
+        stored the batches nevertheless."""
         for queue, batch in batches.values():
             self._retry_or_fail(queue, batch, error, in_doubt=in_doubt)
 
     def sent(self, batches: Batches) -> None:
-        """Report the batches as delivered without a response, as is usual with ``acks=0``."""
+        """Report the batches as delivered without a response, because ``acks=0`` gets none."""
         for queue, batch in batches.values():
             self._stored(queue, batch, _UNKNOWN, _UNKNOWN)
 
@@ -102,7 +104,7 @@ class ProduceResponses:
             self._fail_unsealed(open_batch, error)
 
     def _apply(self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse) -> None:
-        """Apply the part of a response that is about one batch."""
+        """Apply the part of a response that belongs to *batch*."""
         code = one.error_code
         if not code:
             self._stored(queue, batch, one.base_offset, one.log_append_time_ms)
@@ -124,7 +126,7 @@ class ProduceResponses:
             queue.without_idempotence()
             self._retry(queue, batch, error, in_doubt=False)
         elif action is Action.RETRY_IN_SEQUENCE:
-            log.info("%s: retrying in sequence: %s", queue.at, error)
+            log.info("%s: sending a batch again after the batches before it: %s", queue.at, error)
             queue.retry_in_sequence(batch, error, not_before=self._policy.not_before(batch))
         elif action is Action.RETRY:
             self._retry(queue, batch, error, in_doubt=not is_certainly_not_stored(code))
@@ -142,7 +144,7 @@ class ProduceResponses:
             self.failed(queue, batch, error, in_doubt=in_doubt)
 
     def _retry(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
-        log.debug("%s: retrying %d records: %s", queue.at, batch.count, error)
+        log.debug("%s: sending %d records again: %s", queue.at, batch.count, error)
         queue.retry(batch, error, in_doubt=in_doubt, not_before=self._policy.not_before(batch))
 
     def _stored(
@@ -162,7 +164,7 @@ class ProduceResponses:
         self._report(batch, 0, batch.count, _UNKNOWN, _UNKNOWN, error)
 
     def _report_outcomes(self, queue: PartitionQueue) -> None:
-        """Report the outcomes of *queue* that may be reported by now."""
+        """Report the outcomes of *queue* that may be reported now."""
         for batch, outcome in queue.drain_outcomes():
             self._report(batch, *outcome)
 
@@ -176,7 +178,7 @@ class ProduceResponses:
         error: KafkaError | None,
     ) -> None:
         """Report the outcome of the records *first* to *stop* - 1 of *batch*. Run the callbacks of the batch
-        once all outcomes are known."""
+        when all outcomes are known."""
         listeners = batch.report(first, stop, base_offset, timestamp_ms, error)
         if listeners is not None:
             self._accumulator.finished(batch, listeners)
@@ -204,7 +206,7 @@ def _too_large(
 
 
 def _context(queue: PartitionQueue, one: PartitionResponse) -> str:
-    """Return the partition, and what the broker says beside the error code (KIP-467)."""
+    """Return the name of the partition, and the broker's error message if the response has one (KIP-467)."""
     messages = [one.error_message] if one.error_message else []
     messages += [
         f"record {item.batch_index} of the batch: {item.batch_index_error_message or 'rejected'}"

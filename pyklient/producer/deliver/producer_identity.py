@@ -1,4 +1,7 @@
-"""The producer id and epoch of a producer: their only owner, and the request that gets them."""
+"""The producer id and epoch of a producer, and the request that gets them.
+
+No other module stores them.
+"""
 
 import logging
 import time
@@ -37,10 +40,10 @@ class _Identity(NamedTuple):
 
 
 class ProducerIdentity(Timed):
-    """Gets a producer id once a partition needs it. Used with the sender lock held.
+    """Gets a producer id when a partition needs it. Used with the sender lock held.
 
     If idempotence is *wanted* but not *required*, and the broker has no producer ids or does not grant one,
-    the producer continues without. The request runs on *worker*. *timeout* is in seconds.
+    the producer continues without idempotence. The request runs on *worker*. *timeout* is in seconds.
     """
 
     def __init__(
@@ -57,9 +60,9 @@ class ProducerIdentity(Timed):
         self.enabled = wanted
         """False if batches carry no producer id."""
         self.result: IdentityResult | None = None
-        """The outcome of the last request, until the sender takes it."""
+        """The outcome of the last request, until the sender fetches it."""
         self.due = NEVER
-        """When to ask next."""
+        """The time of the next request."""
         self._client = client
         self._backoff = backoff
         self._worker = worker
@@ -71,9 +74,10 @@ class ProducerIdentity(Timed):
         self._failures = 0
 
     def provide(self, sequences: Sequences | None) -> bool:
-        """Give *sequences* a producer id if it has none. Return False if it has to wait for one.
+        """Give *sequences* a producer id if it has none. Return False if it must wait for one.
 
-        None needs no producer id. There is a ``result`` when it is worth trying again.
+        A partition without idempotence, whose *sequences* is None, needs no producer id. ``result`` is set
+        when it is worth trying again.
         """
         if sequences is None or sequences.producer_id >= 0:
             return True
@@ -89,8 +93,8 @@ class ProducerIdentity(Timed):
     def forget(self, sequences: Sequences | None) -> None:
         """Drop the *sequences* of a partition that has no unfinished batch.
 
-        Records that are sent there later get a later epoch. The broker would otherwise take them for batches
-        that it has stored already.
+        Later records of the partition get a later epoch. Otherwise the broker would regard them as batches
+        that it has already stored.
         """
         identity = self._identity
         if identity is None or sequences is None or sequences.producer_id != identity.producer_id:
@@ -124,9 +128,10 @@ class ProducerIdentity(Timed):
         self.result = IdentityResult(failure)
 
     def _is_optional(self, failure: KafkaError) -> bool:
-        """Return True if *failure* turns idempotence off.
+        """Return True if the producer continues without idempotence after *failure*.
 
-        That is so if the user has not asked for it explicitly, and the broker does not support or allow it.
+        It does if the user has not asked for idempotence explicitly, and the broker does not support or allow
+        it.
         """
         if self._required:
             return False
@@ -146,7 +151,7 @@ class ProducerIdentity(Timed):
             failure = (
                 error
                 if isinstance(error, KafkaError)
-                else KafkaError(f"asking for a producer id failed unexpectedly: {error!r}")
+                else KafkaError(f"the request for a producer id failed unexpectedly: {error!r}")
             )
         self._thread.post(partial(self._answered, identity, failure))
 
@@ -155,5 +160,5 @@ def _init_producer_id() -> Dialogue[_Identity]:
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=_NO_TRANSACTIONS_MS)
     response: InitProducerIdResponse = yield Ask(ANY, request)
     if response.error_code:
-        raise broker_error(response.error_code, "asking for a producer id")
+        raise broker_error(response.error_code, "cannot get a producer id")
     return _Identity(response.producer_id, response.producer_epoch)

@@ -18,22 +18,22 @@ __all__ = ["TOO_LARGE", "Action", "RetryPolicy", "is_certainly_not_stored"]
 
 
 class Action(Enum):
-    """An action that a batch calls for."""
+    """What to do with a batch after a response or a failure."""
 
     STORED = auto()
-    """Report it as delivered."""
+    """Report the batch as delivered."""
     RETRY = auto()
     """Send the same bytes again, because the failure may pass."""
     RETRY_IN_SEQUENCE = auto()
-    """Send it again after the batches before it, or in a new epoch if there are none: it was not stored,
-    because the broker misses a batch before it or has forgotten this producer."""
+    """Send the batch again after the batches before it, or in a new epoch if there are none: it was not
+    stored, because the broker misses a batch before it or has forgotten this producer."""
     RETRY_WITHOUT_IDEMPOTENCE = auto()
-    """Send it again without a producer id: it was not stored, because the record format of the topic is too
-    old for idempotence."""
+    """Send the batch again without a producer id: it was not stored, because the record format of the topic
+    is too old for idempotence."""
     SPLIT = auto()
-    """Send it again in two halves: it was not stored, because it is too large."""
+    """Send the batch again in two halves: it was not stored, because it is too large."""
     FAIL = auto()
-    """Report it as failed."""
+    """Report the batch as failed."""
 
 
 _STORED: Final = frozenset(
@@ -76,13 +76,13 @@ _NOT_STORED: Final = frozenset(
         *_OUT_OF_SEQUENCE,
     )
 )
-"""Does not include NOT_LEADER_OR_FOLLOWER: a leader that steps down while it waits for its followers returns
-that for records that they may have stored."""
+"""The error codes after which no record was stored. NOT_LEADER_OR_FOLLOWER is not among them: a leader that
+steps down while it waits for its followers returns it for records that they may have stored."""
 
 
 def is_certainly_not_stored(code: int) -> bool:
-    """Return True if the error *code* means that none of the records were stored. Other codes leave it in
-    doubt."""
+    """Return True if the error *code* means that none of the records were stored. With other codes, they may
+    have been stored."""
     return code in _NOT_STORED
 
 
@@ -95,7 +95,7 @@ class RetryPolicy:
         self._backoff = backoff
 
     def after_error_code(self, batch: SealedBatch, code: int) -> Action:
-        """Decide about *batch*, for which the broker returned *code*."""
+        """Return what to do with *batch*, for which the broker returned *code*."""
         if code in _STORED:
             return Action.STORED
         if code in TOO_LARGE:
@@ -108,7 +108,7 @@ class RetryPolicy:
         return Action.RETRY if error_facts(code).retriable and self._has_retries_left(batch) else Action.FAIL
 
     def after_failure(self, batch: SealedBatch, error: KafkaError) -> Action:
-        """Decide about *batch*, which got no response because of *error*."""
+        """Return what to do with *batch*, which got no response because of *error*."""
         # A ClosedError comes from a connection that this client closed itself, because it was idle or its
         # session had expired. The next connection will do.
         may_pass = error.retriable or isinstance(error, ClosedError)

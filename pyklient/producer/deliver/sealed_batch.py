@@ -24,12 +24,12 @@ def format_for(produce_version: int) -> int:
 
 
 class SealedBatch:
-    """The *count* records from index *first* on of a ``Batch``: all of them, unless the broker found it too
-    large and it was split.
+    """The *count* records from index *first* on of a ``Batch``. These are all of its records, unless the
+    batch was split because the broker found it too large.
 
-    ``batch`` is the Batch that users' threads filled, which is told of the outcome. ``attempts`` counts how
-    often the records were sent. ``in_doubt`` is True if an attempt ended without a response, so that the
-    broker may have stored them. ``failure`` is the last failure. ``expired`` is True if
+    ``batch`` is the Batch to which users' threads appended; its outcome is reported there. ``attempts``
+    counts how often the records were sent. ``in_doubt`` is True if an attempt ended without a response, so
+    that the broker may have stored them. ``failure`` is the last failure. ``expired`` is True if
     ``delivery_timeout_ms`` ran out while they were in flight.
     """
 
@@ -64,13 +64,14 @@ class SealedBatch:
         self.codec = codec
         self.timestamps = timestamps
         self.number = 0
-        """Counts the batches of a partition. The halves of a split batch have the same number."""
+        """The serial number of the batch in its partition. The halves of a split batch have the same
+        number."""
         self.attempts = 0
         self.in_doubt = False
         self.expired = False
         self.failure: KafkaError | None = None
         self.identity: BatchIdentity | None = None
-        """None until it is sent."""
+        """None until the batch is sent."""
 
     def __repr__(self) -> str:
         batch = self.batch
@@ -89,12 +90,12 @@ class SealedBatch:
 
     @property
     def size(self) -> int:
-        """The size in bytes as it is sent."""
+        """The size in bytes as the batch is sent."""
         return len(self.payload) + BATCH_SIZE
 
     @property
     def idempotent(self) -> bool:
-        """True if it carries a producer id."""
+        """True if the batch carries a producer id."""
         return self.identity is not None and self.identity.producer_id >= 0
 
     def buffers(self, record_format: int) -> list[Buffer]:
@@ -107,7 +108,8 @@ class SealedBatch:
         return [encode_batch(self._records(), magic=record_format, compression=self.codec)]
 
     def halves(self) -> tuple["SealedBatch", "SealedBatch"]:
-        """Split it in two, because the broker found it too large. The records keep their sequence numbers."""
+        """Split the batch in two, because the broker found it too large. The records keep their sequence
+        numbers."""
         records = self._records()
         middle = self.count // 2
         parts = self._part(records[:middle], 0), self._part(records[middle:], middle)

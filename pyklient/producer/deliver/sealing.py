@@ -27,7 +27,8 @@ class Sealer:
         self._codec = codec
 
     def seal(self, batch: Batch) -> SealedBatch | None:
-        """Seal *batch* and return its records compressed. Return None if it has no records; it is done then.
+        """Seal *batch* and return its records compressed. Return None if it has no records, because it is
+        then done.
 
         Compression runs without the GIL, and the memory that it saves is released.
         """

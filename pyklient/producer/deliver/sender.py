@@ -1,7 +1,7 @@
-"""The sender: routes the batches of partitions to their leaders, and waits for what that takes.
+"""The sender: routes the batches of partitions to their leaders, and waits for metadata and producer ids.
 
-Everything here runs with the sender lock held (see ``pyklient.producer.threads.sender_thread``), unless it
-says otherwise.
+Everything here runs with the sender lock held (see ``pyklient.producer.threads.sender_thread``), except where
+a docstring says "safe from any thread".
 """
 
 import time
@@ -34,7 +34,7 @@ __all__ = ["Sender"]
 
 
 class Sender(SenderWork, Timed):
-    """Takes batches from the accumulator and gives them to the queues of their leaders.
+    """Takes new batches from the accumulator and puts them into the queues of their leaders.
 
     Its own timer is the deadline of ``close``. *worker* waits for metadata and producer ids.
     """
@@ -148,7 +148,7 @@ class Sender(SenderWork, Timed):
         self._client.close()
 
     def on_timer(self) -> None:
-        """Give up what is left, because the deadline of ``close`` has passed."""
+        """Fail the remaining batches, because the deadline of ``close`` has passed."""
         self._time_is_up = True
 
     # Posted by the Producer
@@ -158,7 +158,7 @@ class Sender(SenderWork, Timed):
         self._take_new_batches()
 
     def close(self, deadline: float) -> None:
-        """Deliver what there is until *deadline*, and end."""
+        """Deliver the remaining batches until *deadline*, and end."""
         self._closing = True
         self._time_is_up = time.monotonic() >= deadline
         self._timers.set(self, deadline)
@@ -167,18 +167,18 @@ class Sender(SenderWork, Timed):
     # Safe from any thread
 
     def last_failure(self, batch: Batch) -> KafkaError | None:
-        """Return the reason why *batch* is not confirmed yet, if something has failed."""
+        """Return the reason why *batch* is not confirmed yet; None if nothing has failed."""
         queue = self._queues.get((batch.topic, batch.partition))
         return None if queue is None else queue.last_failure
 
     def workers(self) -> list[BlockingWorker]:
-        """Return the workers, which end when the sender does. For use after that."""
+        """Return the workers, which end when the sender ends. Call this after that."""
         return [self._worker, *(broker.worker for broker in self._brokers.values())]
 
     # Partitions
 
     def _take_new_batches(self) -> None:
-        """Take over the batches that users' threads have begun or sealed."""
+        """Add the batches that users' threads have begun or sealed to their queues."""
         new, due = self._accumulator.new_batches, self._accumulator.due_batches
         while new:
             batch = new.popleft()
@@ -216,7 +216,7 @@ class Sender(SenderWork, Timed):
             self._timers.set(queue, next_check)
 
     def _route(self, queue: PartitionQueue) -> None:
-        """Put *queue*, which has a batch to send, in line at its leader, or note what it waits for."""
+        """Put *queue*, which has a batch to send, in line at its leader, or record why it has to wait."""
         if self._waiting_for_leader:
             self._waiting_for_leader.discard(queue)
         if self._waiting_for_identity:
@@ -299,7 +299,8 @@ class Sender(SenderWork, Timed):
         self._check_again(waiting, failure)
 
     def _fail_missing(self, waiting: set[PartitionQueue], metadata: Metadata) -> None:
-        """Fail the records for topics that do not exist, if the producer is closing and has waited enough."""
+        """Fail the records of topics that do not exist, if the producer is closing and has waited long
+        enough."""
         self._topics.note_missing({queue.topic for queue in waiting}, metadata)
         for queue in waiting if self._closing else ():
             if self._topics.is_gone(queue.topic):

@@ -1,7 +1,7 @@
-"""Sequence numbers: how the broker tells a batch that is sent again from a new one (KIP-98).
+"""Sequence numbers: how the broker distinguishes a batch that is sent again from a new one (KIP-98).
 
-Each partition counts for itself. If its sequence has a gap, it continues with sequence number 0 in the next
-epoch (KIP-360). The broker checks epochs per partition too, so the other partitions need not stop for that.
+Each partition has its own sequence. If it has a gap, it continues with sequence number 0 in the next epoch
+(KIP-360). The broker checks epochs per partition too, so the other partitions need not stop for that.
 """
 
 from typing import Final, NamedTuple
@@ -13,9 +13,10 @@ _SEQUENCE_MODULUS: Final = 1 << 31
 
 
 class BatchIdentity(NamedTuple):
-    """Producer id, epoch and first sequence number, as the header of a batch has them.
+    """Producer id, epoch and first sequence number, as in the header of a batch.
 
-    They stay the same however often the batch is sent, unless it is certain that it has not been stored.
+    They stay the same however often the batch is sent, unless it is certain that the batch has not been
+    stored.
     """
 
     producer_id: int
@@ -33,7 +34,7 @@ class Sequences:
     def __init__(self) -> None:
         self.producer_id = -1
         self.used_up = -1
-        """The producer id whose last epoch this partition has used."""
+        """The producer id whose epochs this partition has all used."""
         self._epoch = 0
         self._next = 0
 

@@ -1,4 +1,5 @@
-"""The topics that a producer sends to: which can be forgotten, and which do not exist."""
+"""The topics that a producer sends to. This module finds those that are idle and can be forgotten, and those
+that do not exist."""
 
 import time
 from collections.abc import Collection
@@ -10,26 +11,30 @@ from pyklient.net.metadata import Metadata
 __all__ = ["GONE_AFTER", "TopicsInUse"]
 
 GONE_AFTER: Final = 5.0
-"""Seconds for which every response must have said that a topic does not exist before ``close`` believes it.
+"""The seconds for which every response must say that a topic does not exist before ``close`` assumes that it
+was deleted.
 
 A broker that has just started may not know a topic yet, and a topic may be deleted and created again. Both
-take less time. Without ``close``, records wait for their topic until ``delivery_timeout_ms``, as they do in
-Java's client."""
+take less time. While the producer is not closing, records wait for their topic until ``delivery_timeout_ms``,
+as in Java's client.
+"""
 
 
 class TopicsInUse:
-    """Notes when topics were used and since when they are missing. *max_idle* is in seconds."""
+    """Records when topics were last used, and since when they are missing. *max_idle* is in seconds."""
 
     def __init__(self, max_idle: float) -> None:
         self._max_idle = max_idle
         self.last_used: dict[str, float] = {}
-        """When a batch for the topic was begun last, which the sender notes, or when it was first seen."""
+        """The time when the sender last got a new batch of the topic, or else when the topic was first
+        seen."""
         self._missing_since: dict[str, float] = {}
 
     def forget_idle(self, known: Collection[str], busy: Collection[str]) -> set[str]:
-        """Return the topics that are idle: not *busy*, and not used for ``metadata_max_idle_ms``.
+        """Forget the topics that are idle, and return them: not *busy*, and not used for
+        ``metadata_max_idle_ms``.
 
-        *known* are the topics for which something is kept. The idle ones are forgotten here.
+        *known* are the topics of which the producer has state.
         """
         now = time.monotonic()
         candidates = {*known, *self.last_used}.difference(busy)
@@ -40,7 +45,7 @@ class TopicsInUse:
         return idle
 
     def note_missing(self, topics: Collection[str], metadata: Metadata) -> None:
-        """Note which of *topics* do not exist according to *metadata*, which a broker has just sent."""
+        """Record which of *topics* do not exist according to *metadata*, which a broker has just sent."""
         now = time.monotonic()
         answers = {topic: metadata.topics.get(topic) for topic in topics}
         self._missing_since = {

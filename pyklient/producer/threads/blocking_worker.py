@@ -45,7 +45,7 @@ class BlockingWorker:
         return not self._thread.is_alive()
 
     def _start(self) -> bool:
-        """Return False if no thread can be started."""
+        """Start the thread if it does not run. Return False if no thread can be started."""
         thread = threading.Thread(target=self._work, name=self._name, daemon=True)
         try:
             thread.start()

@@ -27,7 +27,8 @@ log = logging.getLogger("pyklient.producer")
 _NOW: Final = -NEVER
 _LONGEST_SLEEP: Final = 60.0
 _NAP: Final = 0.02
-"""Short compared with any time-out, long compared with the response that is waited for."""
+"""The seconds between two checks for new batches while brokers accept no more requests. Short compared with
+any time-out, long compared with the wait for a response."""
 _LIVENESS_CHECK: Final = 0.5
 """Seconds after which a waiting thread checks that the sender's thread still runs."""
 
@@ -111,14 +112,14 @@ class SenderThread:
         return self._holder == threading.get_ident()
 
     def post(self, call: Callable[[], None]) -> None:
-        """Have *call* called in the next pass. Safe from any thread, and with any lock held."""
+        """Call *call* in the next pass. Safe from any thread, and with any lock held."""
         self._inbox.append(call)
         self.wake(_NOW)
 
     def post_and_run(self, call: Callable[[], None]) -> None:
-        """Have *call* called in the next pass, and make that pass in this thread if the sender lock is free.
+        """Call *call* in the next pass, and make that pass in this thread if the sender lock is free.
 
-        For threads that hold no lock.
+        The calling thread must hold no lock.
         """
         self._inbox.append(call)
         if not self._lock.acquire(blocking=False):
@@ -133,7 +134,7 @@ class SenderThread:
         self.wake(due)
 
     def catch_up(self, timeout: float | None) -> bool:
-        """Wait until everything posted so far has been called. Return False after *timeout* seconds.
+        """Wait until all functions posted so far have been called. Return False after *timeout* seconds.
 
         Returns True at once if the caller runs the sender or the thread has ended.
         """
@@ -150,7 +151,7 @@ class SenderThread:
         return True
 
     def wake(self, due: float) -> None:
-        """Have a pass made at *due*. Safe from any thread, and free if the thread is awake by then."""
+        """Make a pass at *due*. Safe from any thread; costs nothing if the thread is awake anyway."""
         if due < self._sleeps_until:
             self._wakeups.put(None)
 
@@ -185,7 +186,7 @@ class SenderThread:
             self._holder = None
 
     def _make_pass(self) -> None:
-        """Do everything that is to be done now. With the sender lock held."""
+        """Make one pass: do all that is due now. With the sender lock held."""
         work = self._work
         assert work is not None
         if self._over:
@@ -203,8 +204,8 @@ class SenderThread:
             self._holder = None
 
     def _has_missed_batches(self) -> bool:
-        """Return True if there are new batches that woke nobody and can be sent now. With the sender lock
-        held, after a pass."""
+        """Return True if there are new batches that can be sent now and for which no thread was woken. With
+        the sender lock held, after a pass."""
         work = self._work
         assert work is not None
         if work.is_full():

@@ -1,4 +1,4 @@
-"""Timers of the sender: at which time which object wants to be called."""
+"""Timers of the sender: they call an object at the time that was set for it."""
 
 import heapq
 import itertools
@@ -16,18 +16,18 @@ class Timed(ABC):
     """An object that has one timer. Both attributes are set by ``Timers``."""
 
     timer: float = NEVER
-    """When the timer fires."""
+    """The time when the timer fires."""
     alarm: float = NEVER
-    """When ``Timers`` checks ``timer`` next; never later than ``timer``. Most timers are put off again and
-    again, and putting one off only changes ``timer``."""
+    """The time when ``Timers`` checks ``timer`` next; never later than ``timer``. Most timers are postponed
+    again and again, and to postpone one only changes ``timer``."""
 
     @abstractmethod
     def on_timer(self) -> None:
-        """Note that the timer has fired. The sender runs right after this."""
+        """React to the timer. The sender makes a step right after this."""
 
 
 _Alarm: TypeAlias = tuple[float, int, Timed]
-"""The time, a serial number that makes alarms of the same time comparable, and the object."""
+"""The time, a serial number that orders alarms of the same time, and the object."""
 
 
 class Timers:
@@ -46,7 +46,7 @@ class Timers:
         return self._alarms[0][0] if self._alarms else NEVER
 
     def set(self, target: Timed, when: float) -> None:
-        """Have the timer of *target* fire at *when* instead of any time set before."""
+        """Set the timer of *target* to *when*, in place of any time set before."""
         target.timer = when
         if when < target.alarm:
             self._set_alarm(target, when)
@@ -72,7 +72,7 @@ class Timers:
         heapq.heappush(self._alarms, (when, next(self._serial), target))
 
     def _drop_stale_alarms(self) -> None:
-        """Drop replaced alarms, which would stay in the heap until they are due."""
+        """Remove replaced alarms, which would otherwise stay in the heap until they are due."""
         live = {alarm[2]: alarm for alarm in self._alarms if alarm[0] == alarm[2].alarm}
         self._alarms = list(live.values())
         heapq.heapify(self._alarms)

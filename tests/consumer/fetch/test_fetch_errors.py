@@ -59,7 +59,7 @@ def test_a_failure_that_the_broker_has_no_code_for_is_logged_as_a_warning_each_t
         next(iter(connector.stream("t")))
     said = [(record.levelno, record.message) for record in caplog.records if "trying again" in record.message]
     assert [level for level, _ in said] == [logging.WARNING, logging.INFO] * 2
-    assert all("fetching t-0 at offset 0" in message for _, message in said)
+    assert all("fetch t-0 at offset 0" in message for _, message in said)
 
 
 def test_the_pause_before_a_partition_is_asked_for_again_grows(leader: Leader) -> None:
@@ -103,6 +103,6 @@ def test_an_error_that_waiting_does_not_cure_is_raised_once_for_each_loop(
     with connect(leader) as connector:
         stream = connector.stream("t")
         for _ in range(2):
-            with pytest.raises(kind, match="fetching t-0 at offset 0"):
+            with pytest.raises(kind, match="fetch t-0 at offset 0"):
                 next(iter(stream))
         assert next(iter(stream)).value == b"a"

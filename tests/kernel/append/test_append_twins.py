@@ -338,7 +338,7 @@ class TestEach:
         bench.appender.set_partitions("t", 1)
         bench.step("open", "t", 0)
         one = bench.appender.send("t", b"v")
-        with pytest.raises(TypeError, match="under way cannot be pickled"):
+        with pytest.raises(TypeError, match="without a result cannot be pickled"):
             pickle.dumps(one)
         bench.batches[0].report(0, 1, 41, -1, None)
         pickled = pickle.dumps(one)

@@ -23,7 +23,7 @@ def test_the_coordinator_is_asked_for_until_it_is_there() -> None:
     assert [step.request for step in asks] == [FindCoordinatorRequest(key="g")] * 3
     reasons = [str(step.because) for step in steps if isinstance(step, Pause)]
     assert "gone" in reasons[0]
-    assert "finding the coordinator of 'g'" in reasons[1]
+    assert "cannot find the coordinator of 'g'" in reasons[1]
 
 
 def test_a_coordinator_unknown_to_the_metadata_is_refreshed_for() -> None:

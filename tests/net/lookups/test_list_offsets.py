@@ -90,7 +90,7 @@ def test_offsets_wait_for_a_leader_and_for_a_broker_that_is_away() -> None:
 
 def test_offsets_of_a_topic_that_never_appears_are_given_up_soon() -> None:
     missing = cluster({A0: -1}, error=_UNKNOWN_TOPIC)
-    with pytest.raises(BrokerError, match="finding the leader of a-0: no such topic"):
+    with pytest.raises(BrokerError, match="find the leader of a-0: no such topic"):
         played(list_offsets({A0: -1}), [missing] * 5)
 
 

@@ -26,5 +26,5 @@ def test_a_partition_without_a_leader_is_told_from_one_that_does_not_exist() -> 
 
 def test_the_error_of_a_topic_is_the_error_of_its_partitions() -> None:
     _, errors = by_leader(cluster({A0: -1}, error=_NOT_ALLOWED), [A0])
-    assert "finding the leader of a-0" in str(errors[A0])
+    assert "find the leader of a-0" in str(errors[A0])
     assert not errors[A0].retriable

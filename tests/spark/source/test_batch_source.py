@@ -119,10 +119,10 @@ def test_what_is_read_is_subscribed_to_matched_or_assigned(
 def test_a_topic_that_does_not_exist_is_an_error_that_names_it(
     spark: SparkSession, bootstrap: str, new_topic: NewTopic
 ) -> None:
-    with pytest.raises(PySparkException, match=r"reading topic nowhere.*UNKNOWN_TOPIC_OR_PARTITION"):
+    with pytest.raises(PySparkException, match=r"read topic nowhere.*UNKNOWN_TOPIC_OR_PARTITION"):
         read(spark, bootstrap, subscribe="nowhere").collect()
     topic = new_topic()
-    with pytest.raises(PySparkException, match=f"reading {topic}-7 of option assign"):
+    with pytest.raises(PySparkException, match=f"read {topic}-7 of option assign"):
         read(spark, bootstrap, assign={topic: [0, 7]}).collect()
 
 

@@ -174,5 +174,5 @@ def test_a_topic_that_is_gone_is_no_loss_to_a_batch_that_reads_nothing_of_it(
 def test_a_stream_of_a_topic_that_does_not_exist_does_not_begin(
     reader: NewReader, new_topic: NewTopic
 ) -> None:
-    with pytest.raises(BrokerError, match="reading topic nowhere"):
+    with pytest.raises(BrokerError, match="read topic nowhere"):
         reader(f"{new_topic()},nowhere").initialOffset()

@@ -1,4 +1,4 @@
-"""Membership of a group that Kafka's brokers coordinate, by the classic protocol."""
+"""Membership in a group that Kafka's brokers coordinate, by the classic protocol."""
 
 import threading
 import time
@@ -51,7 +51,7 @@ class ClassicMembership:
     def start(self, topics: Set[str], handler: AssignmentHandler) -> None:
         """See Membership.start.
 
-        The first contact is made here, in the caller's thread, so that a wrong address is an error soon.
+        The first request is made here, in the caller's thread, so that a wrong address raises an error soon.
         """
         self._member.topics = topics
         self._loop.handler = handler

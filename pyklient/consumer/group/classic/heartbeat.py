@@ -1,4 +1,4 @@
-"""Heartbeat and leave: what a member that has joined says to its coordinator."""
+"""Heartbeat and leave: the requests that a member sends to its group coordinator after it has joined."""
 
 import logging
 
@@ -16,7 +16,8 @@ log = logging.getLogger("pyklient.consumer")
 
 
 def heartbeat(member: Member) -> Dialogue[Event | None]:
-    """Say that the member is alive. Return the event that the answer means; None if nothing has changed."""
+    """Tell the coordinator that the member is alive. Return the event that follows from the response; None if
+    nothing has changed."""
     request = HeartbeatRequest(
         group_id=member.group_id,
         generation_id=member.generation,
@@ -41,14 +42,14 @@ def heartbeat(member: Member) -> Dialogue[Event | None]:
             member.forget(response.error_code)
             return Event.LOST
         case _:
-            yield from wait_or_raise(member, response.error_code, "heartbeat")
+            yield from wait_or_raise(member, response.error_code, "send a heartbeat to")
             return None
 
 
 def leave(member: Member, reason: str) -> Dialogue[None]:
     """Tell the coordinator that the member leaves, so that it does not wait for the session time-out.
 
-    A static member says nothing: it may come back within its session time-out (KIP-345).
+    A static member sends nothing: it may come back within its session time-out (KIP-345).
     """
     if not member.member_id or member.instance_id is not None:
         return
@@ -63,8 +64,8 @@ def leave(member: Member, reason: str) -> Dialogue[None]:
 
 
 def wait_or_raise(member: Member, code: int, doing: str) -> Dialogue[None]:
-    """Wait if another try may help, and look for the coordinator again if it has moved. Raise the error of
-    *code* otherwise."""
+    """Wait if another try may help, and look up the coordinator again if it has moved. Otherwise raise the
+    error of *code*."""
     hint = ""
     if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
         member.coordinator.forget()
@@ -76,10 +77,10 @@ def wait_or_raise(member: Member, code: int, doing: str) -> Dialogue[None]:
     elif code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
         offered = ", ".join(repr(assignor.name) for assignor in member.assignors)
         hint = (
-            f" (it does not assign by {offered}; set partition_assignment_strategy to what the "
+            f" (the group does not use {offered}; set partition_assignment_strategy to what the "
             "other members use)"
         )
-    error = broker_error(code, f"group {member.group_id}, {doing}{hint}")
+    error = broker_error(code, f"cannot {doing} group {member.group_id}{hint}")
     if not error.retriable and code != ErrorCode.REBALANCE_IN_PROGRESS:
         raise error
     yield Pause(because=error)

@@ -1,7 +1,7 @@
 """Join and sync: how a member takes part in the next generation of its group and gets its partitions.
 
-These dialogues yield what they ask and are resumed with the answer, so they run the same over sockets and
-over a list of answers. What is learned on the way is kept in the :class:`Member`.
+These dialogues yield requests and are resumed with the responses, so they run the same over sockets and over
+a list of responses. Their results are kept in the :class:`Member`.
 """
 
 import logging
@@ -29,15 +29,15 @@ log = logging.getLogger("pyklient.consumer")
 
 _PROTOCOL_TYPE = "consumer"
 _SUBSCRIPTION_VERSION = 1
-"""The first that tells which partitions a member owns."""
+"""The first version of a subscription that tells which partitions a member owns."""
 _ANSWER_MARGIN = 5.0  # Java's: the coordinator answers at its rebalance time-out, not before
 
 
 def join(member: Member, reason: str) -> Dialogue[list[TopicPartition]]:
-    """Take part in the next generation and return the partitions that are ours in it.
+    """Take part in the next generation and return the partitions that this member gets in it.
 
-    Try again after every failure that passes. Raise the broker's error after others: the group refuses us,
-    has other assignors, or another process has taken our ``group_instance_id``.
+    Try again after every failure that may pass. Raise the broker's error after other failures: the group does
+    not accept this member, uses other assignors, or another process has taken over the ``group_instance_id``.
     """
     while True:
         try:
@@ -57,7 +57,7 @@ def join(member: Member, reason: str) -> Dialogue[list[TopicPartition]]:
 
 
 def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
-    """Ask to join. Return the answer once a generation has begun with us; None to try again."""
+    """Ask to join. Return the response once a generation has begun with this member; None to try again."""
     subscription = ConsumerProtocolSubscription(
         topics=sorted(member.topics), owned_partitions=_owned(member.owned)
     ).encode_blob(_SUBSCRIPTION_VERSION)
@@ -92,7 +92,8 @@ def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
 
 
 def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicPartition] | None]:
-    """Fetch our partitions; as the leader, assign everybody's first. Return None to join again."""
+    """Fetch this member's partitions; as the leader, assign the partitions of all members first. Return None
+    to join again."""
     request = SyncGroupRequest(
         group_id=member.group_id,
         generation_id=member.generation,
@@ -115,7 +116,7 @@ def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicParti
             member.forget(response.error_code)
             return None
         case _:
-            yield from wait_or_raise(member, response.error_code, "sync")
+            yield from wait_or_raise(member, response.error_code, "sync with")
             return None
 
 

@@ -36,7 +36,10 @@ def assign_all(
     refused = metadata.refused(wanted)
     for error in refused.values():
         log.warning(
-            "group %s: no partitions are assigned of a topic that is refused: %s", member.group_id, error
+            "group %s: the partitions of a topic are not assigned, because the brokers do not allow the "
+            "topic: %s",
+            member.group_id,
+            error,
         )
     if missing := [topic for topic in wanted if not partitions[topic] and topic not in refused]:
         log.warning("group %s: topics that do not exist yet: %s", member.group_id, ", ".join(missing))
@@ -70,7 +73,7 @@ def _racks(metadata: Metadata, topics: list[str]) -> Partitions:
 
 
 def _note_members(member: Member, names: Set[str]) -> None:
-    """Log which members have come and gone since this member was the leader last."""
+    """Log which members have joined and left the group since this member was last the leader."""
     come, gone = sorted(names - member.members), sorted(member.members - names)
     log.info(
         "group %s, generation %d: this member leads %d; new: %s; gone: %s",
@@ -87,7 +90,9 @@ def _subscriber(member_id: str, metadata: bytes, instance_id: str | None) -> Sub
     try:
         subscription = ConsumerProtocolSubscription.decode_blob(metadata)
     except ProtocolError as error:
-        log.warning("member %s gets no partitions, its subscription is unreadable: %s", member_id, error)
+        log.warning(
+            "member %s gets no partitions, because its subscription cannot be parsed: %s", member_id, error
+        )
         return Subscriber(member_id, frozenset(), instance_id)
     owned = frozenset(
         TopicPartition(each.topic, partition)

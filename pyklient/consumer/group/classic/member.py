@@ -1,4 +1,4 @@
-"""A member of a group, as it and its coordinator know it."""
+"""A member of a group, as the member itself and its group coordinator know it."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ __all__ = ["Member"]
 
 @dataclass(slots=True)
 class Member:
-    """The state of one member. Changed by the dialogues and the steps of the group thread only."""
+    """The state of one member. Only the dialogues and the group thread change it."""
 
     coordinator: GroupCoordinatorClient
     instance_id: str | None
@@ -31,7 +31,8 @@ class Member:
     """The partitions that this member still owns when it joins. Empty for assignors that are not
     incremental, and after the group has removed the member."""
     watched: Mapping[str, int] | None = None
-    """Partition counts by which this member, as the leader, assigned; None if another member leads."""
+    """The partition counts by which this member, as the leader, has assigned; None if another member leads.
+    """
     members: Set[str] = frozenset()
     """The group's members, as this member knew them when it last was the leader."""
 
@@ -47,17 +48,17 @@ class Member:
 
     @property
     def incremental(self) -> bool:
-        """True if partitions are kept while the group rebalances. All assignors offered must allow it,
-        because any of them may be chosen."""
+        """True if partitions are kept while the group rebalances. All assignors offered must allow that,
+        because the group may choose any of them."""
         return all(assignor.incremental for assignor in self.assignors)
 
     def on(self, event: Event) -> None:
-        """Move through the table of states."""
+        """Change the state as the table of states says for *event*."""
         self.state = next_state(self.state, event)
 
     def forget(self, code: int = 0) -> None:
-        """Join as a newcomer next time. After ILLEGAL_GENERATION, join as a known member: the group would
-        wait for the old name."""
+        """Join as a new member next time. After ILLEGAL_GENERATION, keep the member id, because the group
+        would wait for the member with the old id."""
         self.generation = -1
         self.owned = frozenset()
         if code != ErrorCode.ILLEGAL_GENERATION:

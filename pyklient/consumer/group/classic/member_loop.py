@@ -1,8 +1,9 @@
 """The group thread: it joins, sends heartbeats and leaves, as the table of states says.
 
-It has the assignment handler revoke and assign partitions on a second thread, and sends heartbeats until
-that is done. So neither a slow handler of messages nor a slow rebalance listener ends the session.
-``max_poll_interval_ms`` bounds a handler; ``rebalance_timeout_ms`` bounds both during a rebalance.
+A second thread calls the assignment handler to revoke and assign partitions, and the group thread sends
+heartbeats until that is done. So neither a slow handler of messages nor a slow rebalance listener ends the
+session. ``max_poll_interval_ms`` limits a handler of messages; ``rebalance_timeout_ms`` limits both during a
+rebalance.
 """
 
 import logging
@@ -36,14 +37,15 @@ _T = TypeVar("_T")
 _LEAVE_TIMEOUT = 3.0
 _JOIN_MARGIN = 10.0
 _SHARE_IN_HAND = 0.9
-"""The share of the time that the group waits for its members to join again which a message in hand gets. The
-rest is for a commit, the listener and the request to join."""
+"""The part of the rebalance time-out that a loop gets to finish its message in hand. The remainder is for a
+commit, the listener and the request to join."""
 
 
 class MemberLoop:
-    """The steps of *member*, taken on one thread by :meth:`run`. *handler* does what the group decides.
+    """The steps of *member*, done on one thread by :meth:`run`. *handler* reads the partitions that the group
+    assigns.
 
-    ``joined`` is done when the first partitions are assigned, or with the error that made it impossible.
+    ``joined`` is done when the first partitions are assigned, or when an error makes that impossible.
     """
 
     def __init__(self, client: NetworkClient, config: ConsumerConfig, member: Member) -> None:
@@ -58,19 +60,19 @@ class MemberLoop:
         self.handler: AssignmentHandler
         self.joined: Future[None] = Future()
         self.over = False
-        """True once this thread has nothing more to do but to call ``then``."""
+        """True when this thread has nothing more to do except to call ``then``."""
         self.then: Callable[[], None] | None = None
-        """Called last, on this thread."""
+        """A function that this thread calls as its last step."""
         bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._bell = bell
         self._owned: frozenset[TopicPartition] = frozenset()
         self._pending: list[TopicPartition] | None = None
-        """The partitions of this generation, until the handler has them all."""
+        """The partitions of this generation, until all of them are assigned at the handler."""
         self._subscribed: Set[str] = member.topics
         """The topics with which the member joined last."""
         self._noticed: Event | None = None
         self._rejoin = False
-        """True if partitions were given back that other members wait for."""
+        """True if partitions were given back for which other members wait."""
         self._closing = False
         self._stalled = False
         self._cause = "the member is new"
@@ -80,16 +82,16 @@ class MemberLoop:
         )
 
     def close(self) -> None:
-        """End soon: leave the group first. Takes no lock and waits for nothing."""
+        """Make the thread leave the group and end. Acquires no lock and waits for nothing."""
         self._closing = True
         self._bell.put(None)
 
     def wake(self) -> None:
-        """Look for something to do at once."""
+        """Make the thread look for something to do at once."""
         self._bell.put(None)
 
     def run(self) -> None:
-        """Take step after step until the member has left its group for good."""
+        """Do one step after another until the member has left its group for good."""
         steps: dict[State, Callable[[], None]] = {
             State.OUTSIDE: self._stay_outside,
             State.JOINING: self._join,
@@ -121,11 +123,11 @@ class MemberLoop:
             self.then()
 
     def notice_refusals(self) -> None:
-        """Tell the handler which topics the brokers refuse, by the newest metadata."""
+        """Tell the handler which topics the brokers do not allow, by the newest metadata."""
         self.handler.refuse(self._client.metadata.refused(self._member.topics))
 
     def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
-        """Play *dialogue*; when this closes, only as long as a broker can be reached."""
+        """Play *dialogue*. While the client closes, stop as soon as no broker can be reached."""
 
         def in_vain() -> KafkaError | None:
             return self._client.unreachable() if self._closing else None
@@ -168,7 +170,7 @@ class MemberLoop:
         )
 
     def _stay(self) -> None:
-        """One round: take what is new, wait, commit, send a heartbeat."""
+        """Do one round: assign pending partitions, wait, commit, send a heartbeat."""
         if self._pending is not None:
             self._take(self._pending)
             if self._member.state is not State.STABLE:
@@ -189,10 +191,10 @@ class MemberLoop:
             self._look_around()
 
     def _take(self, partitions: Collection[TopicPartition]) -> None:
-        """Have the handler revoke what is not ours any more, and assign what is new in *partitions*.
+        """Have the handler revoke partitions that are not in *partitions*, and assign those that are new.
 
-        Only an incremental assignor leaves anything to revoke: before others the member has given everything
-        back. What is revoked here goes to other members once all have joined again.
+        Only an incremental assignor leaves anything to revoke here: with other assignors the member has given
+        everything back before. What is revoked here goes to other members once all have joined again.
         """
         member, identity = self._member, self._member.identity
         if self._owned and not member.owned:
@@ -208,7 +210,11 @@ class MemberLoop:
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.info("group %s: committed offsets are not there yet: %s", member.group_id, error)
+            log.info(
+                "group %s: the committed offsets cannot be fetched yet, trying again: %s",
+                member.group_id,
+                error,
+            )
             event = self._noticed
         else:
             self._owned, self._pending = frozenset(partitions), None
@@ -224,7 +230,7 @@ class MemberLoop:
             member.on(Event.REJOIN)
 
     def _look_around(self) -> None:
-        """Do what is due every heartbeat interval."""
+        """Do what is to be done once every heartbeat interval."""
         member = self._member
         self.notice_refusals()
         if self.handler.stalled_for() * 1000 >= self._max_poll_interval_ms:
@@ -244,7 +250,8 @@ class MemberLoop:
             self._rebalance(event)
 
     def _heartbeat(self) -> Event | None:
-        """Send one heartbeat. Return the event that the answer means, None for nothing."""
+        """Send one heartbeat. Return the event that follows from the response; None if nothing has
+        changed."""
         try:
             event = self._play(heartbeat(self._member), self._heartbeat_timeout)
         except ClosedError:
@@ -253,14 +260,14 @@ class MemberLoop:
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.info("group %s: heartbeat not answered: %s", self._member.group_id, error)
+            log.info("group %s: the coordinator did not answer a heartbeat: %s", self._member.group_id, error)
             return None
         if event is Event.LOST:
             self.handler.lost(self._owned)
         return event
 
     def _rebalance(self, event: Event) -> None:
-        """Do what a heartbeat has been answered with."""
+        """Do what *event*, which came from a heartbeat, requires."""
         self._begin_rebalance(
             "the group had removed it" if event is Event.LOST else "a member joined or left"
         )
@@ -271,9 +278,9 @@ class MemberLoop:
 
     def _have(self, call: Callable[[], None]) -> Event | None:
         """Have the rebalance thread make *call*, and send heartbeats until it returns. Return the event that
-        these led to, which ``_noticed`` holds too.
+        followed from these heartbeats, which ``_noticed`` holds too.
 
-        Raise what *call* raises, and ClosedError once the client is closed.
+        Raise what *call* raises, and ClosedError when the client is closed.
         """
         done = self.rebalance_thread.call(call)
         self._noticed = None
@@ -301,7 +308,8 @@ class MemberLoop:
             self._owned = self._owned.difference(partitions)
 
     def _grown(self) -> str:
-        """Return, as the leader, how the topics have changed since they were assigned; empty for nothing."""
+        """Return, as the leader, how the topics have changed since they were assigned; empty if they have
+        not."""
         metadata = self._client.metadata
         changes = [
             f"topic {topic} has {count} partitions now, {before} before"
@@ -311,7 +319,7 @@ class MemberLoop:
         return ", ".join(changes)
 
     def _release(self) -> None:
-        """Give the partitions back before joining again, unless they may be kept meanwhile."""
+        """Give the partitions back before joining again, unless the member may keep them meanwhile."""
         self._pending = None
         if not (self._member.incremental and self._member.generation >= 0):
             self._have_revoked(self._owned, self._patience)

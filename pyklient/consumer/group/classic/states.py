@@ -1,6 +1,6 @@
-"""The states of a group member, as a table: the state that follows a state after an event.
+"""The states of a group member, as a table that gives the next state for a state and an event.
 
-A pair that is missing from the table cannot happen; it raises an error, because it is a bug.
+A pair that is missing from the table cannot happen. If it does, that is a bug, and an error is raised.
 """
 
 from enum import StrEnum
@@ -30,12 +30,12 @@ class State(StrEnum):
 
 
 class Event(StrEnum):
-    """The events in the life of a member."""
+    """The events that change the state of a member."""
 
     START = "start"
     """The member is to join, because its streams are read."""
     JOINED = "joined"
-    """A generation has begun, and the member is in it."""
+    """A generation has begun, and the member belongs to it."""
     ASSIGNED = "assigned"
     """The member has got its partitions."""
     REJOIN = "rejoin"
@@ -43,7 +43,7 @@ class Event(StrEnum):
     LOST = "lost"
     """The coordinator has removed the member, or has begun a generation without it."""
     STALLED = "stalled"
-    """The loop has taken no message for max_poll_interval_ms, though one waits."""
+    """The loop has asked for no message for max_poll_interval_ms, although one waits."""
     RELEASED = "released"
     """The old partitions have been given back, or are kept while the member joins."""
     CLOSE = "close"
@@ -74,4 +74,7 @@ def next_state(state: State, event: Event) -> State:
     try:
         return TRANSITIONS[state, event]
     except KeyError:
-        raise RuntimeError(f"a group member in state {state} cannot meet {event}") from None
+        raise RuntimeError(
+            f"the event {event} cannot happen in the state {state} of a group member; this is a bug of "
+            "pyklient"
+        ) from None

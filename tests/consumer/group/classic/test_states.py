@@ -24,5 +24,5 @@ def test_every_event_is_in_the_table() -> None:
 
 
 def test_an_event_that_cannot_happen_says_so() -> None:
-    with pytest.raises(RuntimeError, match="in state closed cannot meet joined"):
+    with pytest.raises(RuntimeError, match="joined cannot happen in the state closed"):
         next_state(State.CLOSED, Event.JOINED)
