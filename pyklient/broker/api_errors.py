@@ -1,4 +1,4 @@
-"""The two ways in which the broker fails a request: an error response, or the end of the connection."""
+"""The two ways in which the broker fails a request: an error response, or closing the connection."""
 
 from pyklient.error_codes import ErrorCode
 
@@ -6,9 +6,9 @@ __all__ = ["ApiError", "CloseConnection"]
 
 
 class ApiError(Exception):
-    """An error code that a request, or one item of it, is answered with.
+    """An error code with which a request, or one item of it, is answered.
 
-    The *message* is sent along if the response has a field for it.
+    The *message* is sent too if the response has a field for it.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -18,4 +18,4 @@ class ApiError(Exception):
 
 
 class CloseConnection(Exception):
-    """The connection is closed without a response. The text tells the log why."""
+    """The connection must be closed without a response. The text is the reason, for the log."""

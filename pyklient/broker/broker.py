@@ -140,7 +140,8 @@ class Broker:
     ) -> None:
         """Create a topic.
 
-        *config* has settings under Kafka's names. Raises BrokerError if the topic cannot be created.
+        *config* has settings of the topic, by Kafka's names. Raises BrokerError if the topic cannot be
+        created.
         """
         texts = {
             key: str(value).lower() if isinstance(value, bool) else str(value)
@@ -247,7 +248,7 @@ class Broker:
             node.close(record_clean_shutdown=not data.temporary)
 
     def _open_node(self, data: DataDirectory, loop: asyncio.AbstractEventLoop) -> NodeState:
-        """Open the only node of this broker's cluster, and all of its logs."""
+        """Open the only node of this broker's cluster, and all logs of the node."""
         # First of all, because this removes the record of the last clean shutdown.
         logs = LogManager(data.path, max_producer_ids=self._config.max_producer_ids)
         endpoint = Endpoint(self._config.node_id, self._advertised_host, self._port)
@@ -263,7 +264,7 @@ class Broker:
     def forget_in_child(self) -> None:
         """Close the copies of the sockets in a forked child.
 
-        Otherwise connections would outlive the broker.
+        Otherwise the child would keep connections open after the broker has closed them.
         """
         self._forked = True
         if self._server is not None:

@@ -1,7 +1,7 @@
 """The options of a broker: the name, default, range and meaning of each, declared once.
 
-The names are Kafka's with underscores if Kafka has the option. The defaults are Kafka's unless a comment
-gives a reason for another one.
+Options that Kafka has too are named after Kafka's, with underscores. The defaults are Kafka's unless a
+comment gives a reason for another default.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,8 @@ __all__ = ["BrokerConfig"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BrokerConfig:
-    """Options that hold for a broker's whole life. Sizes are in bytes, times in milliseconds."""
+    """The options of a broker, which do not change while it runs. Sizes are in bytes, times in
+    milliseconds."""
 
     node_id: int = option(1, "the broker's id in its cluster", at_least=0)
     auto_create_topics: bool = option(

@@ -12,7 +12,8 @@ __all__ = ["Controller"]
 
 
 class Controller:
-    """Changes the cluster, and has the logs and the group coordinators of its nodes follow."""
+    """Changes the metadata of the cluster, and makes the same changes in the logs and group coordinators of
+    its nodes."""
 
     def __init__(self, cluster: ClusterMetadata) -> None:
         self.cluster = cluster
@@ -20,7 +21,7 @@ class Controller:
         self._group_coordinators: dict[int, GroupCoordinator] = {}
 
     def add_node(self, node_id: int, logs: LogManager, group_coordinator: GroupCoordinator) -> None:
-        """Add a node, and open the logs of the partitions that it has a replica of."""
+        """Add a node, and open the logs of the partitions of which it has a replica."""
         for topic in self.cluster.topics.all():
             config = self._log_config(topic)
             for partition in topic.partitions:

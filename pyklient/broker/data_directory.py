@@ -1,4 +1,4 @@
-"""The data directory: one broker uses it at a time, and ``broker.json`` holds what the cluster knows."""
+"""The data directory: one broker uses it at a time, and ``broker.json`` holds the cluster's metadata."""
 
 import fcntl
 import json
@@ -19,8 +19,9 @@ _LOCK: Final = ".lock"
 class DataDirectory:
     """Opens *path* (a temporary directory if None) and locks it until ``close``.
 
-    ``metadata`` is what the last owner saved; it is empty in a new directory. Raises ConfigurationError if
-    the directory cannot be written, if another broker uses it, or if its contents are not a broker's.
+    ``metadata`` is the metadata that the last broker saved; it is empty in a new directory. Raises
+    ConfigurationError if the directory cannot be written, if another broker uses it, or if it holds files of
+    another program.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -42,7 +43,7 @@ class DataDirectory:
             raise
 
     def save(self, metadata: dict[str, Any]) -> None:
-        """Replace the metadata. A crash leaves either the old or the new contents."""
+        """Replace the metadata in the file. After a crash the file has either the old or the new contents."""
         self.metadata = metadata
         replace_file(self.path / _METADATA, json.dumps(metadata, indent=1).encode())
 
@@ -68,7 +69,8 @@ class DataDirectory:
         except FileNotFoundError:
             if any(entry.name != _LOCK for entry in self.path.iterdir()):
                 raise ConfigurationError(
-                    f"data_dir {self.path} holds files that are not a broker's; choose an empty directory"
+                    f"data_dir {self.path} holds files that this broker did not write; choose an empty "
+                    "directory"
                 ) from None
             return {}
         try:
@@ -77,7 +79,7 @@ class DataDirectory:
             metadata = None
         if not isinstance(metadata, dict):
             raise ConfigurationError(
-                f"{self.path / _METADATA} is not a broker's file; choose another data_dir"
+                f"{self.path / _METADATA} was not written by this broker; choose another data_dir"
             )
         return metadata
 

@@ -1,8 +1,8 @@
-"""Fetch sessions (KIP-227): the broker remembers what a client asked for and what it was told.
+"""Fetch sessions (KIP-227): the broker remembers what a client fetches, and what the last responses said.
 
-The client's next request need not repeat it, and the response leaves out partitions that have not changed. A
-session is kept until its client closes it or the cache is full. Then the least recently used session is
-evicted, and its client gets an error and opens another one.
+So the client's next request need not repeat it, and the response leaves out partitions that have not changed.
+A session is kept until its client closes it or the cache is full. In that case the least recently used
+session is evicted, and its client gets an error and opens another session.
 """
 
 import random
@@ -45,7 +45,8 @@ _UNKNOWN: Final = (-1, -1)
 
 
 class FetchSession:
-    """The partitions of one client, in the order in which they are served. Those that had data go last."""
+    """The partitions of one client, in the order in which they are served. Partitions that had data move to
+    the end."""
 
     __slots__ = ("_sent", "by_id", "epoch", "requested", "session_id")
 
@@ -71,7 +72,7 @@ class FetchSession:
         self.epoch = self.epoch + 1 if self.epoch < _LAST_EPOCH else 1
 
     def has_changed(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return whether *data* has records, an error, or other offsets than the last response.
+        """Return True if *data* has records, an error, or other offsets than the last response.
 
         From now on *data* counts as sent.
         """
@@ -87,7 +88,7 @@ class FetchSession:
 
 
 class FetchContext(NamedTuple):
-    """The partitions that a request fetches from, and the session that they belong to, if any.
+    """The partitions from which a request fetches, and the session of the request, if it has one.
 
     The response to an incremental request has only partitions that have changed.
     """
@@ -97,19 +98,20 @@ class FetchContext(NamedTuple):
     incremental: bool = False
 
     def includes(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return whether *data* belongs into the response."""
+        """Return True if *data* must be in the response."""
         if self.session is None:
             return True
         return self.session.has_changed(asked, data) or not self.incremental
 
     @property
     def session_id(self) -> int:
-        """The session id in the response; 0 stands for no session."""
+        """The session id in the response; 0 means that there is no session."""
         return _NO_SESSION if self.session is None else self.session.session_id
 
 
 class FetchSessionCache:
-    """All fetch sessions of a node: at most *slots*, and at most *max_partitions* in all of them together."""
+    """All fetch sessions of a node: at most *slots* sessions, with at most *max_partitions* in all of them
+    together."""
 
     def __init__(self, slots: int, max_partitions: int) -> None:
         self._slots = slots
@@ -165,7 +167,7 @@ class FetchSessionCache:
         return FetchContext(requested, session, incremental=True)
 
     def _open(self, requested: list[RequestedPartition], *, by_id: bool) -> FetchSession | None:
-        """Return a new session, or None if it would be empty or would not fit."""
+        """Return a new session; None if it would be empty or would not fit into the cache."""
         if not requested or len(requested) > self._max_partitions or not self._slots:
             return None
         session_id = random.randint(1, _LAST_EPOCH)
@@ -183,7 +185,7 @@ class FetchSessionCache:
             self._partitions -= len(session.requested)
 
     def _evict(self) -> None:
-        """Close the least recently used sessions until the others fit."""
+        """Close the least recently used sessions until the remaining ones fit."""
         while len(self._sessions) > self._slots or self._partitions > self._max_partitions:
             self._close(next(iter(self._sessions)))
 

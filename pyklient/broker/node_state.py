@@ -1,6 +1,6 @@
 """The state of one node: the logs that it stores, the groups that it coordinates, and its fetch sessions.
 
-The handlers work on it, on the broker's event loop only. What all nodes share is in its ``cluster``.
+The handlers use it, on the broker's event loop only. The state that all nodes share is in its ``cluster``.
 """
 
 import asyncio
@@ -26,9 +26,9 @@ _MAX_SESSION_PARTITIONS: Final = 100_000  # in all fetch sessions together
 
 
 class NodeState:
-    """Opens what the node has stored in *directory*, and joins the cluster of *controller*.
+    """Opens the data that the node has stored in *directory*, and joins the cluster of *controller*.
 
-    ``endpoint`` is where clients reach the node; it listens at ``listener``, on the same port.
+    ``endpoint`` is the address at which clients reach the node; it listens at ``listener``, on the same port.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class NodeState:
     def close(self, *, record_clean_shutdown: bool) -> None:
         """Close all files.
 
-        The next start can then skip reading the logs if *record_clean_shutdown* is true.
+        If *record_clean_shutdown* is true, the next start need not read the logs.
         """
         self.group_coordinator.close()
         self.logs.close(record_clean_shutdown=record_clean_shutdown)

@@ -1,8 +1,9 @@
-"""The sockets of a node: accept connections, receive requests, send responses, all on one event loop.
+"""The sockets of a node: accepts connections, receives requests and sends responses, all on one event loop.
 
 As in Kafka, a connection has one request in progress at a time. So one client can make the broker hold at
 most one request and one response. The records of a fetch are sent from the segment files with ``sendfile``,
-and not held at all. A connection that sends invalid bytes is closed; the others are not affected.
+and are not held in memory. A connection that sends invalid bytes is closed; other connections are not
+affected.
 """
 
 import asyncio
@@ -57,7 +58,7 @@ class SocketServer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def close_sockets(self) -> None:
-        """Close a forked child's copies of the sockets; the connections of the parent stay open."""
+        """Close the copies of the sockets in a forked child. The connections of the parent stay open."""
         self._listener.close()
         for accepted in self._connections.values():
             accepted.close()
@@ -115,7 +116,8 @@ class _RequestMemory:
         self.nbytes = 0
 
     def grow(self, nbytes: int) -> None:
-        """Reserve *nbytes* more. Raises CloseConnection if all connections together would hold too much."""
+        """Reserve *nbytes* more. Raises CloseConnection if all connections together would exceed the
+        limit."""
         if self._server.request_memory + nbytes > self._limit:
             raise CloseConnection(
                 f"all requests together would need more than request_memory_bytes={self._limit}"
@@ -139,7 +141,7 @@ class _Connection:
         self._idle_seconds = node.config.connections_max_idle_ms / 1000
 
     async def serve(self) -> None:
-        """Serve requests until the client disconnects, sends something invalid, or is idle for too long."""
+        """Serve requests until the client disconnects, sends invalid bytes, or is idle for too long."""
         try:
             self._socket.setblocking(False)
             with suppress(OSError):
@@ -147,13 +149,16 @@ class _Connection:
             while await self._serve_one():
                 pass
         except TimeoutError:
-            _logger.info("connection from %s closed: idle for %g s", self._peer, self._idle_seconds)
+            _logger.info("the connection from %s was closed: idle for %g s", self._peer, self._idle_seconds)
         except (KafkaError, CloseConnection) as error:
-            _logger.warning("connection from %s closed: %s", self._peer, error)
+            _logger.warning("the connection from %s was closed: %s", self._peer, error)
         except OSError as error:
-            _logger.debug("connection from %s broke: %s", self._peer, error)
+            _logger.debug("the connection from %s failed: %s", self._peer, error)
         except Exception:
-            _logger.exception("connection from %s closed: a request could not be answered", self._peer)
+            _logger.exception(
+                "the connection from %s was closed, because a request failed unexpectedly",
+                self._peer,
+            )
 
     async def _serve_one(self) -> bool:
         with self._server.reserve_memory() as memory:
@@ -200,7 +205,7 @@ class _Connection:
         filled = 0
         while True:
             if not await self._fill(frame, filled):
-                raise ProtocolError(f"the connection ended inside a frame of {length} bytes")
+                raise ProtocolError(f"the client disconnected in the middle of a request of {length} bytes")
             filled = len(frame)
             if filled == length:
                 return frame
@@ -211,7 +216,7 @@ class _Connection:
             frame.extend(bytes(more))
 
     async def _fill(self, buffer: bytearray, start: int) -> bool:
-        """Receive until *buffer* is full. Returns False if the stream ends before."""
+        """Receive until *buffer* is full. Return False if the stream ends before that."""
         loop = self._node.loop
         with memoryview(buffer) as view:
             while start < len(view):
@@ -222,7 +227,7 @@ class _Connection:
         return True
 
     async def _send(self, parts: Sequence[Buffer], files: Mapping[int, FileSlice]) -> None:
-        """Send *parts* in order, and the slice of a file for each part that stands for one."""
+        """Send *parts* in order. For a part that represents bytes of a file, send the slice of the file."""
         descriptors = {key: part.open() for key, part in files.items()}
         try:
             run: list[Buffer] = []
@@ -287,5 +292,5 @@ def _check_large(frame: bytearray, length: int, limit: int) -> None:
     key = int.from_bytes(frame[:2], "big", signed=True)
     if key != ProduceRequest.api_key:
         raise ProtocolError(
-            f"a request of {length} bytes with API key {key}; control_request_max_bytes is {limit}"
+            f"a request with API key {key} has {length} bytes; control_request_max_bytes allows {limit}"
         )

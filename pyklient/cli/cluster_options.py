@@ -1,8 +1,8 @@
 """The options that all commands share: the cluster, and the options of the client.
 
-Their values come from ``-b``, ``-X name=value``, the ``--config`` file and the environment; the first of
-these that has a value wins. Passwords come only from the file or the environment, because every process can
-read a command line.
+Their values come from ``-b``, ``-X name=value``, the ``--config`` file and the environment; if several of
+these set an option, the first in this order is used. Passwords come only from the file or the environment,
+because every process can read a command line.
 """
 
 import functools
@@ -30,10 +30,10 @@ _Result = TypeVar("_Result")
 _SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
 _OTHERWISE = f"{_SERVERS_VARIABLE}; else localhost:9092"
 _PATIENCE = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
-"""Time-outs of the commands, shorter than those of the clients, because a person waits."""
+"""The time-outs of the commands. They are shorter than those of the clients, because a person waits."""
 _NOBODY_THERE = {"bootstrap_refused_timeout_ms": 3_000}
-"""Time-out while the port of every broker is closed, unless an option sets the time to wait. A broker that is
-starting opens its port within this time."""
+"""The time-out while the port of every broker is closed, unless an option sets the time to wait. A broker
+that is starting opens its port within this time."""
 _LONGEST_TIMEOUT = 1_000_000
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
 _BYTES_STAY = "keys and values are bytes here"
@@ -45,18 +45,18 @@ _OBJECTS = {
     "value_decoder": _BYTES_STAY,
     "value_encoder": _BYTES_STAY,
 }
-"""Options that only a Python program can set, and what to use instead."""
+"""The options that only a Python program can set, and what to use instead."""
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """The options from the command line and the file, still as text."""
+    """The options from the command line and the file, not yet parsed."""
 
     bootstrap_servers: str | None
     from_line: dict[str, str]
     from_file: dict[str, str]
     timeout: float | None = None
-    """Seconds that a call may take; None if the command line does not set it."""
+    """The seconds that a call may take; None if the command line does not set them."""
 
     @property
     def names_a_cluster(self) -> bool:
@@ -76,12 +76,13 @@ class ClusterOptions:
     def of_a_job(self) -> "ClusterOptions":
         """Return the same options for a job, whose tasks survive a restart of the brokers.
 
-        A job waits for a closed port as long as for anything else.
+        A job waits for a closed port as long as for any other failure.
         """
         return replace(self, timeout=self.timeout or _PATIENCE["default_api_timeout_ms"] / 1000)
 
     def options(self, config: type[ClientConfig], **own: Any) -> dict[str, Any]:
-        """Return the options for a client with *config*. The command's *own* options win.
+        """Return the options for a client with *config*. The options *own*, which the command sets itself,
+        take precedence.
 
         Leaves out options of other clients, because a command may use several clients, and a file may serve
         several commands.
@@ -94,7 +95,7 @@ class ClusterOptions:
         return {name: value for name, value in self._patience().items() if name in known} | options | own
 
     def _patience(self) -> dict[str, int]:
-        """Return the time-outs that are not set by -X or by the file."""
+        """Return the time-outs for which neither -X nor the file has a value."""
         if self.timeout is not None:
             return dict.fromkeys(_PATIENCE, max(1, round(self.timeout * 1000)))
         if _PATIENCE.keys() & {*self.from_line, *self.from_file}:
@@ -113,10 +114,10 @@ class ClusterOptions:
 def cluster_options(
     *configs: type[ClientConfig], otherwise: str = _OTHERWISE, timeout: bool = True
 ) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
-    """Add the shared options to a command, which gets them as ``cluster``.
+    """Add the shared options to a command, which gets them as the argument ``cluster``.
 
-    *configs* are those of the clients that the command uses. *otherwise* names the default cluster in the
-    help. ``timeout=False`` is for commands that have a ``--timeout`` of their own, or need none.
+    *configs* are the configs of the clients that the command uses. *otherwise* names the default cluster in
+    the help. ``timeout=False`` is for commands that have a ``--timeout`` of their own, or need none.
     """
 
     def decorate(command: Callable[..., _Result]) -> Callable[..., _Result]:
@@ -196,7 +197,7 @@ def _with_connection(
 
 
 def _secrets(known: Iterable["Field[Any]"], security_protocol: str) -> dict[str, str]:
-    """Return the passwords from the environment. That of SASL is left out if SASL is not used."""
+    """Return the passwords from the environment. The SASL password is left out if SASL is not used."""
     found = {
         item.name: os.environ.get(f"PYKLIENT_{item.name.upper()}")
         for item in known
@@ -208,7 +209,7 @@ def _secrets(known: Iterable["Field[Any]"], security_protocol: str) -> dict[str,
 
 
 def _first(named: Mapping[str, str | None]) -> str | None:
-    """Return the first value that is given. Raises UsageError if it is empty."""
+    """Return the first value in *named* that is not None. Raises UsageError if it is empty."""
     for where, servers in named.items():
         if servers is not None:
             if not servers.strip(" ,"):
@@ -233,7 +234,7 @@ def _read(path: Path) -> dict[str, str]:
         # Some editors begin a file with a byte order mark.
         lines: Iterable[str] = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError:
-        raise click.UsageError(f"{path} is not UTF-8") from None
+        raise click.UsageError(f"the file {path} is not UTF-8") from None
     stripped = (line.strip() for line in lines)
     return dict(_pair(line, str(path)) for line in stripped if line and line[0] not in "#!")
 

@@ -1,4 +1,4 @@
-"""Delete several things with one command. A failure does not stop the others."""
+"""Deletes several topics or groups with one command. A failure does not stop the others."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,10 +11,10 @@ __all__ = ["delete_each"]
 
 
 def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
-    """Call *delete* with each of *names*, and report each name that the brokers refuse.
+    """Call *delete* with each of *names*, and print an error for each name that the brokers do not delete.
 
-    Raises click's Exit with code 1 if at least one was refused. Stops with a ClickException, which has the
-    names that were not tried, after a failure that does not depend on the name, such as brokers out of reach.
+    Raises click's Exit with code 1 if there was such an error. After a failure that does not depend on the
+    name, such as unreachable brokers, stops with a ClickException that lists the names that were not tried.
     """
     refused = False
     for place, name in enumerate(names, 1):

@@ -1,4 +1,5 @@
-"""The versions that are installed, and the kernel in use. Needs no packages of the command line."""
+"""The installed versions, and the kernel in use. This module does not need the packages of the command
+line."""
 
 import importlib.metadata
 import platform
@@ -10,7 +11,7 @@ from pyklient.version import VERSION
 __all__ = ["as_lines", "facts"]
 
 _CODECS: Final = {"gzip": None, "snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}
-"""The package of each codec; None is the standard library."""
+"""The package of each codec; None for a codec of the standard library."""
 
 
 def facts() -> dict[str, Any]:
@@ -33,6 +34,6 @@ def facts() -> dict[str, Any]:
 
 
 def as_lines(found: dict[str, Any]) -> list[str]:
-    """Return *found* with one fact in a line."""
+    """Return the facts *found* as lines, one fact in each."""
     flat = {name: fact for name, fact in found.items() if name != "codecs"} | found["codecs"]
     return [f"{name:10} {fact}" for name, fact in flat.items()]

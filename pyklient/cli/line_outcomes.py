@@ -1,4 +1,4 @@
-"""Count the lines of an input that were stored, and those that failed."""
+"""Counts the lines of an input that were stored, and those that failed."""
 
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -15,11 +15,11 @@ _SHOWN: Final = 8
 
 
 class Delivered:
-    """Counts lines by the outcome of their deliveries, of which it keeps a limited number."""
+    """Counts lines by the outcomes of their deliveries. It keeps a limited number of deliveries."""
 
     def __init__(self) -> None:
         self.stored = 0
-        """Lines that the brokers have confirmed."""
+        """The number of lines that the brokers have confirmed."""
         self.error: KafkaError | None = None
         """The error of the first line that failed."""
         self._unconfirmed: list[int] = []
@@ -27,7 +27,7 @@ class Delivered:
 
     @property
     def sent(self) -> int:
-        """The number of lines."""
+        """The number of lines that were sent."""
         return self.stored + len(self._unconfirmed) + len(self._waiting)
 
     def add(self, delivery: Delivery) -> bool:
@@ -44,7 +44,8 @@ class Delivered:
             self._count(self._waiting[0], 0)
 
     def summary(self, problem: str | None = None) -> str:
-        """Return *problem* or the first failure, the number of lines stored, and the lines that failed."""
+        """Return *problem* or the first failure, the number of stored lines, and the numbers of the lines
+        that failed."""
         lines = {0: "no line is", 1: "1 line is"}.get(self.stored, f"{self.stored:,} lines are")
         parts = [problem] if problem else []
         if self.error is not None:

@@ -1,7 +1,7 @@
 """The ``pyklient`` command: its subcommands, errors and exit codes.
 
-Results go to standard output, everything else to standard error. An error is one sentence. Exit codes: 0
-success, 1 failure, 2 wrong call, 129 SIGHUP, 130 Ctrl-C, 141 closed pipe, 143 SIGTERM.
+Results are printed on standard output, everything else on standard error. An error is one sentence. Exit
+codes: 0 success, 1 failure, 2 wrong call, 129 SIGHUP, 130 Ctrl-C, 141 closed pipe, 143 SIGTERM.
 """
 
 import logging
@@ -130,7 +130,7 @@ def _path(error: click.UsageError) -> str:
 
 
 def _sentence(error: KafkaError | OSError) -> str:
-    """Return the error message, with the file if the system names one."""
+    """Return the error message, with the name of the file if the system's error has one."""
     if isinstance(error, KafkaError):
         return str(error) or type(error).__name__
     return f"{error.filename}: {reason(error)}" if error.filename else reason(error)

@@ -1,4 +1,4 @@
-"""Checks of command-line parameters that several commands have."""
+"""Checks of command-line parameters that several commands use."""
 
 import math
 import os
@@ -13,9 +13,10 @@ __all__ = ["checked", "seconds", "separator", "text", "topic_name"]
 
 
 def checked(check: Callable[[Any], object]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return a click callback that calls *check* with an argument, or with each of several.
+    """Return a click callback that applies *check* to a parameter. If the parameter has several values, it
+    applies *check* to each of them.
 
-    The command gets what *check* returns. A ValueError becomes an error of the command line.
+    The command gets the result of *check*. A ValueError becomes an error of the command line.
     """
 
     def callback(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:
@@ -30,7 +31,7 @@ def checked(check: Callable[[Any], object]) -> Callable[[click.Context, click.Pa
 
 
 def text(given: str) -> str:
-    """Return *given* if it is valid text. A command line consists of bytes, which may not be UTF-8."""
+    """Return *given* if it is valid text. The bytes of a command line may not be UTF-8."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -51,7 +52,7 @@ def separator(given: str) -> bytes:
 
 
 def seconds(given: float) -> float:
-    """Return *given* unless it is NaN, which click accepts in a range."""
+    """Return *given* unless it is NaN, which click would accept as a number in a range."""
     if math.isnan(given):
         raise ValueError("nan is not a number of seconds")
     return given

@@ -1,6 +1,6 @@
 """A record as one line of JSON, as ``consume --json`` writes it and ``produce --json`` reads it.
 
-Bytes in UTF-8 appear as a string, other bytes as ``{"base64": "…"}``, and no value as null.
+Bytes in UTF-8 appear as a string, other bytes as ``{"base64": "…"}``, and a missing value as null.
 """
 
 import base64
@@ -21,7 +21,7 @@ _FIELDS = frozenset(
 
 
 class NotJSONError(ValueError):
-    """A line is not JSON. The message says why."""
+    """A line is not JSON. The message gives the reason."""
 
 
 class NewRecord(NamedTuple):
@@ -49,7 +49,7 @@ def as_json_line(message: Message) -> bytes:
 
 
 def from_json_line(line: bytes) -> NewRecord:
-    """Return the record that a line describes. Raises NotJSONError, or a ValueError that says what is wrong.
+    """Return the record that a line describes. Raises NotJSONError, or a ValueError that gives the reason.
 
     Accepts and ignores ``topic``, ``offset`` and ``timestamp_type``, so that the output of ``consume`` can be
     sent again. A key or a value that is an object, a list, a number or a bool becomes compact JSON.
@@ -151,5 +151,5 @@ def _utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise ValueError(
-            f"{text[error.start]!a} is one half of a surrogate pair, and not a character"
+            f"{text[error.start]!a} is one half of a surrogate pair, not a complete character"
         ) from None

@@ -1,4 +1,4 @@
-"""Signals: Ctrl-C, SIGTERM and SIGHUP end a command cleanly."""
+"""Signals: a command ends cleanly after Ctrl-C, SIGTERM and SIGHUP."""
 
 import contextlib
 import signal
@@ -14,7 +14,7 @@ _SIGNALS: Final = (signal.SIGINT, *_ENDING)
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Let SIGTERM and SIGHUP raise SystemExit in the block, with 128 plus the number of the signal.
+    """Make SIGTERM and SIGHUP raise SystemExit in the ``with`` block, with 128 plus the number of the signal.
 
     A signal that is ignored (``nohup``) stays ignored.
     """
@@ -30,9 +30,10 @@ def ended_by_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Let the block finish before Ctrl-C, SIGTERM or SIGHUP takes effect. A second signal does not wait.
+    """Let the ``with`` block finish before Ctrl-C, SIGTERM or SIGHUP takes effect. A second signal takes
+    effect at once.
 
-    For the main thread, where Python runs signal handlers.
+    Only for the main thread, where Python runs signal handlers.
     """
     found = {number: signal.getsignal(number) for number in _SIGNALS}
     before = {number: handler for number, handler in found.items() if handler not in (None, signal.SIG_IGN)}

@@ -1,7 +1,7 @@
-"""The standard streams, usable also if the caller closed them or made them non-blocking.
+"""The standard streams, made usable even if the caller closed them or made them non-blocking.
 
-The descriptor of a closed stream is given to a file that cannot be read or written, because else the next
-socket would get it.
+The descriptor of a closed stream is given to a file that cannot be read or written, because otherwise the
+next socket would get that descriptor.
 """
 
 import contextlib
@@ -27,11 +27,11 @@ _BUFFER: Final = 65_536
 
 @contextlib.contextmanager
 def standard_streams() -> Iterator[None]:
-    """Replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` in the block, unless they are replaced
-    already.
+    """Replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` in the ``with`` block, unless they are
+    replaced already.
 
     A failure to read or write raises ClickException with a message, or click's Exit with code 141 if the
-    reader of the output has gone. Text for standard error that cannot be written is dropped.
+    reader of the output has closed it. Text for standard error that cannot be written is dropped.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     if sys.stdin is sys.__stdin__:
@@ -99,7 +99,8 @@ def _write(file: io.FileIO, data: "ReadableBuffer") -> int:
 
 
 def _to_nowhere(file: io.FileIO) -> None:
-    """Redirect *file* to the null device, because buffers are flushed once more at the end."""
+    """Redirect *file* to the null device, because Python flushes its buffers once more at the end of the
+    program."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, file.fileno())
     os.close(nowhere)
@@ -110,8 +111,8 @@ def _failure(stream: str, error: OSError) -> str:
 
 
 def _descriptor(stream: TextIO | None, flags: int) -> int:
-    """Return the descriptor of *stream*. If it is closed, open the lowest free descriptor, which is the
-    same."""
+    """Return the descriptor of *stream*. If the stream is closed, open the null device, which gets the lowest
+    free descriptor: the one that the stream had."""
     return os.open(os.devnull, flags) if stream is None else stream.fileno()
 
 

@@ -1,4 +1,4 @@
-"""Print tables: with lines on a terminal, as plain columns in a pipe."""
+"""Prints tables: with lines on a terminal, as plain columns in a pipe."""
 
 import json
 import sys

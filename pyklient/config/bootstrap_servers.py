@@ -1,4 +1,4 @@
-"""``bootstrap_servers``: its default, and its text as (host, port) pairs."""
+"""``bootstrap_servers``: its default, and a parser that returns (host, port) pairs."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
@@ -9,7 +9,7 @@ __all__ = ["DEFAULT_SERVERS", "parse_bootstrap_servers"]
 
 
 class _Unsaid(str):
-    """A default that is distinguishable from the same text given by a caller."""
+    """A default value that can be distinguished from the same text given by a caller."""
 
 
 DEFAULT_SERVERS: Final[str] = _Unsaid("localhost:9092")

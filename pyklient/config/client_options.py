@@ -1,8 +1,8 @@
-"""The options of every client: each is declared here, once.
+"""The options that every client has. Each is declared once, here.
 
-A client's options are one frozen dataclass. Their names are Kafka's own, with underscores; the
-description of an option that Kafka does not have ends in "(ours)". ``from_options({"client_id": "billing"})``
-checks names, types and ranges, and then the rules between options.
+A client's options are one frozen dataclass. Their names are Kafka's own, with underscores; the description of
+an option that Kafka does not have ends in "(ours)". ``from_options({"client_id": "billing"})`` checks names,
+types and ranges, and then the rules between options.
 """
 
 import ssl
@@ -26,7 +26,7 @@ class ClientConfig:
     """The name of the client in errors."""
 
     waiting_option: ClassVar[str] = "default_api_timeout_ms, or the timeout of the call,"
-    """The option for the time that a call waits for a broker, as errors name it."""
+    """The option that limits how long a call waits for a broker, as errors name it."""
 
     bootstrap_servers: str | Sequence[str] = option(
         str(DEFAULT_SERVERS),
@@ -105,8 +105,8 @@ class ClientConfig:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Check *options* and return them as a config. Raises ConfigurationError, which names a similar
-        option."""
+        """Check *options* and return them as a config. Raises ConfigurationError, which suggests a similar
+        name for an unknown option."""
         known = {item.name: item for item in fields(cls)}
         values = {}
         for name, value in options.items():
@@ -161,8 +161,8 @@ def _refuse_idle_sasl(security_protocol: str, given: Mapping[str, Any]) -> None:
 
 
 def unknown_option(config: type[ClientConfig], name: str) -> str:
-    """Return the error message for *name*, which is not an option of *config*, with a hint if there is
-    one."""
+    """Return the error message for *name*, which is not an option of *config*, with a hint if one is
+    known."""
     others = ClientConfig.__subclasses__()
     known = [item.name for item in fields(config)]
     beginning = f"unknown option {name!r} of {config.client}"

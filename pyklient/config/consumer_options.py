@@ -1,4 +1,4 @@
-"""The options of ConsumerConnector and of read(): each is declared here, once."""
+"""The options of ConsumerConnector and of read(). Each is declared once, here."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -12,7 +12,7 @@ __all__ = ["NOT_READ", "ConsumerConfig"]
 NOT_READ: Final = frozenset(
     {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
 )
-"""Options of ConsumerConfig that read() does not have, because it belongs to no group."""
+"""The options of ConsumerConfig that read() does not have, because a read takes part in no group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,8 @@ class ConsumerConfig(ClientConfig):
         if self.request_timeout_ms <= self.fetch_max_wait_ms:
             raise ConfigurationError(
                 f"request_timeout_ms={self.request_timeout_ms} must be above "
-                f"fetch_max_wait_ms={self.fetch_max_wait_ms}; else a fetch without new records would time out"
+                f"fetch_max_wait_ms={self.fetch_max_wait_ms}; otherwise a fetch without new records would "
+                "time out"
             )
         if self.group_id is not None and not self.group_id:
             raise ConfigurationError("group_id is empty; give the group a name")

@@ -1,5 +1,5 @@
-"""Properties: options under Kafka's names with dots, in files, in Spark's ``kafka.`` options, and as keyword
-arguments of the clients."""
+"""Properties: options under Kafka's names with dots. They may come from files, from Spark's ``kafka.``
+options, or as keyword arguments of the clients."""
 
 import logging
 import re
@@ -43,13 +43,14 @@ _IDLE: Final = frozenset(
         "metrics.sample.window.ms",
     }
 )
-"""Properties of Java's clients that have no effect on what is read or written."""
+"""Properties of Java's clients that do not change what is read or written."""
 
 _OF_SOME_CLIENT: Final = {item.name for each in (ProducerConfig, ConsumerConfig) for item in fields(each)}
 
 
 def typed(item: "Field[Any]", text: str) -> Any:
-    """Return *text* as a value of the option *item*. The check of the option comes later."""
+    """Return *text* as a value of the type of the option *item*. Whether the option accepts the value is
+    checked later."""
     lowered = text.lower()
     if "bool" in str(item.type) and lowered in ("true", "false"):
         return lowered == "true"
@@ -125,7 +126,7 @@ def unknown_properties(names: Iterable[str]) -> list[str]:
 
 
 def nearest_property(name: str) -> str | None:
-    """Return the property that looks most like *name*, if there is one."""
+    """Return the property whose name is most similar to *name*; None if no name is similar."""
     near = nearest(name.replace(".", "_"), _OF_SOME_CLIENT)
     return None if near is None else near.replace("_", ".")
 

@@ -1,4 +1,5 @@
-"""Declare one option: default, range, choices and description, once. Check a value against them."""
+"""Declares an option once, with its default, range, choices and description, and checks values against
+them."""
 
 import ssl
 from dataclasses import Field, field
@@ -26,7 +27,8 @@ def option(
 ) -> Any:
     """Declare an option as a dataclass field, with its description *doc*.
 
-    With *at_least*, it takes whole numbers. *kafka_default* is Kafka's default if that is a different one.
+    With *at_least*, it accepts whole numbers. *kafka_default* is Kafka's default if pyklient's is another
+    one.
     """
     metadata = {
         "doc": doc,
@@ -40,8 +42,8 @@ def option(
 
 
 def check_option(item: "Field[Any]", value: Any) -> Any:
-    """Return *value* if the option *item* accepts it. Raises ConfigurationError, which says what it
-    accepts."""
+    """Return *value* if the option *item* accepts it. Otherwise raise ConfigurationError, which says what the
+    option accepts."""
     facts = item.metadata
     if facts["choices"] is not None:
         if isinstance(value, bool) or value not in facts["choices"]:

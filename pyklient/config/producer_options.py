@@ -1,4 +1,4 @@
-"""The options of Producer: each is declared here, once."""
+"""The options of Producer. Each is declared once, here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -104,12 +104,13 @@ class ProducerConfig(ClientConfig):
             raise ConfigurationError(
                 f"delivery_timeout_ms={self.delivery_timeout_ms} must be at least "
                 f"linger_ms + request_timeout_ms = "
-                f"{self.linger_ms + self.request_timeout_ms}; else a record would fail before its request"
+                f"{self.linger_ms + self.request_timeout_ms}; otherwise a record would fail before its "
+                "request does"
             )
 
     @property
     def acks_wire(self) -> int:
-        """``acks`` as a number of the protocol: -1, 0 or 1."""
+        """``acks`` as the number that the protocol uses: -1, 0 or 1."""
         return -1 if self.acks in ("all", "-1", -1) else int(self.acks)
 
     @property

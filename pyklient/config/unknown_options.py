@@ -7,8 +7,8 @@ from typing import Final
 __all__ = ["advice", "did_you_mean", "nearest"]
 
 _ALIKE: Final = 0.75
-"""The least similarity of two names. With less, the hint would be an option that only has the same ending,
-such as ``_timeout_ms``."""
+"""The least similarity of two names. With a smaller value, the hint would be an option that only has the same
+ending, such as ``_timeout_ms``."""
 
 _ELSEWHERE: Final = {
     "auto_commit_interval": "auto_commit_interval_ms",
@@ -53,7 +53,7 @@ _ELSEWHERE: Final = {
     "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
     "value_serializer": "value_encoder, of Producer",
 }
-"""The names of options in other clients, and ours."""
+"""The names of options in other clients, and the corresponding names in pyklient."""
 
 _DECODERS: Final = "pass {} to create_message_streams(), stream() or read()"
 _BROKERS: Final = "clients connect to brokers, which also manage the groups: see bootstrap_servers"
@@ -116,20 +116,22 @@ _NONE_HERE: Final = {
 
 
 def advice(name: str) -> str | None:
-    """Return what to do instead of the option *name* (with underscores); None if no other client has it."""
+    """Return what to use instead of the option *name* (with underscores); None if no other client has that
+    option."""
     if name in _ELSEWHERE:
         return f"pyklient calls it {_ELSEWHERE[name]}"
     return _NONE_HERE.get(name)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the one of *known* that *name* is a misspelling or the beginning of; None if there is none."""
+    """Return the name in *known* of which *name* is a misspelling or the beginning; None if there is none."""
     names = list(known)
     found = difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE)
     return next(iter([*found, *(each for each in names if each.startswith((f"{name}_", f"{name}.")))]), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the end of a message about the unknown *name*: a question with a similar name, or nothing."""
+    """Return the end of an error message about the unknown *name*: a question with a similar name; empty if
+    there is none."""
     near = nearest(name, known)
     return "" if near is None else f"; did you mean {near!r}?"

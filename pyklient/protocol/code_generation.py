@@ -1,8 +1,9 @@
-"""Generating Python functions as source text, line by line.
+"""Generates Python functions as source text, line by line.
 
-The cost of a message is the number of Python functions that are called for it. So each class gets one
-generated function per version and direction, in which the structures inside it are written out as loops. See
-:mod:`pyklient.protocol.encoder_generation` and :mod:`pyklient.protocol.decoder_generation`.
+The cost of encoding or decoding a message is mostly the number of Python functions that are called. So each
+class gets one generated function per version and direction. Loops in that function encode or decode the
+nested structures, instead of calls. See :mod:`pyklient.protocol.encoder_generation` and
+:mod:`pyklient.protocol.decoder_generation`.
 """
 
 import linecache
@@ -15,19 +16,20 @@ from pyklient.protocol.message_fields import Field, Struct
 __all__ = ["FunctionSource"]
 
 _DEEPEST: Final = 6
-"""The number of structures that are written out inside each other. Deeper ones are called as functions,
-because Python allows no more than 20 nested loops."""
+"""The number of nested structures for which loops are generated. Structures that are nested deeper get
+functions of their own, because Python allows no more than 20 nested loops."""
 
 _LITERALS: Final = (type(None), bool, int, str, bytes)
 
 
 class FunctionSource:
-    """The source of the functions for one class in one version: its lines, and the objects they refer to.
+    """The source of the functions for one class in one version: its lines, and the objects to which they
+    refer.
 
-    Names in the source: ``v0``, ``v1``, ... are the structures around the current line, ``a1``, ... the
-    arrays that hold them, other single letters the values just read. Names of bound objects end in an
-    underscore and a number. Fields appear as attributes only, so nothing that a message declares can clash.
-    *verb* begins the names of the functions.
+    Names in the source: ``v0``, ``v1``, ... are the structure that the current line handles and those that
+    contain it, ``a1``, ... the arrays of these structures, other single letters the values just read. Names
+    of bound objects end in an underscore and a number. Fields appear as attributes only, so no name in a
+    message can clash with them. *verb* begins the names of the functions.
     """
 
     def __init__(self, verb: str, version: int, flexible: bool, names: dict[str, Any]) -> None:
@@ -42,19 +44,20 @@ class FunctionSource:
         self._functions: dict[type[Struct], str] = {}
 
     def add(self, *lines: str) -> None:
-        """Add *lines* at the current depth."""
+        """Add *lines* with the current indentation."""
         self._lines += [self._indent + line for line in lines]
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Indent the lines that are added inside, below the line *head*, which ends in a colon."""
+        """Add the line *head*, which ends in a colon, and indent the lines that are added in the ``with``
+        block."""
         self.add(head)
         self._indent += " "
         yield
         self._indent = self._indent[:-1]
 
     def bind(self, key: object, make: Callable[[], Any], name: str) -> str:
-        """Return the name of the object that *make* returns, which is called once per *key*.
+        """Return the name of the object that *make* returns. *make* is called once per *key*.
 
         The name begins with *name*.
         """
@@ -76,14 +79,16 @@ class FunctionSource:
 
     @contextmanager
     def written_out(self, cls: type[Struct]) -> Iterator[str]:
-        """Write out the fields of *cls* inside. Yield the name of the variable that holds the structure."""
+        """In the ``with`` block, add the lines for the fields of *cls* without a function call. Yield the
+        name of the variable that holds the structure."""
         name = f"v{len(self._inside)}"
         self._inside.append(cls)
         yield name
         self._inside.pop()
 
     def layout(self, cls: type[Struct]) -> tuple[list[list[Field]], list[Field]]:
-        """Return the fields of *cls* that this version has, in wire order, and its tagged fields.
+        """Return the fields of *cls* that this version has, in the order in which they are sent, and its
+        tagged fields.
 
         Neighbouring numbers form one group; every other field is a group by itself.
         """
@@ -102,11 +107,12 @@ class FunctionSource:
 
     @property
     def depth(self) -> int:
-        """The number of structures around the current line."""
+        """The number of structures that contain the one which the current line handles."""
         return len(self._inside)
 
     def must_call(self, cls: type[Struct]) -> bool:
-        """Return True if *cls* cannot be written out here, because it contains itself or is too deep."""
+        """Return True if *cls* needs a function of its own here, because it contains itself or is nested too
+        deep."""
         return cls in self._inside or len(self._inside) >= _DEEPEST
 
     def function_of(self, cls: type[Struct]) -> str:
@@ -117,7 +123,7 @@ class FunctionSource:
     def build(self, name: str, title: str, write_function: Callable[[type[Struct], str], None]) -> Any:
         """Write all functions that are called with *write_function*, and return the function *name*.
 
-        *title* takes the place of a file name in tracebacks, which show the generated lines.
+        *title* is shown as the file name in tracebacks, which include the generated lines.
         """
         written = 0
         while written < len(self._functions):

@@ -1,8 +1,8 @@
-"""Generating decoders, which make an object of bytes.
+"""Generates decoders, which make an object from bytes.
 
 The decoder of a version is one function, ``decode(reader)``. It keeps the reader's position in a variable,
-and stores it before it calls anything, so that errors name the byte. It raises ProtocolError, or
-``struct.error`` if neighbouring numbers are cut off.
+and stores it before it calls another function, so that errors name the right byte. It raises ProtocolError,
+or ``struct.error`` if neighbouring numbers are cut off.
 """
 
 import struct
@@ -47,7 +47,7 @@ _field_decoders: Final[dict[tuple[type[Struct], str, int], Decode]] = {}
 
 
 class _DecoderSource(FunctionSource):
-    """FunctionSource that reads ``data`` from ``pos`` on; ``end`` is the end of the data."""
+    """A FunctionSource whose functions read ``data`` from ``pos`` on; ``end`` is the end of the data."""
 
     def write_function(self, cls: type[Struct], name: str) -> None:
         """Write the function for the structure *cls*."""
@@ -62,9 +62,10 @@ class _DecoderSource(FunctionSource):
 
     @contextmanager
     def function(self, name: str, result: str) -> Iterator[None]:
-        """Write the function *name*, which returns the variable *result*; its body is added inside.
+        """Write the function *name*, which returns the variable *result*; the lines of its body are added in
+        the ``with`` block.
 
-        The reader reads a string that is not UTF-8 a second time, because it knows the right error.
+        For a string that is not UTF-8, the generated function calls the reader to raise the right error.
         """
         with self.block(f"def {name}(reader):"):
             self.add("data = reader.data", "pos = reader.pos", "end = reader.end")
@@ -75,7 +76,8 @@ class _DecoderSource(FunctionSource):
             self.add("reader.pos = pos", f"return {result}")
 
     def read_fields(self, cls: type[Struct]) -> None:
-        """Read all fields in wire order, then tagged fields; set defaults for fields this version lacks."""
+        """Read all fields in the order in which they are sent, then tagged fields. Set the defaults of fields
+        that this version lacks."""
         with self.written_out(cls) as v:
             groups, tagged = self.layout(cls)
             for group in groups:
@@ -109,7 +111,7 @@ class _DecoderSource(FunctionSource):
             self.read_item(field.kind, target, compact, null)
 
     def read_array(self, field: Field, target: str, compact: bool, nullable: bool) -> None:
-        """Read an array. Its length is checked against the bytes that are left before an element is made."""
+        """Read an array. Its length is compared with the number of bytes left before an element is made."""
         self.read_length(compact, wide=True)
         if field.format:
             self.add(f"{target} = []")
@@ -147,12 +149,12 @@ class _DecoderSource(FunctionSource):
             self.add(f"else: {null}")
 
     def read_bytes(self, size: str, convert: str) -> None:
-        """Read *size* bytes, of which the line *convert* makes a value."""
+        """Read *size* bytes. The line *convert* makes a value of them."""
         self.add(f"stop = pos + {size}", f"if stop > end: refuse_size(reader, pos, {size})")
         self.add(convert, "pos = stop")
 
     def read_length(self, compact: bool, wide: bool) -> None:
-        """Read the length ``n``: compact, or of two bytes, or of four if *wide*. -1 stands for null."""
+        """Read the length ``n``: compact, or of two bytes, or of four if *wide*. -1 means null."""
         if compact:
             self.add("if pos < end and (n := data[pos] - 1) < 127: pos += 1")
             self.add("else: n, pos = length_at(reader, pos, reader.compact_length)")
@@ -181,7 +183,7 @@ class _DecoderSource(FunctionSource):
             self.add(f"{target} = {v}")
 
     def read_tagged(self, cls: type[Struct], tagged: list[Field], v: str) -> None:
-        """Read the tagged fields at the end of a structure. Those that are missing have their defaults."""
+        """Read the tagged fields at the end of a structure. Missing fields get their defaults."""
         self.set_defaults(tagged, v)
         self.add("if pos < end and not data[pos]: pos += 1")
         with self.block("else:"):
@@ -224,7 +226,7 @@ def _least_of_field(field: Field, version: int, compact: bool) -> int:
 
 
 def _read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) -> None:
-    """Set the tagged fields of *value* that are present. Unknown ones are skipped."""
+    """Set the tagged fields of *value* that are present. Unknown fields are skipped."""
     known = {field.tag: field.name for field in cls.declared if field.in_version(version)}
     for tag, size in reader.tagged_fields():
         name = known.get(tag)
@@ -234,11 +236,11 @@ def _read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) ->
         stop = reader.pos + size
         setattr(value, name, _field_decoder(cls, name, version)(reader))
         if reader.pos != stop:
-            raise ProtocolError(f"tagged field {name} does not fill its {size} bytes")
+            raise ProtocolError(f"the value of tagged field {name} does not fill its {size} bytes")
 
 
 def _length_at(reader: Reader, pos: int, length: Callable[[], int]) -> tuple[int, int]:
-    """Return a length that does not have one byte, or is invalid, and the position behind it."""
+    """Return a length that is longer than one byte, or is invalid, and the position after it."""
     reader.pos = pos
     return length(), reader.pos
 
@@ -255,7 +257,7 @@ def _refuse_count(reader: Reader, pos: int, length: int, least: int) -> None:
 
 
 def _refuse_null(pos: int) -> NoReturn:
-    raise ProtocolError(f"null before byte {pos}, where it is not allowed")
+    raise ProtocolError(f"the value before byte {pos} is null, which its field does not allow")
 
 
 _NAMES: Final[dict[str, Any]] = {

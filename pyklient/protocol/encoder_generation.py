@@ -1,8 +1,9 @@
-"""Generating encoders, which make bytes of an object.
+"""Generates encoders, which make bytes from an object.
 
 The encoder of a version is one function, ``encode(writer, value)``. Neighbouring numbers share one call of
-``struct``; strings and arrays write their lengths in place. It raises Python's own errors for a value of the
-wrong type or range, and UnsupportedVersionError for a value that the version cannot carry.
+``struct``; the lengths of strings and arrays are written without a function call. It raises Python's own
+errors for a value of the wrong type or range, and UnsupportedVersionError for a value that the version cannot
+carry.
 """
 
 import struct
@@ -49,7 +50,7 @@ _field_encoders: Final[dict[tuple[type[Struct], str, int, bool], Encode]] = {}
 
 
 class _EncoderSource(FunctionSource):
-    """FunctionSource that writes to ``buf``, which is ``writer.buf`` at all times."""
+    """A FunctionSource whose functions write to ``buf``, which is always ``writer.buf``."""
 
     def write_function(self, cls: type[Struct], name: str) -> None:
         """Write the function for the structure *cls*."""
@@ -67,8 +68,8 @@ class _EncoderSource(FunctionSource):
                 self.write_value(field)
 
     def write_fields(self, cls: type[Struct]) -> None:
-        """Write all fields in wire order, then tagged fields; refuse values that this version cannot
-        carry."""
+        """Write all fields in the order in which they are sent, then tagged fields. Raise an error for values
+        that this version cannot carry."""
         with self.written_out(cls) as v:
             groups, tagged = self.layout(cls)
             for group in groups:
@@ -152,8 +153,8 @@ class _EncoderSource(FunctionSource):
 
     @contextmanager
     def unless_null(self, compact: bool, wide: bool, nullable: bool) -> Iterator[None]:
-        """Add lines inside for an ``x`` that is not None. None is written as null, or refused unless
-        *nullable*."""
+        """In the ``with`` block, add lines for an ``x`` that is not None. None is encoded as null, or raises
+        an error unless it is *nullable*."""
         if not nullable:
             self.add("if x is None: refuse_null()")
             yield
@@ -175,14 +176,14 @@ class _EncoderSource(FunctionSource):
         self.write_numbers("i" if wide else "h", "n")
 
     def write_records(self, compact: bool) -> None:
-        """Write the record bytes ``x``, one buffer or several: their length, then the buffers as separate
-        parts."""
+        """Write the record bytes ``x``, which are one buffer or several: their length, then the buffers as
+        separate parts."""
         self.add("if isinstance(x, buffers): x = (x,)", "n = total_size(x)")
         self.write_length(compact, wide=True)
         self.add("writer.parts.append(buf)", "writer.parts.extend(x)", "buf = writer.buf = bytearray()")
 
     def write_tagged(self, cls: type[Struct], tagged: Sequence[Field], v: str) -> None:
-        """Write the tagged fields at the end of a structure. Those that have their defaults are left out."""
+        """Write the tagged fields at the end of a structure. Fields that have their defaults are left out."""
         if not tagged:
             self.add("buf.append(0)")
             return
@@ -195,7 +196,7 @@ class _EncoderSource(FunctionSource):
     def is_changed(self, field: Field, v: str) -> str:
         """Return an expression that is true if *field* does not have its default.
 
-        A structure of plain fields is compared in place.
+        For a structure of plain fields, the expression compares each of its fields.
         """
         value, kind = f"{v}.{field.name}", field.kind
         if field.is_array or not isinstance(kind, type) or not all(map(_is_plain, kind.declared)):
@@ -205,7 +206,8 @@ class _EncoderSource(FunctionSource):
         return " or ".join(parts)
 
     def write_refusals(self, cls: type[Struct], v: str) -> None:
-        """Refuse fields that this version lacks, unless they have their default or are ignorable."""
+        """Write lines that raise an error for fields that this version lacks, unless they have their default
+        or are ignorable."""
         for field in cls.declared:
             if not field.in_version(self.version) and not field.ignorable:
                 self.add(

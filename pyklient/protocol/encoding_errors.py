@@ -1,4 +1,4 @@
-"""Finding the field of a message that cannot be encoded."""
+"""Finds the field of a message that cannot be encoded."""
 
 import reprlib
 import struct
@@ -11,12 +11,12 @@ from pyklient.protocol.primitives import Writer
 __all__ = ["ENCODING_ERRORS", "find_unencodable"]
 
 ENCODING_ERRORS: Final = (struct.error, TypeError, ValueError, AttributeError, OverflowError)
-"""The errors of an encoder for a value of the wrong type or range."""
+"""The errors that an encoder raises for a value of the wrong type or range."""
 
 
 def find_unencodable(cls: type[Struct], version: int, flexible: bool, value: object) -> str:
-    """Return the path of the field of *value* that cannot be encoded, and its error. Called after encoding
-    failed."""
+    """Return the path of the field of *value* that cannot be encoded, and its error. Call this after encoding
+    has failed."""
     for field in cls.declared:
         if not field.in_version(version):
             continue

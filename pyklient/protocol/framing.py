@@ -31,9 +31,9 @@ __all__ = ["ClientFraming", "MissingAnswerError", "ReceivedRequest", "ServerFram
 _LENGTH_SIZE: Final = 4
 _CORRELATION_ID: Final = struct.Struct(">i")
 _REQUEST_START: Final = struct.Struct(">ihhi")
-"""The frame's length, and the fields at the start of every version of the request header."""
+"""The length of a frame, and the fields at the start of every version of the request header."""
 _RESPONSE_START: Final = struct.Struct(">ii")
-"""The frame's length and the correlation id."""
+"""The length of a frame, and the correlation id."""
 _API_VERSIONS: Final = ApiVersionsResponse.api_key
 _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 
@@ -41,8 +41,8 @@ _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 def frame_length(head: Buffer, max_frame: int) -> int:
     """Return the length in the first four bytes of a frame.
 
-    Raises ProtocolError if it is negative or above *max_frame*. The error tells if the bytes look like
-    another protocol.
+    Raises ProtocolError if it is negative or above *max_frame*. The error says if the bytes look like another
+    protocol.
     """
     length = int.from_bytes(head[:_LENGTH_SIZE], "big", signed=True)
     if 0 <= length <= max_frame:
@@ -55,16 +55,16 @@ def frame_length(head: Buffer, max_frame: int) -> int:
     if start[0] in (0x15, 0x16) and start[1] == 3:
         raise ProtocolError("the peer speaks TLS: check that security_protocol fits the listener's port")
     if length < 0:
-        raise ProtocolError(f"a frame of length {length}: the peer does not speak Kafka's protocol")
-    raise ProtocolError(f"a frame of {length} bytes, where at most {max_frame} are allowed")
+        raise ProtocolError(f"a frame has the length {length}: the peer does not speak Kafka's protocol")
+    raise ProtocolError(f"a frame has {length} bytes, but at most {max_frame} are allowed")
 
 
 class MissingAnswerError(BrokerConnectionError):
-    """The response to a later request came first, so bytes of the connection are lost."""
+    """The response to a later request arrived first, so bytes of the connection were lost."""
 
 
 class ClientFraming:
-    """The client's side: it makes requests, and remembers which responses are due."""
+    """The client's side: it makes requests, and remembers which responses it expects."""
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
@@ -74,12 +74,12 @@ class ClientFraming:
 
     @property
     def in_flight(self) -> int:
-        """The number of requests whose response is due."""
+        """The number of requests that still expect a response."""
         return len(self._due)
 
     def send(self, request: ApiMessage, version: int, *, expects_reply: bool = True) -> list[Buffer]:
-        """Return the frame of *request*, in parts. With ``expects_reply=False`` no response is due
-        (``acks=0``).
+        """Return the frame of *request*, in parts. With ``expects_reply=False`` (for ``acks=0``) no response
+        is expected.
 
         Raises UnsupportedVersionError if *version* cannot carry a field of the request.
         """
@@ -103,10 +103,10 @@ class ClientFraming:
         return start
 
     def receive(self, frame: Buffer) -> tuple[int, ApiMessage]:
-        """Return the correlation id and the response in *frame* (without its length). It must be the next one
-        due.
+        """Return the correlation id and the response in *frame* (without its length). It must answer the
+        oldest request that expects a response.
 
-        Raises MissingAnswerError if it is due later, and ProtocolError if it does not parse.
+        Raises MissingAnswerError if it answers a later request, and ProtocolError if it cannot be parsed.
         """
         reader = Reader(frame)
         if reader.end < _CORRELATION_ID.size:
@@ -114,10 +114,12 @@ class ClientFraming:
         (correlation_id,) = _CORRELATION_ID.unpack_from(reader.data)
         reader.pos = _CORRELATION_ID.size
         if not self._due:
-            raise ProtocolError(f"a response with correlation id {correlation_id}, and no request is waiting")
+            raise ProtocolError(
+                f"a response with correlation id {correlation_id} arrived, but no request is waiting for one"
+            )
         expected, response_class, version = self._due[0]
         if correlation_id != expected:
-            message = f"a response with correlation id {correlation_id}, where {expected} is the next one due"
+            message = f"the response has correlation id {correlation_id}, but {expected} is the next one due"
             if any(correlation_id == due for due, _, _ in self._due):
                 raise MissingAnswerError(message)
             raise ProtocolError(message)
@@ -137,7 +139,7 @@ def _api_versions(reader: Reader, version: int) -> ApiMessage:
 
     Its header never has tagged fields. A broker that does not know the requested version answers with error
     35 and a body in version 0 (KIP-511). librdkafka's mock cluster answers with error 35 and a body of
-    another layout: such a body is ignored, and the response names no versions.
+    another layout: such a body is ignored, and the returned response names no versions.
     """
     if int.from_bytes(reader.data[reader.pos : reader.pos + 2], "big") != ErrorCode.UNSUPPORTED_VERSION:
         return _whole(reader, version)
@@ -155,7 +157,7 @@ def _whole(reader: Reader, version: int) -> ApiVersionsResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request that a server received, with the facts needed to answer it.
+    """A request that a server received, with the data needed to answer it.
 
     ``message`` is None for an ApiVersions request of an unknown version (``unsupported``), which is answered
     with error 35 and the known versions (KIP-511).
@@ -184,8 +186,8 @@ class ServerFraming:
     def receive(self, frame: Buffer) -> ReceivedRequest:
         """Return the request in *frame* (without its length).
 
-        Raises ProtocolError for an unknown API key and for bytes that do not parse, UnsupportedVersionError
-        for an unknown version.
+        Raises ProtocolError for an unknown API key and for bytes that cannot be parsed,
+        UnsupportedVersionError for an unknown version.
         """
         reader = Reader(frame)
         key, version = reader.int16(), reader.int16()
@@ -223,9 +225,8 @@ def _response_start(flexible: bool) -> bytes:
 
 
 def _has_librdkafkas_excess(message: ApiMessage, remaining: int) -> bool:
-    """Return True for the three excess bytes of librdkafka, which writes a null list of topics with four
-    bytes instead of one. Brokers accept that (confluentinc/librdkafka#5049).
-    """
+    """Return True if the message ends in the three excess bytes that librdkafka writes: it encodes a null
+    list of topics in four bytes instead of one. Brokers accept that (confluentinc/librdkafka#5049)."""
     return isinstance(message, MetadataRequest) and message.topics is None and remaining == 3
 
 
@@ -244,4 +245,4 @@ def _frame(start: bytes, body: ApiMessage, version: int) -> tuple[list[Buffer], 
 
 def _expect_end(reader: Reader, cls: type[ApiMessage], version: int) -> None:
     if reader.pos != reader.end:
-        raise ProtocolError(f"{cls.__name__} v{version}: {reader.remaining} bytes too many at the end")
+        raise ProtocolError(f"{cls.__name__} v{version} has {reader.remaining} bytes too many at its end")

@@ -8,7 +8,7 @@ __all__ = ["Field", "Struct", "WireType"]
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """A type of the protocol: Kafka's name for it, its zero, and its ``struct`` format if it has one."""
+    """A type of the protocol: its name in Kafka, its zero value, and its ``struct`` format if it has one."""
 
     name: str
     zero: Any
@@ -16,7 +16,7 @@ class WireType:
 
 
 class Struct:
-    """A structure: fields that are sent one after the other. ``declared`` holds them in that order."""
+    """A structure: fields that are sent one after the other. ``declared`` holds them in this order."""
 
     __slots__ = ()
 
@@ -36,11 +36,11 @@ class Struct:
 class Field:
     """A field of a structure.
 
-    ``since`` and ``until`` bound the versions that carry the field (``until`` None: to the newest version).
-    It may be null from version ``nullable_since`` on (None: never). ``tag`` is the number of a tagged field.
-    An ``ignorable`` field is left out silently in other versions. ``compact`` False keeps the classic form of
-    a string in flexible versions too. A ``secret`` value is never shown. ``null_is_empty`` reads null as
-    empty bytes.
+    ``since`` and ``until`` are the first and the last version that carry the field (``until`` None: the
+    newest version). It may be null from version ``nullable_since`` on (None: never). ``tag`` is the number of
+    a tagged field. An ``ignorable`` field is left out silently in other versions. ``compact`` False keeps the
+    classic form of a string in flexible versions too. A ``secret`` value is never shown. ``null_is_empty``
+    reads null as empty bytes.
     """
 
     name: str

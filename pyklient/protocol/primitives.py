@@ -1,9 +1,9 @@
 """The protocol's elementary types: big-endian integers, strings, arrays, varints, tagged fields.
 
-A :class:`Reader` reads one frame and trusts no length: every count is compared with the bytes that are left
-before memory of that size is allocated. Bytes that do not parse raise a :class:`ProtocolError`.
+A :class:`Reader` reads one frame and trusts no length: every count is compared with the number of bytes left
+before memory of that size is allocated. Bytes that cannot be parsed raise a :class:`ProtocolError`.
 
-A :class:`Writer` collects *parts*. Record bytes become parts of their own, so that they go from the
+A :class:`Writer` collects *parts*. Record bytes become parts of their own, so that they are sent from the
 producer's batch to the socket without a copy.
 """
 
@@ -27,18 +27,18 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 ZERO_UUID: Final = bytes(16)
 
 _MOST_ELEMENTS: Final = 1 << 20
-"""The most array elements and tagged fields in one message. It bounds the work that a hostile frame can
-cause."""
+"""The largest number of array elements and tagged fields in one message. It limits the work that a malicious
+frame can cause."""
 
 _NUMBERS_PER_ELEMENT: Final = 8
-"""Numbers in an array are cheap, so this many count as one element."""
+"""The count of numbers in an array that counts as one element, because numbers cost little."""
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
 
 def total_size(buffers: Iterable[Buffer]) -> int:
-    """Return the total bytes of *buffers*, whatever their item size."""
+    """Return the total size of *buffers* in bytes, whatever the size of their items."""
     total = 0
     for buffer in buffers:
         plain = type(buffer) is bytes or type(buffer) is bytearray
@@ -47,8 +47,8 @@ def total_size(buffers: Iterable[Buffer]) -> int:
 
 
 def encode_unsigned_varint(value: int) -> bytes:
-    """Encode *value* (0 or more) in groups of seven bits, lowest first. The high bit means that more
-    follow."""
+    """Encode *value* (0 or more) in groups of seven bits, lowest group first. The high bit means that another
+    group follows."""
     if value < 0x80:
         return _ONE_BYTE[value]
     out = bytearray()
@@ -63,7 +63,8 @@ _ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
 
 
 class Reader:
-    """A position in one frame: ``data`` is the frame, ``pos`` the next byte, ``end`` one past the last."""
+    """A position in one frame: ``data`` is the frame, ``pos`` the next byte to read, ``end`` the position
+    after the last byte."""
 
     __slots__ = ("allowance", "data", "end", "pos")
 
@@ -85,7 +86,7 @@ class Reader:
         stop = start + length
         if length < 0 or stop > self.end:
             raise ProtocolError(
-                f"a length of {length} at byte {start}, where {self.end - start} bytes remain"
+                f"the length {length} at byte {start} is too large: {self.end - start} bytes remain"
             )
         self.pos = stop
         return self.data[start:stop]
@@ -95,7 +96,7 @@ class Reader:
         start = self.pos
         self.pos = start + form.size
         if self.pos > self.end:
-            raise ProtocolError(f"a number of {form.size} bytes at byte {start} is cut off")
+            raise ProtocolError(f"the number of {form.size} bytes at byte {start} is cut off")
         return form.unpack_from(self.data, start)[0]
 
     def int16(self) -> int:
@@ -121,7 +122,7 @@ class Reader:
         value = shift = 0
         while True:
             if pos >= self.end:
-                raise ProtocolError(f"a varint at byte {start} is cut off")
+                raise ProtocolError(f"the varint at byte {start} is cut off")
             byte = data[pos]
             pos += 1
             value |= (byte & 0x7F) << shift
@@ -129,18 +130,18 @@ class Reader:
                 break
             shift += 7
             if shift >= 32:
-                raise ProtocolError(f"a varint at byte {start} is longer than 32 bits")
+                raise ProtocolError(f"the varint at byte {start} is longer than 32 bits")
         if value >> 32:
-            raise ProtocolError(f"a varint at byte {start} is larger than 32 bits")
+            raise ProtocolError(f"the varint at byte {start} is larger than 32 bits")
         self.pos = pos
         return value
 
     def length16(self) -> int:
-        """Read the length of a classic string; -1 stands for null."""
+        """Read the length of a classic string; -1 means null."""
         return self._at_least_null(self.int16())
 
     def length32(self) -> int:
-        """Read the length of classic bytes or of a classic array; -1 stands for null."""
+        """Read the length of classic bytes or of a classic array; -1 means null."""
         return self._at_least_null(self.int32())
 
     def compact_length(self) -> int:
@@ -150,14 +151,14 @@ class Reader:
 
     def _at_least_null(self, length: int) -> int:
         if length < -1:
-            raise ProtocolError(f"a length of {length} before byte {self.pos}")
+            raise ProtocolError(f"the length before byte {self.pos} is negative: {length}")
         return length
 
     def count(self, length: int, least: int) -> int:
         """Check that *length* elements of at least *least* bytes each can follow, and return *length*."""
         if length < 0 or length * least > self.end - self.pos:
             raise ProtocolError(
-                f"{length} elements at byte {self.pos}, where {self.end - self.pos} bytes remain"
+                f"{length} elements do not fit at byte {self.pos}: {self.end - self.pos} bytes remain"
             )
         self._charge(length)
         return length
@@ -167,7 +168,9 @@ class Reader:
         start = self.pos
         size = struct.calcsize(">" + form)
         if length < 0 or length * size > self.end - start:
-            raise ProtocolError(f"{length} numbers at byte {start}, where {self.end - start} bytes remain")
+            raise ProtocolError(
+                f"{length} numbers do not fit at byte {start}: {self.end - start} bytes remain"
+            )
         self._charge(length // _NUMBERS_PER_ELEMENT)
         self.pos = start + length * size
         return list(struct.unpack_from(f">{length}{form}", self.data, start))
@@ -175,7 +178,7 @@ class Reader:
     def _charge(self, elements: int) -> None:
         self.allowance -= elements
         if self.allowance < 0:
-            raise ProtocolError(f"more than {_MOST_ELEMENTS} elements in one message")
+            raise ProtocolError(f"one message has more than {_MOST_ELEMENTS} elements")
 
     def string(self, length: int) -> str:
         """Read *length* bytes of UTF-8."""
@@ -183,10 +186,10 @@ class Reader:
         try:
             return str(data, "utf-8")
         except UnicodeDecodeError as error:
-            raise ProtocolError(f"a string that is not UTF-8 at byte {self.pos - length}: {error}") from None
+            raise ProtocolError(f"the string at byte {self.pos - length} is not UTF-8: {error}") from None
 
     def skip_tagged_fields(self) -> None:
-        """Skip tagged fields that are unknown here."""
+        """Skip all tagged fields."""
         pos = self.pos
         if pos < self.end and self.data[pos] == 0:
             self.pos = pos + 1
@@ -202,7 +205,7 @@ class Reader:
 
 
 class Writer:
-    """Bytes under construction that begin with *start*. ``buf`` takes the next bytes; ``parts`` are
+    """Bytes under construction that begin with *start*. The next bytes are added to ``buf``; ``parts`` are
     complete."""
 
     __slots__ = ("buf", "parts")

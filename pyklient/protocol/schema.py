@@ -76,7 +76,7 @@ _ZERO: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """The declaration of a field, without its type."""
+    """What a declaration says about a field, apart from its type."""
 
     since: int = 0
     until: int | None = None
@@ -92,11 +92,11 @@ class _Span:
 def always(
     default: Any = _ZERO, *, nullable_since: int = 0, secret: bool = False, null_is_empty: bool = False
 ) -> Any:
-    """Declare a field of all versions that needs more than a plain default.
+    """Declare a field that all versions have and that needs more than a plain default.
 
     ``nullable_since``: the first version in which None may be sent. ``secret``: the value is shown neither by
-    ``repr`` nor in errors. ``null_is_empty``: bytes that may not be null, and are read as empty if a peer
-    sends null.
+    ``repr`` nor in errors. ``null_is_empty``: the field must not be null, and is read as empty bytes if a
+    peer sends null.
     """
     return _Span(default=default, nullable_since=nullable_since, secret=secret, null_is_empty=null_is_empty)
 
@@ -112,8 +112,9 @@ def since(
 ) -> Any:
     """Declare a field that exists from *version* on, up to and including ``until`` if given.
 
-    ``ignorable``: other versions leave the field out silently, instead of refusing a value they cannot carry.
-    ``compact=False``: the field keeps the classic form of a string in flexible versions too.
+    ``ignorable``: other versions leave the field out silently, instead of raising an error for a value that
+    they cannot carry. ``compact=False``: the field keeps the classic form of a string in flexible versions
+    too.
     """
     return _Span(
         since=version,
@@ -141,9 +142,11 @@ EMPTY: Final[Any] = _Span()
 
 
 class _ByVersion(dict[int, _F]):
-    """Functions by version, generated when they are first used. Most versions of most messages never are.
+    """Functions by version, generated when they are first used, because most versions of most messages are
+    never used.
 
-    Threads that ask for the same version at once may each generate the function; one of them is kept.
+    Threads that ask for the same version at the same time may each generate the function; one of the
+    functions is kept.
     """
 
     def __init__(self, generate: Callable[[int], _F]) -> None:
@@ -190,7 +193,7 @@ class ApiMessage(Struct):
         return generate(cls, version, cls.is_flexible(version))
 
     def encode(self, version: int) -> list[Buffer]:
-        """Return the bytes of the message in *version*, in parts. Record bytes are parts of their own, not
+        """Return the bytes of the message in *version*, in parts. Record bytes are separate parts and are not
         copied.
 
         Raises UnsupportedVersionError if *version* cannot carry a field that is set, TypeError or ValueError
@@ -212,11 +215,12 @@ class ApiMessage(Struct):
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int) -> Self:
-        """Return the message in *buffer*, which it must fill. Raises ProtocolError."""
+        """Return the message in *buffer*, which must contain nothing else. Raises ProtocolError for other
+        bytes."""
         reader = Reader(buffer)
         value = cls.read(reader, version)
         if reader.remaining:
-            raise ProtocolError(f"{cls.__name__} v{version}: {reader.remaining} bytes too many at the end")
+            raise ProtocolError(f"{cls.__name__} v{version} has {reader.remaining} bytes too many at its end")
         return value
 
     @classmethod
@@ -233,7 +237,7 @@ class ApiMessage(Struct):
 
 
 class Blob(ApiMessage):
-    """A message inside another one, with its version in front (the metadata of group protocols)."""
+    """A message inside another message, with its version in front (the metadata of group protocols)."""
 
     __slots__ = ()
 
@@ -244,12 +248,12 @@ class Blob(ApiMessage):
 
     @classmethod
     def decode_blob(cls, buffer: Buffer) -> Self:
-        """Return the message in *buffer*. A newer version is read as our newest, without the fields behind
-        it."""
+        """Return the message in *buffer*. A newer version is read as the newest known version, and its
+        further fields are ignored."""
         reader = Reader(buffer)
         version = reader.int16()
         if version < cls.versions[0]:
-            raise ProtocolError(f"{cls.__name__} of version {version}")
+            raise ProtocolError(f"{cls.__name__} cannot have version {version}")
         return cls.read(reader, min(version, cls.versions[1]))
 
 

@@ -43,7 +43,7 @@ class TestAssignOffsets:
         assert {record.timestamp_ms for record in read_records(batch)} == {1234}
 
     def test_older_formats_cannot_be_numbered_in_place(self) -> None:
-        with pytest.raises(ValueError, match="format 1 cannot be given offsets in place"):
+        with pytest.raises(ValueError, match="in place to a batch of format 1"):
             assign_offsets(bytearray(encode_batch(LEGACY_SAMPLES, magic=1)), 0)
 
 

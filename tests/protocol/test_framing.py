@@ -69,7 +69,7 @@ def test_responses_come_in_the_order_of_their_requests() -> None:
     first = server.receive(_frame(client.send(HeartbeatRequest(), 0)))
     second = server.receive(_frame(client.send(MetadataRequest(), 4)))
     assert (client.last_correlation_id, client.in_flight) == (1, 2)
-    with pytest.raises(MissingAnswerError, match="correlation id 1, where 0 is the next one due") as caught:
+    with pytest.raises(MissingAnswerError, match="correlation id 1, but 0 is the next one due") as caught:
         client.receive(_frame(server.send(second, MetadataResponse())))
     assert caught.value.retriable
     assert client.receive(_frame(server.send(first, HeartbeatResponse(error_code=27))))[0] == 0
@@ -81,14 +81,14 @@ def test_a_response_that_comes_twice_is_refused() -> None:
     first = server.receive(_frame(client.send(HeartbeatRequest(), 0)))
     client.send(HeartbeatRequest(), 0)
     client.receive(_frame(server.send(first, HeartbeatResponse())))
-    with pytest.raises(ProtocolError, match="correlation id 0, where 1 is the next one due"):
+    with pytest.raises(ProtocolError, match="correlation id 0, but 1 is the next one due"):
         client.receive(_frame(server.send(first, HeartbeatResponse())))
 
 
 def test_a_response_that_nobody_asked_for_is_refused() -> None:
     client = ClientFraming("me")
     client.send(HeartbeatRequest(), 0)
-    with pytest.raises(ProtocolError, match="correlation id 7, where 0 is the next one due"):
+    with pytest.raises(ProtocolError, match="correlation id 7, but 0 is the next one due"):
         client.receive((7).to_bytes(4, "big") + bytes(2))
     with pytest.raises(ProtocolError, match="no request is waiting"):
         ClientFraming("me").receive(bytes(6))
@@ -158,10 +158,10 @@ def test_an_unknown_request_is_refused() -> None:
 def test_bytes_behind_a_request_or_a_response_are_refused(extra: bytes) -> None:
     client, server = ClientFraming("me"), ServerFraming()
     frame = _frame(client.send(HeartbeatRequest(), 4))
-    with pytest.raises(ProtocolError, match="too many at the end"):
+    with pytest.raises(ProtocolError, match="too many at its end"):
         server.receive(frame + extra)
     answer = _frame(server.send(server.receive(frame), HeartbeatResponse()))
-    with pytest.raises(ProtocolError, match="too many at the end"):
+    with pytest.raises(ProtocolError, match="too many at its end"):
         client.receive(answer + extra)
 
 
@@ -178,7 +178,7 @@ def test_three_bytes_behind_a_request_for_all_topics_pass_since_librdkafka_sends
 def test_a_frame_may_be_empty_and_as_large_as_allowed_but_no_larger() -> None:
     assert frame_length(bytes(8), 10) == 0
     assert frame_length(b"\x00\x00\x00\x0a0123456789", 10) == 10
-    with pytest.raises(ProtocolError, match="11 bytes, where at most 10 are allowed"):
+    with pytest.raises(ProtocolError, match="11 bytes, but at most 10 are allowed"):
         frame_length(b"\x00\x00\x00\x0b", 10)
 
 

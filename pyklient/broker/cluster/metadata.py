@@ -28,7 +28,7 @@ class Endpoint(NamedTuple):
 
 
 class ClusterMetadata:
-    """Loads what *data* has saved of the cluster.
+    """The metadata that all nodes of a cluster share. It is loaded from *data*.
 
     *config* has the defaults of topics; *nodes* must not be empty.
     """

@@ -1,4 +1,4 @@
-"""Producer ids: each is given to one idempotent producer only, also across restarts."""
+"""Producer ids: each id is given to one idempotent producer only, even across restarts."""
 
 from typing import Final
 
@@ -8,9 +8,10 @@ _BLOCK: Final = 1_000
 
 
 class ProducerIds:
-    """Counts producer ids up. ``reserved`` is the first id that the next start may give, and must be saved.
+    """Gives producer ids in ascending order. ``reserved`` is the first id that may be given after the next
+    start; it must be saved.
 
-    Ids are reserved in blocks, as in Kafka, so that not every new producer causes a write.
+    Ids are reserved in blocks, as in Kafka, so that the file is not written for every new producer.
     """
 
     def __init__(self, first: int) -> None:

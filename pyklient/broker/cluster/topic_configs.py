@@ -34,7 +34,7 @@ class ConfigSource(IntEnum):
 
 
 class TopicConfigDef(NamedTuple):
-    """One setting: its type, its default, and the range or the words it may have.
+    """One setting: its type, its default, and the range or the words that it may have.
 
     ``sentence`` is empty for a setting that changes nothing in this broker.
     """
@@ -48,7 +48,7 @@ class TopicConfigDef(NamedTuple):
     sentence: str = ""
 
     def check(self, value: str | None) -> None:
-        """Raise ApiError (INVALID_CONFIG) if the setting may not have *value*."""
+        """Raise ApiError (INVALID_CONFIG) if *value* is not allowed for the setting."""
         if value is None:
             raise ApiError(ErrorCode.INVALID_CONFIG, f"{self.name} needs a value")
         if self.words:
@@ -103,10 +103,10 @@ _WITHOUT_EFFECT = (
 
 
 def topic_config_defs(config: BrokerConfig) -> list[TopicConfigDef]:
-    """Return all settings that a topic may have, with the defaults that *config* gives them.
+    """Return all settings that a topic may have, with the defaults from *config*.
 
-    The broker acts on those with a sentence. It accepts, stores and reports the others, so that programs that
-    set them run, but they change nothing: nothing is compacted, recompressed or replicated.
+    The broker applies the settings that have a sentence. It accepts, stores and reports the others, so that
+    programs that set them can run, but they change nothing: nothing is compacted, recompressed or replicated.
     """
     return [
         TopicConfigDef(

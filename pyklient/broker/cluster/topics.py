@@ -121,9 +121,10 @@ class Topics:
         return Topic(name, uuid4().bytes, checked, self._new_partitions(name, range(partitions)))
 
     def prepare_growth(self, name: str, total: int) -> tuple[Topic, list[Partition]]:
-        """Return a topic, and the new partitions with which it has *total*. They have not been added yet.
+        """Return a topic, and the new partitions with which it would have *total*. They have not been added
+        yet.
 
-        Raises ApiError if the topic cannot be given that many.
+        Raises ApiError if the topic cannot have that many partitions.
         """
         topic = self._by_name.get(name)
         if topic is None:
@@ -132,13 +133,13 @@ class Topics:
         if total <= count:
             raise ApiError(
                 ErrorCode.INVALID_PARTITIONS,
-                f"topic {name!r} has {count} partitions already; {total} are not more",
+                f"topic {name!r} has {count} partitions already; ask for more than that, not for {total}",
             )
         self._check_partitions(total - count)
         return topic, self._new_partitions(name, range(count, total))
 
     def replica_ids(self, index: int) -> list[int]:
-        """Return the nodes that get a replica of a new partition: one node, the next one for each *index*."""
+        """Return the nodes that get a replica of a new partition: one node, which depends on *index*."""
         return [self._node_ids[index % len(self._node_ids)]]
 
     def add(self, topic: Topic) -> None:
@@ -162,7 +163,7 @@ class Topics:
     # Saving
 
     def saved(self) -> dict[str, dict[str, object]]:
-        """Return what has to be saved of the topics, for ``load``."""
+        """Return the data of the topics that must be saved, for ``load``."""
         return {
             topic.name: {
                 "id": topic.topic_id.hex(),
@@ -199,5 +200,6 @@ class Topics:
 
 
 def _metric_name(name: str) -> str:
-    """Return the name in Kafka's metrics. Two topics with the same one cannot exist in one cluster."""
+    """Return the topic's name in Kafka's metrics. Two topics with the same name there cannot exist in one
+    cluster."""
     return name.replace(".", "_")

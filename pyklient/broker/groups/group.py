@@ -1,7 +1,7 @@
 """A consumer group: its generation, its protocol, and its rebalances, as a state machine without I/O.
 
-The states are in ``states``, the members in ``group_members``. Responses that have to wait are callbacks,
-which are kept with their member. A ``Timers`` tells the time.
+The states are in ``states``, the members in ``group_members``. A response that has to wait is a callback,
+which is stored with its member. A ``Timers`` object tells the time.
 """
 
 import logging
@@ -56,7 +56,8 @@ class Group:
         return self.state is GroupState.EMPTY and not self._pending
 
     def join(self, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
-        """Add a member, or let one join again. *answer* is called now, or when all members have joined."""
+        """Add a member, or let a member join again. *answer* is called now, or when all members have
+        joined."""
         try:
             self.members.check_protocols(request, self.protocol_type)
             if request.member_id:
@@ -115,7 +116,7 @@ class Group:
     def _replace_static(
         self, old: Member, new: Member, request: JoinRequest, answer: Callable[[JoinResult], object]
     ) -> None:
-        """Replace *old*, a static member that has restarted without its member id, by *new*.
+        """Replace *old* by *new*: a static member has restarted and does not know its old member id.
 
         There is no rebalance if *new* supports the same protocols.
         """
@@ -256,7 +257,7 @@ class Group:
         self._rebalance()
 
     def restart_session(self, member: Member) -> None:
-        """Begin the member's session anew, because the member has just shown that it is alive."""
+        """Restart the member's session time-out, because the member has just shown that it is alive."""
         member.stop_session()
         member.session = self._timers.call_later(
             member.session_timeout_ms / 1000, partial(self._session_expired, member)
@@ -279,7 +280,7 @@ class Group:
         self._unsynced.discard(member.member_id)
 
     def delete(self) -> None:
-        """End an empty group. Raises ApiError (NON_EMPTY_GROUP) if it has members."""
+        """Delete an empty group. Raises ApiError (NON_EMPTY_GROUP) if it has members."""
         if (self.state, Event.DELETED) not in TRANSITIONS:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {self.group_id!r} still has members")
         self.stop()
@@ -295,7 +296,7 @@ class Group:
     ) -> None:
         """Restore the group after a restart of the broker.
 
-        Its members have a session time-out to come back.
+        Its members must come back within their session time-outs.
         """
         self.generation, self.protocol_type = generation, protocol_type
         for member in members:

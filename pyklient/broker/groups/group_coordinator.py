@@ -20,7 +20,8 @@ _MAX_IDLE_GROUPS = 10_000
 
 
 class GroupCoordinator:
-    """All groups by group id. Groups whose generation was complete when the broker stopped are restored."""
+    """The groups of one node, by group id. A group is restored after a restart if its generation was
+    complete."""
 
     def __init__(self, config: BrokerConfig, offsets: OffsetsJournal, timers: Timers) -> None:
         self.offsets = offsets
@@ -120,7 +121,7 @@ class GroupCoordinator:
         return group
 
     def _forget_idle(self) -> None:
-        """Forget groups without members and committed offsets, so that invented group ids do not pile up."""
+        """Forget groups without members and committed offsets, so that unused group ids do not accumulate."""
         for group in self.groups:
             if group.idle and not self.offsets.committed(group.group_id):
                 del self._groups[group.group_id]

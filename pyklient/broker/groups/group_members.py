@@ -1,4 +1,4 @@
-"""The members of one group: who they are, which of them leads, and which protocol all of them support."""
+"""The members of one group, the member that leads it, and the protocols that all members support."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -93,9 +93,9 @@ class GroupMembers(Mapping[str, Member]):
             )
 
     def select_protocol(self) -> str:
-        """Return the protocol that all members support and most of them prefer.
+        """Return the protocol that all members support and that most of them prefer.
 
-        If two have equally many votes, the member that joined first decides.
+        If two protocols have equally many votes, the member that joined first decides.
         """
         voters = list(self.values())
         candidates = set.intersection(*({name for name, _ in member.protocols} for member in voters))

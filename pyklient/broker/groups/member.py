@@ -1,4 +1,5 @@
-"""A member of a group: what it asked of the group coordinator, and the responses that it waits for."""
+"""A member of a group: the data of its requests to the group coordinator, and the responses for which it
+waits."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -24,7 +25,7 @@ class JoinResult(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """A SyncGroup request. Only the leader's has ``assignments``, by member id."""
+    """A SyncGroup request. Only the leader's request has ``assignments``, by member id."""
 
     member_id: str
     instance_id: str | None
@@ -45,7 +46,7 @@ class SyncResult(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member. ``protocols`` are (name, metadata), the preferred one first."""
+    """One member. ``protocols`` are (name, metadata) pairs, the preferred protocol first."""
 
     member_id: str
     instance_id: str | None
@@ -60,11 +61,11 @@ class Member:
     session: Timer | None = field(default=None, repr=False)
 
     def metadata_for(self, protocol: str) -> bytes:
-        """Return the member's metadata for *protocol*, or nothing if it does not support it."""
+        """Return the member's metadata for *protocol*; empty if the member does not support it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:
-        """Return the one of *candidates* that the member prefers."""
+        """Return the protocol of *candidates* that the member prefers."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def reply_join(self, result: JoinResult) -> None:
@@ -87,7 +88,7 @@ class Member:
 
 
 class JoinRequest(NamedTuple):
-    """A JoinGroup request, with the client that it came from."""
+    """A JoinGroup request, and the client that sent it."""
 
     member_id: str
     instance_id: str | None

@@ -1,8 +1,8 @@
 """The journal of the group coordinator: committed offsets and generations, which survive a restart.
 
 The journal is a file of JSON lines, one for each commit, each complete generation and each deletion. It is
-read once, at the start, when an incomplete last line that a crash left is removed. It is written anew when
-most of its lines are outdated.
+read once, at the start. If a crash has left an incomplete last line, that line is removed then. The file is
+written anew when most of its lines are outdated.
 """
 
 import json
@@ -48,7 +48,7 @@ class OffsetsJournal:
         return self._committed.keys() | self._generations.keys()
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
-        """Return all committed offsets of a group; the result is empty if there are none."""
+        """Return all committed offsets of a group; empty if there are none."""
         return self._committed.get(group_id, {})
 
     def generation(self, group_id: str) -> dict[str, Any] | None:

@@ -14,7 +14,7 @@ class Timer(Protocol):
 
 
 class Timers(Protocol):
-    """The clock of a group: the broker's event loop, or a clock that a test moves."""
+    """The clock of a group: the broker's event loop, or a clock that a test controls."""
 
     def call_later(self, delay: float, callback: Callable[[], object], /) -> Timer:
         """Call *callback* in *delay* seconds."""
@@ -22,7 +22,7 @@ class Timers(Protocol):
 
 
 class Deadline:
-    """At most one running timer. A new one replaces the old one."""
+    """At most one running timer. A new timer replaces the old one."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
@@ -41,7 +41,8 @@ class Deadline:
 class InitialDelay:
     """The wait for more members before the first generation of an empty group.
 
-    It lasts *delay_ms*, and again as long as new members join (``group.initial.rebalance.delay.ms``).
+    It lasts *delay_ms*, and is extended by *delay_ms* while new members join
+    (``group.initial.rebalance.delay.ms``).
     """
 
     def __init__(self, delay_ms: int) -> None:
@@ -51,7 +52,7 @@ class InitialDelay:
         self._has_new_member = False
 
     def start(self, limit_ms: int) -> bool:
-        """Start to wait, at most *limit_ms* in all. Returns False if the delay is 0."""
+        """Begin to wait, for at most *limit_ms* in total. Return False if the delay is 0."""
         self.active = self._delay_ms > 0
         self._left_ms = limit_ms
         return self.active
@@ -60,7 +61,7 @@ class InitialDelay:
         self._has_new_member = True
 
     def next_ms(self) -> int:
-        """Return for how long to wait now, or 0 if the wait is over."""
+        """Return for how many milliseconds to wait now; 0 if the wait is over."""
         delay_ms = min(self._delay_ms, self._left_ms)
         if not self._has_new_member or delay_ms <= 0:
             self.active = False
@@ -88,7 +89,7 @@ class PendingMembers:
         self._by_id[member_id] = self._timers.call_later(timeout_ms / 1000, partial(self._expire, member_id))
 
     def discard(self, member_id: str) -> bool:
-        """Forget *member_id*. Returns False if it is not a pending one."""
+        """Forget *member_id*. Return False if it is not pending."""
         timer = self._by_id.pop(member_id, None)
         if timer is None:
             return False

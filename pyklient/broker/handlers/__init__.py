@@ -1,1 +1,1 @@
-"""A handler for each API: a module for each family of APIs, and the table of all of them in ``apis``."""
+"""The handlers of requests: a module for each family of APIs, and the table of all handlers in ``apis``."""

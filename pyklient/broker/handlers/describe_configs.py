@@ -101,7 +101,7 @@ def _settings(node: NodeState, resource_type: int, name: str) -> list[_Setting]:
         return _broker_settings(node) if name else []
     raise ApiError(
         ErrorCode.INVALID_REQUEST,
-        f"resource type {resource_type} is not supported; only topics (2) and brokers (4) are",
+        f"resource type {resource_type} is not supported; only topics (2) and brokers (4) are supported",
     )
 
 

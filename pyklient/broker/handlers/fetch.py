@@ -1,4 +1,4 @@
-"""Fetch: returning records as slices of the segment files, and waiting for new ones."""
+"""Fetch: returns records as slices of the segment files, and waits for new records."""
 
 import asyncio
 import mmap
@@ -47,11 +47,10 @@ class _Result:
 async def fetch(node: NodeState, request: FetchRequest, context: RequestContext) -> ResponseWithFiles:
     """Return records from the requested offsets on.
 
-    Wait up to ``max_wait_ms`` until there are ``min_bytes`` of them.
-
-    The response is sent at once if a partition has an error. Before version 3 a batch that is larger than the
-    limit is cut; from then on the first batch is returned whole. Before version 4 records are converted to
-    the format that clients of the time read.
+    Wait up to ``max_wait_ms`` until there are ``min_bytes`` of them. The response is sent at once if a
+    partition has an error. Before version 3 a batch that is larger than the limit is cut; from version 3 on
+    the first batch is returned whole. Before version 4 records are converted to the format that clients of
+    that time can read.
     """
     deadline = node.loop.time() + request.max_wait_ms / 1000
     try:
@@ -84,7 +83,7 @@ def _response(fetch_context: FetchContext, result: _Result) -> FetchResponse:
 async def _wait_for_records(
     loop: asyncio.AbstractEventLoop, logs: list[PartitionLog], seconds: float
 ) -> None:
-    """Wait until the high watermark of one of *logs* moves, at most *seconds*."""
+    """Wait until the high watermark of one of *logs* moves, for at most *seconds*."""
     woken = loop.create_future()
 
     def wake() -> None:

@@ -16,7 +16,7 @@ def find_coordinator(
 ) -> FindCoordinatorResponse:
     """Return the group coordinator of one group, or of several from version 4 on.
 
-    There are no transactions.
+    A transactional id gets an error, because this broker has no transactions.
     """
     if context.version >= _SEVERAL_KEYS:
         found = [_coordinator(node, key, request.key_type) for key in request.coordinator_keys]

@@ -97,7 +97,7 @@ async def sync_group(node: NodeState, request: SyncGroupRequest, _: RequestConte
 
 
 def heartbeat(node: NodeState, request: HeartbeatRequest, _: RequestContext) -> HeartbeatResponse:
-    """Keep a member's session alive. The error code tells the member if it has to join again."""
+    """Keep a member's session alive. The error code tells the member whether it has to join again."""
     try:
         group = node.group_coordinator.group_of_member(request.group_id)
         group.heartbeat(request.member_id, request.group_instance_id, request.generation_id)

@@ -13,7 +13,7 @@ def init_producer_id(
 ) -> InitProducerIdResponse:
     """Give an idempotent producer a new producer id, with epoch 0.
 
-    A producer that has failed takes the next epoch by itself (KIP-360); the partitions accept it.
+    After a failure, a producer uses the next epoch without asking (KIP-360); the partitions accept it.
     """
     if request.transactional_id is not None:
         return InitProducerIdResponse(

@@ -28,7 +28,7 @@ _NOT_FOUND = OffsetAndTimestamp(-1, -1)
 def list_offsets(
     node: NodeState, request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse:
-    """Return an offset for each partition; in version 0 several, one for each segment."""
+    """Return an offset for each partition; in version 0 several offsets, one for each segment."""
     return ListOffsetsResponse(
         topics=[
             ListOffsetsResponse.ListOffsetsTopicResponse(

@@ -1,4 +1,4 @@
-"""OffsetCommit: storing the offsets that a group commits."""
+"""OffsetCommit: stores the offsets that a group commits."""
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.groups.offsets_journal import CommittedOffset
@@ -40,7 +40,7 @@ def _commit(
     error_for_all: ErrorCode,
     offsets: dict[TopicPartition, CommittedOffset],
 ) -> OffsetCommitResponse.OffsetCommitResponseTopic:
-    """Add what is committed in one topic to *offsets*, and return the response for the topic."""
+    """Add the offsets that are committed in one topic to *offsets*, and return the response for the topic."""
     name, unknown_topic = asked.name, ErrorCode.NONE
     if version >= _TOPIC_IDS:
         topic = node.cluster.topics.find_id(asked.topic_id)

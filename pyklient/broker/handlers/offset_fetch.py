@@ -19,7 +19,8 @@ _NO_OFFSET = CommittedOffset(-1, -1, "")
 def offset_fetch(
     node: NodeState, request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse:
-    """Return the committed offsets of one group, or of several from version 8 on. -1 stands for none."""
+    """Return the committed offsets of one group, or of several from version 8 on. -1 means that there is
+    none."""
     if context.version < _SEVERAL_GROUPS:
         return _one_group(node, request)
     return OffsetFetchResponse(groups=[_group(node, group, context.version) for group in request.groups])

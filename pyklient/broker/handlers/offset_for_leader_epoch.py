@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch: where the records of a leader epoch end."""
+"""OffsetForLeaderEpoch: the offset at which the records of a leader epoch end."""
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.handlers.request_context import RequestContext
@@ -11,7 +11,8 @@ __all__ = ["offset_for_leader_epoch"]
 def offset_for_leader_epoch(
     node: NodeState, request: OffsetForLeaderEpochRequest, _: RequestContext
 ) -> OffsetForLeaderEpochResponse:
-    """Return where an epoch ends. All records are of the current epoch, because leaders do not change."""
+    """Return the offset at which an epoch ends. All records are of the current epoch, because leaders do not
+    change."""
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(

@@ -1,4 +1,4 @@
-"""Produce: appending records to the logs of their partitions."""
+"""Produce: appends records to the logs of their partitions."""
 
 import logging
 
@@ -21,9 +21,8 @@ _TOPIC_IDS = 13
 def produce(node: NodeState, request: ProduceRequest, context: RequestContext) -> ProduceResponse:
     """Append the records of each partition.
 
-    There is one replica, so ``acks`` of 1 and -1 have the same effect.
-
-    With ``acks=0`` there is no response, and a failure closes the connection, as in Kafka.
+    There is one replica, so ``acks`` of 1 and -1 have the same effect. With ``acks=0`` there is no response,
+    and a failure closes the connection, as in Kafka.
     """
     topics = []
     for data in request.topic_data:

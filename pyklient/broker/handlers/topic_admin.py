@@ -74,12 +74,11 @@ def _create(
 
 
 def _plan(node: NodeState, asked: CreateTopicsRequest.CreatableTopic) -> _Plan:
-    """Return how many partitions to create.
+    """Return the number of partitions to create.
 
-    Raises ApiError if the request asks for other replicas than there are.
-
-    A count of -1 asks for the broker's default. KIP-464 allows it from version 4 on, but every Kafka since
-    2.4 accepts it in all versions, and clients rely on that.
+    Raises ApiError if the request asks for replicas that this broker cannot have. A count of -1 asks for the
+    broker's default. KIP-464 allows -1 from version 4 on, but every Kafka since 2.4 accepts it in all
+    versions, and clients rely on that.
     """
     configs = {config.name: config.value for config in asked.configs}
     if asked.assignments:

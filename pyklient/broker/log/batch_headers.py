@@ -1,7 +1,7 @@
-"""Reading the batches of a segment file one after the other, no more of each than its header.
+"""Reads the headers of the batches in a segment file, one after the other.
 
-A position in a file says nothing by itself: batches have any size, and only the header of one tells where the
-next one begins. The records are not read, whether compressed or not.
+Batches have any size, and only the header of a batch tells where the next batch begins. So reading must start
+at the beginning of a batch. The records are not read, whether compressed or not.
 """
 
 import os
@@ -45,9 +45,9 @@ class BatchHeader(NamedTuple):
 
 
 def read_headers(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[BatchHeader]:
-    """Yield the header of each batch from *start* to *end*. Stop before an incomplete or malformed one.
+    """Yield the header of each batch from *start* to *end*. Stop before an incomplete or malformed batch.
 
-    With *verify*, batches are read as a whole, and one with a wrong checksum counts as malformed.
+    With *verify*, batches are read as a whole, and a batch with a wrong checksum counts as malformed.
     """
     chunk = b""
     chunk_at = position = start

@@ -1,8 +1,8 @@
-"""The state of all logs at a clean shutdown. With it, the next start need not read the logs' batches.
+"""The state of all logs at a clean shutdown, with which the next start need not read the logs' batches.
 
 The state is kept in one JSON file, ``.clean``. The file exists only while no broker runs in the directory: a
-shutdown writes it as its last step, and a start removes it before it changes any log. After any other end the
-file is missing, and the logs are read and checked as a whole.
+shutdown writes it as its last step, and a start removes it before it changes any log. If the broker ended in
+another way, the file is missing, and all logs are read and checked.
 """
 
 import json
@@ -59,14 +59,15 @@ class ProducerState(NamedTuple):
 
 
 class LogState(NamedTuple):
-    """The log of a partition. The least recently active producer comes first."""
+    """The state of the log of a partition. The least recently active producer comes first."""
 
     segments: list[SegmentState]
     producers: list[ProducerState]
 
 
 def take_states(directory: Path) -> dict[str, LogState]:
-    """Read and remove the file in *directory*. Returns the logs' states by the names of their directories.
+    """Read and remove the ``.clean`` file in *directory*. Return the logs' states by the names of their
+    directories.
 
     The result is empty if the last shutdown was not clean or the file cannot be read.
     """
@@ -83,7 +84,8 @@ def take_states(directory: Path) -> dict[str, LogState]:
 
 
 def write_states(directory: Path, logs: Mapping[str, LogState]) -> None:
-    """Write the file in *directory*. All logs must be closed, and stay unchanged until the next start."""
+    """Write the ``.clean`` file in *directory*. All logs must be closed, and stay unchanged until the next
+    start."""
     try:
         replace_file(directory / _FILE, encode_states(logs))
     except OSError as error:
@@ -100,10 +102,10 @@ def encode_states(logs: Mapping[str, LogState]) -> bytes:
 
 
 def decode_states(data: bytes) -> dict[str, LogState]:
-    """Decode what :func:`encode_states` returned. Raises ValueError for anything else."""
+    """Decode the result of :func:`encode_states`. Raises ValueError for other data."""
     found = json.loads(data)
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
-        raise ValueError(f"the file of a clean shutdown does not have format {_FORMAT}")
+        raise ValueError(f"the state that the last shutdown saved is not in format {_FORMAT}")
     return {name: _log_state(*each) for name, each in found["logs"].items()}
 
 

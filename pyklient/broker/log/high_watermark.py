@@ -1,6 +1,6 @@
-"""The high watermark and the last stable offset of a partition: how far consumers may read.
+"""The high watermark and the last stable offset of a partition: the limits up to which consumers may read.
 
-Both are moved here and nowhere else, and fetches that wait for records wait here.
+No other module moves them, and fetches that wait for records wait here.
 """
 
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The settings of a topic that its logs act upon."""
+"""The settings of a topic that its logs use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,8 @@ __all__ = ["LogConfig"]
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Limits of segments, batches and retention, and whether records get the time of the append."""
+    """Limits of segments, batches and retention, and whether records get the time at which they were
+    appended."""
 
     segment_bytes: int
     index_interval_bytes: int
@@ -20,7 +21,8 @@ class LogConfig:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> "LogConfig":
-        """Parse *values*, the checked value of every topic setting by Kafka's name."""
+        """Return the settings in *values*, which has the checked value of every topic setting by Kafka's
+        name."""
         return cls(
             segment_bytes=int(values["segment.bytes"]),
             index_interval_bytes=int(values["index.interval.bytes"]),

@@ -1,4 +1,4 @@
-"""The logs of one node: which partitions it stores, and in which directories."""
+"""The logs of one node, by partition, and the directories that hold them."""
 
 import logging
 import shutil
@@ -28,7 +28,7 @@ class LogManager:
         self._states = take_states(directory)
 
     def open(self, topic: str, partition: int, config: LogConfig) -> None:
-        """Open a log as the last shutdown or crash left it."""
+        """Open a log that a shutdown or crash has left."""
         directory = self._path(topic, partition)
         self.by_partition[topic, partition] = PartitionLog(
             directory,
@@ -59,7 +59,7 @@ class LogManager:
     def close(self, *, record_clean_shutdown: bool) -> None:
         """Close all files.
 
-        The next start can then skip reading the logs if *record_clean_shutdown* is true.
+        If *record_clean_shutdown* is true, the next start need not read the logs.
         """
         states = {log.directory.name: log.state() for log in self.by_partition.values()}
         for log in self.by_partition.values():

@@ -1,4 +1,4 @@
-"""Assigning offsets to produced batches: the last step before they are appended to the log."""
+"""Assigns offsets to produced batches: the last step before they are appended to the log."""
 
 from typing import NamedTuple
 
@@ -41,7 +41,7 @@ def reencode(batches: list[RecordBatch], base_offset: int, append_time_ms: int |
     """Encode messages of formats 0 and 1 again with their offsets, in the same format and compression.
 
     Compressed message sets have offsets inside, so they are decompressed, within the codec's limits. Raises
-    ApiError for one that cannot be parsed or is too large when decompressed.
+    ApiError for a set that cannot be parsed or is too large when decompressed.
     """
     parts: list[bytes] = []
     offset, newest = base_offset, NO_TIMESTAMP

@@ -1,4 +1,4 @@
-"""Finding offsets by time in the segments of a log, for ListOffsets."""
+"""Finds offsets by time in the segments of a log, for ListOffsets."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -48,7 +48,7 @@ def first_since(segments: Sequence[Segment], timestamp_ms: int) -> OffsetAndTime
 
 
 def newest_record(segments: Sequence[Segment]) -> OffsetAndTimestamp | None:
-    """Return the record with the largest timestamp, the first one if there are several."""
+    """Return the record with the largest timestamp. If several have it, return the first of them."""
     segment = max(segments, key=lambda segment: segment.max_timestamp)
     return first_since(segments, segment.max_timestamp) if segment.size else None
 
@@ -58,8 +58,8 @@ def segment_offsets_before(
 ) -> list[int]:
     """Return the base offsets of the segments that existed at *timestamp_ms*, and the log end offset.
 
-    The newest comes first. ListOffsets version 0 asks for this. A segment's time is when its file was last
-    written.
+    The newest offset comes first. ListOffsets version 0 asks for these offsets. The time of a segment is the
+    time at which its file was last written.
     """
     times = [(segment.base_offset, segment.modified_ms()) for segment in segments]
     if segments[-1].size:

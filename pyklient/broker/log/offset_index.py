@@ -1,4 +1,4 @@
-"""The sparse index of a segment: at which position of the file to start looking for an offset.
+"""The sparse index of a segment: the position in the file from which to look for an offset.
 
 The entries are Kafka's: eight bytes, the offset relative to the segment's base offset and the position of the
 batch that ends with it, both as big-endian int32, ascending. The index is held in memory for look-ups, and
@@ -44,11 +44,12 @@ class OffsetIndex:
 
     @property
     def unindexed_bytes(self) -> int:
-        """Bytes of the segment after the batch of the last entry."""
+        """The number of bytes in the segment after the batch of the last entry."""
         return self._unindexed
 
     def add_batch(self, relative_offset: int, position: int, size: int, *, to_disk: bool = True) -> None:
-        """Take note of a batch of *size* bytes at *position* whose last record has *relative_offset*.
+        """Count a batch of *size* bytes at *position* whose last record has *relative_offset*, and add an
+        entry if one is due.
 
         As in Kafka, an entry is added if more than ``interval_bytes`` were written since the last one. Raises
         OSError and adds nothing if the file cannot be written.
@@ -63,19 +64,21 @@ class OffsetIndex:
         self._unindexed += size
 
     def floor(self, relative_offset: int) -> int:
-        """Return the position of the last indexed batch that ends at or before *relative_offset*, or 0."""
+        """Return the position of the last indexed batch that ends at or before *relative_offset*; 0 if there
+        is none."""
         at = bisect_right(self._offsets, relative_offset)
         return self._positions[at - 1] if at else 0
 
     def boundary(self, position: int) -> int:
-        """Return the last indexed start of a batch at or before *position*, or 0."""
+        """Return the position of the last indexed batch that begins at or before *position*; 0 if there is
+        none."""
         at = bisect_right(self._positions, position)
         return self._positions[at - 1] if at else 0
 
     def load(self, entries: int, unindexed_bytes: int) -> bool:
         """Read the file.
 
-        Returns False, and changes nothing, if it does not hold exactly *entries* entries.
+        Return False, and change nothing, if the file does not hold exactly *entries* entries.
         """
         try:
             data = self.path.read_bytes()

@@ -1,4 +1,5 @@
-"""The log of a partition: segment files in one directory, appended at the end and read anywhere.
+"""The log of a partition: segment files in one directory. Records are appended at the end and can be read
+anywhere.
 
 A batch is stored in the format and with the compression in which it arrived; only its offsets are written
 into it. All methods run on the broker's event loop.
@@ -30,7 +31,8 @@ __all__ = ["AppendResult", "LocatedBatch", "PartitionLog"]
 _logger = logging.getLogger("pyklient.broker")
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1
-"""The index of a segment stores offsets in four bytes, relative to the segment's base offset."""
+"""The largest relative offset. The index of a segment stores offsets in four bytes, relative to the segment's
+base offset."""
 
 
 class AppendResult(NamedTuple):
@@ -46,7 +48,8 @@ class AppendResult(NamedTuple):
 class LocatedBatch(NamedTuple):
     """The batch that holds an offset, or the first one after it, and its segment.
 
-    ``scanned`` is how many bytes of batches were skipped between the position in the index and this batch.
+    ``scanned`` is the number of bytes of batches that were skipped between the position in the index and this
+    batch.
     """
 
     segment: Segment
@@ -57,9 +60,9 @@ class LocatedBatch(NamedTuple):
 class PartitionLog:
     """Opens the log in *directory*, which is created if it does not exist.
 
-    If the files match *state*, which a clean shutdown left, no batches are read. Otherwise all batches are
-    read and checked, and what follows the first invalid one is cut off. ``watermarks`` tell how far consumers
-    may read.
+    If the files match *state*, which a clean shutdown has saved, no batches are read. Otherwise all batches
+    are read and checked, and the bytes from the first invalid batch on are cut off. ``watermarks`` has the
+    limits up to which consumers may read.
     """
 
     def __init__(
@@ -93,7 +96,7 @@ class PartitionLog:
         return tuple(self._segments)
 
     def state(self) -> LogState:
-        """Return what a later PartitionLog needs to open this log without reading its batches."""
+        """Return the state with which a later PartitionLog can open this log without reading its batches."""
         return LogState([segment.state() for segment in self._segments], self.producers.snapshot())
 
     # Appending
@@ -152,7 +155,7 @@ class PartitionLog:
     # Reading
 
     def locate(self, offset: int) -> LocatedBatch | None:
-        """Find the batch with *offset*. Returns None at the end of the log. Raises OFFSET_OUT_OF_RANGE."""
+        """Return the batch with *offset*; None at the end of the log. Raises OFFSET_OUT_OF_RANGE."""
         start, end = self.start_offset, self.end_offset
         if not start <= offset <= end:
             raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not between {start} and {end}")
@@ -170,7 +173,7 @@ class PartitionLog:
     def slice(
         self, offset: int, max_bytes: int, *, limit: int, whole_first: bool, partial: bool = False
     ) -> FileSlice | None:
-        """Return the batches from the one with *offset* on, or None if there are none to return.
+        """Return the batches from the batch with *offset* on; None if there are none to return.
 
         The slice ends at the end of a batch, within *max_bytes* and before offset *limit* (see
         ``Watermarks.limit``). If the first batch alone is larger than *max_bytes*, *whole_first* returns it
@@ -200,7 +203,8 @@ class PartitionLog:
     # Deleting
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Delete old segments as ``retention.ms`` and ``retention.bytes`` say, and return how many."""
+        """Delete old segments by ``retention.ms`` and ``retention.bytes``. Return the number of deleted
+        segments."""
         count = expired_segments(self._segments, self.config, now_ms)
         if count == len(self._segments):
             self._roll()

@@ -1,6 +1,6 @@
-"""The last batches of each idempotent producer in a partition, to tell a retry from a gap.
+"""The last batches of each idempotent producer in a partition, by which a retry and a gap are recognized.
 
-The state comes from the file of a clean shutdown, or else from the batch headers of the log.
+The state comes from the file that a clean shutdown has written, or else from the batch headers of the log.
 """
 
 from collections import OrderedDict, deque
@@ -51,7 +51,7 @@ class ProducerStates:
             self._states.popitem(last=False)
 
     def check(self, producer_id: int, epoch: int, first_sequence: int, count: int) -> SequencedBatch | None:
-        """Return the stored batch that this one repeats, or None if it is the next in order.
+        """Return the stored batch that this one repeats; None if this is the next one in order.
 
         Raises ApiError: INVALID_PRODUCER_EPOCH if the epoch is older than the last one seen, and
         OUT_OF_ORDER_SEQUENCE_NUMBER for any other than the next sequence number. An unknown producer may
@@ -90,7 +90,7 @@ class ProducerStates:
         base_offset: int,
         timestamp_ms: int,
     ) -> None:
-        """Remember a batch that is in the log now."""
+        """Store the identity of a batch that is in the log now."""
         state = self._states.get(producer_id)
         if state is None or state.epoch != epoch:
             state = self._states[producer_id] = _Producer(epoch)

@@ -1,10 +1,8 @@
-"""Validation of produced records, before anything of them reaches the log.
+"""Validates produced records before any of them is written to the log.
 
-Kafka's LogValidator does the same.
-
-Checksums and batch headers are checked first. Then each batch is decoded once, as Kafka does, because a batch
-that no consumer could read must not be stored. One batch is decompressed at a time, and no further than
-consumers would.
+Kafka's LogValidator does the same. Checksums and batch headers are checked first. Then each batch is decoded
+once, as Kafka does, because a batch that no consumer could read must not be stored. One batch at a time is
+decompressed, and only up to the size that consumers accept.
 """
 
 from typing import NamedTuple
@@ -23,9 +21,10 @@ _FIRST_VERSION_WITH_ZSTD = 7
 
 
 class ValidRecords(NamedTuple):
-    """Validated batches.
+    """Batches that were validated.
 
-    ``stored_as_is``: there is exactly one, of format 2, which is stored without re-encoding.
+    ``stored_as_is`` is True if there is exactly one batch, of format 2, which is stored without being encoded
+    again.
     """
 
     batches: list[RecordBatch]
@@ -110,7 +109,7 @@ def _check_header(batch: RecordBatch) -> None:
     if batch.count < 1 or batch.last_offset - batch.base_offset + 1 != batch.count:
         raise ApiError(
             ErrorCode.INVALID_RECORD,
-            f"the batch header counts {batch.count} records, "
+            f"the batch header says {batch.count} records, "
             f"but {batch.last_offset - batch.base_offset + 1} offsets",
         )
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
@@ -121,7 +120,7 @@ def _check_header(batch: RecordBatch) -> None:
 
 
 def _check_records(batch: RecordBatch) -> None:
-    """Decode the records, because a checksum only proves that the bytes are the ones that were sent.
+    """Decode the records, because a checksum only proves that the bytes have arrived as they were sent.
 
     There must be as many records as the header says, and they must not be larger than consumers accept.
     """

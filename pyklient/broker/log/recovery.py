@@ -1,4 +1,4 @@
-"""Opening the segments of a log: from the state of a clean shutdown, or by checking every batch."""
+"""Opens the segments of a log: with the state of a clean shutdown, or by checking every batch."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ _logger = logging.getLogger("pyklient.broker")
 
 
 def new_segment(directory: Path, base_offset: int, config: LogConfig) -> Segment:
-    """Return the segment of *directory* that begins with *base_offset*. Its files are not opened yet."""
+    """Return the segment in *directory* that begins with *base_offset*. Its files are not opened yet."""
     return Segment(
         directory,
         base_offset,
@@ -28,7 +28,8 @@ def new_segment(directory: Path, base_offset: int, config: LogConfig) -> Segment
 def restore_segments(
     directory: Path, config: LogConfig, state: LogState, producers: ProducerStates
 ) -> list[Segment] | None:
-    """Open the segments as a clean shutdown left them. Returns None if the files do not match *state*."""
+    """Open the segments with *state*, which a clean shutdown has saved. Return None if the files do not match
+    it."""
     segments = [new_segment(directory, each.base_offset, config) for each in state.segments]
     known = {segment.base_offset for segment in segments}
     if known.issuperset(_base_offsets(directory)) and all(
@@ -45,7 +46,7 @@ def restore_segments(
 def recover_segments(directory: Path, config: LogConfig, producers: ProducerStates) -> list[Segment]:
     """Open the segments and check all batches.
 
-    What follows the first invalid batch is deleted, in later segments too.
+    The bytes from the first invalid batch on are deleted, and all later segments.
     """
     segments: list[Segment] = []
     intact = True

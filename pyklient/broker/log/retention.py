@@ -1,4 +1,4 @@
-"""Retention: which old segments of a log are deleted."""
+"""Retention: decides which old segments of a log are deleted."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,10 @@ __all__ = ["expired_segments"]
 
 
 def expired_segments(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
-    """Return how many of the oldest *segments* ``retention.ms`` and ``retention.bytes`` delete.
+    """Return how many of the oldest *segments* must be deleted because of ``retention.ms`` and
+    ``retention.bytes``.
 
-    All of them may be too old, but the last one is never deleted for its size.
+    All segments may be too old, but the last one is never deleted because of its size.
     """
     count = 0
     if config.retention_ms >= 0:

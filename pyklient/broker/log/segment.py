@@ -1,8 +1,9 @@
 """A segment of a partition's log: a file of batches, and its index.
 
-A segment is named by the offset of its first record, and is only appended to. Bytes are written to the file
-before a producer gets its answer, so they survive the end of the process (they are in the page cache). As
-with Kafka's defaults they are not synced to the disk, so a crash of the machine may lose the newest ones.
+A segment is named after the offset of its first record, and bytes are only appended to it. They are written
+to the file before a producer gets its response, so they survive the end of the process (they are in the page
+cache). As with Kafka's defaults they are not synced to the disk, so a crash of the machine may lose the
+newest bytes.
 """
 
 import os
@@ -58,7 +59,7 @@ class Segment:
     def append(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
         """Write batches whose last record has *last_offset*.
 
-        Raises OSError, and leaves nothing of them in the file.
+        Raises OSError; the file is unchanged then.
         """
         view = memoryview(data)
         written = 0
@@ -72,7 +73,7 @@ class Segment:
             raise
 
     def state(self) -> SegmentState:
-        """Return what :meth:`restore` needs to open the file without reading it."""
+        """Return the state with which :meth:`restore` can open the file without reading it."""
         return SegmentState(
             self.base_offset,
             self.size,
@@ -85,10 +86,10 @@ class Segment:
     def restore(self, state: SegmentState) -> bool:
         """Open the file after a clean shutdown.
 
-        Returns False if the file or the index does not match *state*.
+        Return False if the file or the index does not match *state*.
 
-        Reads the index, and of the file only what follows the last entry of the index: the batches there must
-        be valid, and the last of them must end where the file ends.
+        Reads the index, and the part of the file after the last entry of the index: the batches there must be
+        valid, and the last of them must end where the file ends.
         """
         try:
             size = os.stat(self.path).st_size
@@ -108,7 +109,7 @@ class Segment:
     def recover(self) -> Iterator[BatchHeader]:
         """Read and check the whole file, and yield the header of each valid batch.
 
-        What follows the last valid batch is cut off, and the index is built anew.
+        The bytes after the last valid batch are cut off, and the index is built anew.
         """
         fd = self.descriptor()
         end = os.fstat(fd).st_size
@@ -122,7 +123,8 @@ class Segment:
         self.index.rewrite()
 
     def headers_from(self, offset: int) -> Iterator[BatchHeader]:
-        """Yield the headers from the indexed position for *offset* on. The first may end before *offset*."""
+        """Yield the headers from the indexed position for *offset* on. The first batch may end before
+        *offset*."""
         return self.headers(self.index.floor(max(0, offset - self.base_offset)))
 
     def headers(self, position: int = 0) -> Iterator[BatchHeader]:
@@ -130,7 +132,7 @@ class Segment:
         return read_headers(self.descriptor(), position, self.size) if position < self.size else iter(())
 
     def end_before(self, offset: int) -> int:
-        """Return the position where the batches before *offset* end."""
+        """Return the position at which the batches before *offset* end."""
         if offset >= self.next_offset:
             return self.size
         return next(header.position for header in self.headers_from(offset) if header.last_offset >= offset)
@@ -145,7 +147,7 @@ class Segment:
         return self._fd
 
     def modified_ms(self) -> int:
-        """Return when the file was last written, in milliseconds since 1970."""
+        """Return the time when the file was last written, in milliseconds since 1970."""
         return os.fstat(self.descriptor()).st_mtime_ns // 1_000_000
 
     def close(self) -> None:

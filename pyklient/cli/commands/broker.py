@@ -63,7 +63,8 @@ def broker(
 ) -> None:
     """Run a broker for tests and first runs, until Ctrl-C.
 
-    Any Kafka client can use it. It is one process without replication, and not meant for data that must last.
+    Any Kafka client can use it. It is one process without replication, and is not meant for data that must
+    last.
     """
     options: BrokerOptions = {"num_partitions": partitions, "auto_create_topics": auto_create}
     with Broker(port, host=host, advertised_host=advertised_host, data_dir=data_dir, **options) as running:

@@ -32,7 +32,7 @@ _OF_MEMBERS: Final = (
     "group_id",
     "group_instance_id",
 )
-"""Options of group members that a configuration file may have, and that read() does not have."""
+"""The options of group members that a configuration file may have, and that read() does not accept."""
 
 
 @click.command(
@@ -116,14 +116,14 @@ def consume(
 
 
 def _patience(timeout: float | None, config: ConsumerConfig) -> float | None:
-    """Return the seconds without a message after which to stop; None to wait for ever."""
+    """Return the seconds without a message after which to stop; None to wait without limit."""
     if timeout is None and config.consumer_timeout_ms >= 0:
         return config.consumer_timeout_ms / 1000
     return timeout
 
 
 class _Output:
-    """Writes the lines, and counts them."""
+    """Writes messages as lines, and counts them."""
 
     def __init__(
         self, file: BinaryIO, line: Callable[[Message], bytes], limit: int | None, timeout: float | None
@@ -132,7 +132,7 @@ class _Output:
         self.last: Sequence[Message] = ()
         """The last batch that was written."""
         self.timeout = timeout
-        """Seconds without a message after which to stop; None to wait for ever."""
+        """The seconds without a message after which to stop; None to wait without limit."""
         self._file, self._line, self._limit = file, line, limit
         self._moved = time.monotonic()
 
@@ -154,12 +154,12 @@ class _Output:
 
     @property
     def full(self) -> bool:
-        """True if enough messages have been written."""
+        """True if as many messages have been written as the user asked for."""
         return self.written == self._limit
 
     @property
     def late(self) -> bool:
-        """True if no message has come for too long."""
+        """True if no message has arrived for *timeout* seconds."""
         return self.timeout is not None and time.monotonic() - self._moved > self.timeout
 
 

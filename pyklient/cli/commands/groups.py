@@ -103,7 +103,7 @@ def describe(group: str, as_json: bool, cluster: ClusterOptions) -> None:
 @click.argument("names", metavar="GROUP…", callback=checked(text), nargs=-1, required=True)
 @cluster_options(AdminConfig)
 def delete(names: tuple[str, ...], cluster: ClusterOptions) -> None:
-    """Delete groups with their offsets. If one has members, it stays, and the others are still deleted."""
+    """Delete groups with their offsets. A group that has members is not deleted, but the others are."""
     with _admin(cluster) as admin:
         delete_each(names, admin.delete_group)
 

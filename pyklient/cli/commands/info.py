@@ -1,4 +1,4 @@
-"""``pyklient info``: the installed versions and the kernel in use."""
+"""``pyklient info``: show the installed versions and the kernel in use."""
 
 import click
 

@@ -32,7 +32,7 @@ AS_TYPED: Final = {
     "max_records": "--max-records",
     "partition_by": "--partition-by",
 }
-"""Phrases in errors of ``pyklient.spark.load``, and the options of the command for them."""
+"""Phrases in errors of ``pyklient.spark.load``, and the command's options that replace them."""
 
 
 def _setting(given: str) -> tuple[str, str]:
@@ -115,8 +115,8 @@ def load(
 ) -> None:
     """Store the new records of each TOPIC as Parquet at PATH, each record exactly once.
 
-    Rows and offsets are published together, in one step. A load that is interrupted leaves nothing that
-    readers see, and the next load continues after the last published one. If two loads run at once, one
+    Rows and offsets are published together, in one step. If a load is interrupted, readers see nothing of it,
+    and the next load continues after the last published one. If two loads run at the same time, one of them
     fails. PATH must be on a disk that all machines of Spark can access, or on HDFS.
     """
     options = cluster.of_a_job().options(ConsumerConfig)
@@ -148,7 +148,7 @@ def load(
                 )
             except PySparkException as error:
                 raise click.ClickException(
-                    f"Spark: {_first_lines(str(error))}; nothing was published"
+                    f"the load failed in Spark, and nothing was published: {_first_lines(str(error))}"
                 ) from error
     _show(done, as_json=as_json)
 
@@ -221,6 +221,6 @@ def _show(done: "LoadResult", *, as_json: bool) -> None:
 
 
 def _first_lines(message: str) -> str:
-    """Return the error without the stack traces of Spark."""
+    """Return the error *message* without the stack traces of Spark."""
     cause = re.findall(r"^(?:pyklient\.errors\.)?(\w*(?:Error|Exception)): (.+)$", message, re.MULTILINE)
     return f"{cause[-1][0]}: {cause[-1][1]}" if cause else message.strip().splitlines()[0]

@@ -20,10 +20,11 @@ from pyklient.producer.producer import Producer
 __all__ = ["produce"]
 
 _GRACE: Final = 10.0
-"""Seconds that lines in flight have to be stored after one has failed."""
+"""The seconds that lines in flight have to be stored after another line has failed."""
 
 _OF_A_LINE: Final = 8
-"""The longest line, as a multiple of the largest record: JSON may need six characters for a byte."""
+"""The length of the longest line, as a multiple of the largest record: JSON may need six characters for a
+byte."""
 
 
 @click.command(
@@ -86,7 +87,7 @@ def produce(
     """Send each line of standard input to TOPIC as a message.
 
     Returns when the brokers have confirmed every message. Stops at the first line that fails, and prints how
-    many are stored. With --json, a line is an object with any of key, value, headers, partition and
+    many lines are stored. With --json, a line is an object with any of key, value, headers, partition and
     timestamp_ms.
     """
     if as_json and key_separator is not None:
@@ -142,8 +143,8 @@ def _send(
 
 
 def _lines(source: BinaryIO, longest: int) -> Iterator[bytes]:
-    """Yield the lines without newlines. Raises ClickException for a line above *longest* bytes, or a failing
-    file."""
+    """Yield the lines without newlines. Raises ClickException if a line is longer than *longest* bytes, or
+    the file cannot be read."""
     try:
         for number, line in enumerate(iter(partial(source.readline, longest + 1), b""), 1):
             text = line.removesuffix(b"\n")
@@ -151,7 +152,7 @@ def _lines(source: BinaryIO, longest: int) -> Iterator[bytes]:
                 raise click.ClickException(f"line {number} is longer than {longest:,} bytes")
             yield text
     except OSError as error:
-        raise click.ClickException(f"{source.name}: {reason(error)}") from None
+        raise click.ClickException(f"cannot read {source.name}: {reason(error)}") from None
 
 
 def _from_json(lines: Iterator[bytes]) -> Iterator[NewRecord]:

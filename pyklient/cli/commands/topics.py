@@ -95,7 +95,7 @@ def create(
 @click.option("--if-exists", is_flag=True, help="Succeed if there is no such topic.")
 @cluster_options(AdminConfig)
 def delete(names: tuple[str, ...], if_exists: bool, cluster: ClusterOptions) -> None:
-    """Delete topics with all their messages. If one cannot be deleted, the others still are."""
+    """Delete topics with all their messages. If a topic cannot be deleted, the others still are."""
     with _admin(cluster) as admin:
 
         def delete_topic(name: str) -> None:
@@ -110,7 +110,8 @@ def delete(names: tuple[str, ...], if_exists: bool, cluster: ClusterOptions) -> 
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @cluster_options(AdminConfig)
 def describe(topic: str, as_json: bool, cluster: ClusterOptions) -> None:
-    """Show the partitions of TOPIC with leaders, replicas and offsets, and the settings made on it."""
+    """Show the partitions of TOPIC with leaders, replicas and offsets, and the settings that were made for
+    it."""
     with _admin(cluster) as admin:
         found = admin.describe_topic(topic)
         partitions = [TopicPartition(topic, part.partition) for part in found.partitions]

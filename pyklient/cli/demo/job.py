@@ -1,9 +1,11 @@
-"""The job: one thread produces the flights, two members of a group read them, and a third joins half-way.
+"""The job of the demo: one thread produces the flights, two members of a group read them, and a third joins
+half-way.
 
-The source starts when the two members have their partitions. It waits with the last quarter until the third
-has joined, because on a fast machine nothing would be left for that to read.
+Producing starts when the two members have their partitions. The last quarter of the flights is not produced
+until the third member has joined. Otherwise, on a fast machine, it would find nothing left to read.
 
-Each thread owns its counts. The thread that runs the job only reads the numbers until the others have ended.
+Each thread owns its counts. The thread that runs the job reads only their sizes until the other threads have
+ended.
 """
 
 import logging
@@ -79,7 +81,8 @@ class Outcome:
 
     @property
     def committed(self) -> int:
-        """The sum of the committed offsets. Each partition starts at 0."""
+        """The sum of the committed offsets, which is a number of messages because each partition starts at
+        0."""
         return sum(lag.committed or 0 for lag in self.lags.values())
 
     @property
@@ -89,13 +92,13 @@ class Outcome:
 
     @property
     def produce_rate(self) -> float:
-        """Records per second, from the first ``send`` to the last confirmation, without the wait for a
-        member."""
+        """The records per second from the first ``send`` to the last confirmation, without the time spent
+        waiting for the third member."""
         return self.sent.counts.total() / self.produce_seconds if self.produce_seconds else 0.0
 
     @property
     def read_rate(self) -> float:
-        """Records per second of the group, from its first message to its last."""
+        """The records per second that the group read, from its first message to its last."""
         return sum(self.by_reader) / self.read_seconds if self.read_seconds else 0.0
 
     def what_is_wrong(self) -> str:
@@ -108,7 +111,7 @@ class Outcome:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the outcome for JSON."""
+        """Return the outcome as a dict that can be written as JSON."""
         carriers = {
             key.decode(): {
                 "produced": count,
@@ -134,8 +137,8 @@ class Outcome:
 def run_job(
     flights: Flights, cluster: ClusterOptions, watch: Callable[[Progress], None], *, keep: bool = False
 ) -> Outcome:
-    """Run the job on the cluster of *cluster*, with a new topic and a new group, deleted at the end unless
-    *keep*.
+    """Run the job on the cluster of *cluster*, with a new topic and a new group, which are deleted at the end
+    unless *keep*.
 
     Calls *watch* every tenth of a second. Raises the error of a thread, and KafkaTimeoutError if there is no
     progress for a minute.
@@ -158,7 +161,7 @@ def _remove(admin: Admin, name: str) -> None:
             remove(name)
         except KafkaError as error:
             # Not raised, because it would hide an error of the job.
-            _log.warning("not removed: %s", error)
+            _log.warning("could not remove the topic or the group of the demo: %s", error)
 
 
 class _Worker(ABC):
@@ -177,7 +180,7 @@ class _Worker(ABC):
 
     @abstractmethod
     def work(self) -> None:
-        """Run until the work is done, or until told to stop."""
+        """Run until the work is done, or until this thread is told to stop."""
 
     @property
     def seconds(self) -> float:
@@ -276,7 +279,7 @@ class _Job:
                 worker.thread.join(_END)
 
     def _go_on(self, now: Progress) -> None:
-        """Start the source or let the third member join, when it is time."""
+        """Start to produce, or let the third member join, as soon as the progress allows it."""
         joined = sum(reader.joined for reader in self._readers)
         if joined == _MEMBERS:
             self._source.group_is_whole.set()

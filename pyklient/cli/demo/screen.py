@@ -20,7 +20,8 @@ _LINE_EVERY: Final = 2.0
 
 @contextlib.contextmanager
 def show_progress(console: Console, total: int) -> Iterator[Callable[[State], None]]:
-    """Yield a function to call with each new state: bars on a terminal, else a line every two seconds."""
+    """Yield a function that shows each new state: as bars on a terminal, otherwise as a line every two
+    seconds."""
     if not console.is_terminal:
         yield _lines(console, total)
         return

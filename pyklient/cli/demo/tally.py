@@ -1,4 +1,4 @@
-"""Count messages by carrier, and detect those that were lost, duplicated or changed."""
+"""Counts messages by carrier, and detects messages that were lost, duplicated or changed."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -20,7 +20,8 @@ def fingerprint(key: bytes, value: bytes) -> int:
 
 
 class Tally:
-    """The number of messages by key, and the sum of their fingerprints, whatever their order."""
+    """The number of messages by key, and the sum of their fingerprints, which does not depend on their
+    order."""
 
     def __init__(self) -> None:
         self.counts: Counter[bytes] = Counter()
@@ -32,12 +33,12 @@ class Tally:
         self.digests[key] = (self.digests[key] + print_) % _MODULUS
 
     def agrees(self, other: "Tally", key: bytes) -> bool:
-        """Return True if both counted the same messages of *key*."""
+        """Return True if both tallies have counted the same messages of *key*."""
         return self.counts[key] == other.counts[key] and self.digests[key] == other.digests[key]
 
 
 class Seen:
-    """The messages that one reader got. Only the thread of the reader may use it until that thread has
+    """The messages that one reader got. Other threads may use it only after the thread of the reader has
     ended."""
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class Seen:
         self.prints: dict[tuple[int, bytes], dict[int, int]] = defaultdict(dict)
 
     def add(self, messages: Iterable[Message]) -> None:
-        """Note each message by its partition, key and offset. An offset counts once."""
+        """Count each message by its partition, key and offset. Each offset is counted once."""
         count = 0
         for message in messages:
             key, value = message.key or b"", message.value or b""
@@ -57,8 +58,8 @@ class Seen:
 
 
 def merge(readers: Iterable[Seen]) -> tuple[Tally, Counter[bytes], int]:
-    """Return the distinct messages of all readers, the number of repeated ones by key, and of changed
-    ones."""
+    """Return the distinct messages of all readers, the number of repeated messages by key, and the number of
+    changed messages."""
     together: dict[tuple[int, bytes], dict[int, int]] = defaultdict(dict)
     again: Counter[bytes] = Counter()
     changed = 0

@@ -1,4 +1,4 @@
-"""Every message, by name and by API key."""
+"""All messages, by name and by API key."""
 
 from pyklient.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
 from pyklient.protocol.messages.fetch import FetchRequest, FetchResponse

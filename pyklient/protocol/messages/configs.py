@@ -1,4 +1,4 @@
-"""Configuration of topics and brokers."""
+"""Messages about the configuration of topics and brokers."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -35,7 +35,7 @@ class DescribeConfigsRequest(ApiMessage):
 
 @message(key=32, versions=(0, 4), flexible=4)
 class DescribeConfigsResponse(ApiMessage):
-    """Configuration entries, with their value and its source."""
+    """The configuration entries, with their values and the sources of the values."""
 
     @struct
     class DescribeConfigsResult(Struct):

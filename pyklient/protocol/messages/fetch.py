@@ -1,4 +1,4 @@
-"""Reading records."""
+"""Messages for reading records."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -23,10 +23,11 @@ __all__ = ["FetchRequest", "FetchResponse"]
 
 @message(key=1, versions=(0, 18), flexible=12)
 class FetchRequest(ApiMessage):
-    """Ask a leader for records from given offsets on. It waits up to ``max_wait_ms`` for ``min_bytes``.
+    """Ask a leader for records from given offsets on. The leader waits up to ``max_wait_ms`` for
+    ``min_bytes``.
 
-    With a session (KIP-227, version 7), unchanged partitions are not named again. Topic ids replace names
-    from 13.
+    With a session (KIP-227, version 7), unchanged partitions are not named again. From version 13 on, topic
+    ids replace names.
     """
 
     @struct
@@ -75,7 +76,8 @@ class FetchRequest(ApiMessage):
 
 @message(key=1, versions=(0, 18), flexible=12)
 class FetchResponse(ApiMessage):
-    """Record bytes as stored. The first batch may begin before the offset, the last one may be cut off."""
+    """Record bytes as the broker stores them. The first batch may begin before the requested offset, and the
+    last batch may be cut off."""
 
     @struct
     class FetchableTopicResponse(Struct):

@@ -1,4 +1,4 @@
-"""Administering groups: list, describe, delete."""
+"""Messages for administering groups: list, describe, delete."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -64,7 +64,7 @@ class DescribeGroupsResponse(ApiMessage):
 
 @message(key=16, versions=(0, 5), flexible=3)
 class ListGroupsRequest(ApiMessage):
-    """Ask a broker for the groups that it coordinates, all or those of some states and types."""
+    """Ask a broker for the groups that it coordinates: all of them, or those of some states and types."""
 
     states_filter: list[String] = since(4)
     types_filter: list[String] = since(5)
@@ -72,7 +72,7 @@ class ListGroupsRequest(ApiMessage):
 
 @message(key=16, versions=(0, 5), flexible=3)
 class ListGroupsResponse(ApiMessage):
-    """The broker's groups."""
+    """The groups that the broker coordinates."""
 
     @struct
     class ListedGroup(Struct):

@@ -31,7 +31,8 @@ __all__ = [
 
 @message(versions=(0, 2), flexible=2)
 class RequestHeader(ApiMessage):
-    """The header of every request: version 2 for flexible requests, 1 for all others (0 has no client id)."""
+    """The header of every request: version 2 for flexible requests, version 1 for all others (version 0 has
+    no client id)."""
 
     request_api_key: Int16 = 0
     request_api_version: Int16 = 0
@@ -41,14 +42,15 @@ class RequestHeader(ApiMessage):
 
 @message(versions=(0, 1), flexible=1)
 class ResponseHeader(ApiMessage):
-    """The header of every response: version 1 for flexible responses except ApiVersions, 0 for all others."""
+    """The header of every response: version 1 for flexible responses except ApiVersions, version 0 for all
+    others."""
 
     correlation_id: Int32 = 0
 
 
 @message(key=18, versions=(0, 4), flexible=3)
 class ApiVersionsRequest(ApiMessage):
-    """Ask for the requests that a broker knows. From version 3 on it names the client's software
+    """Ask for the requests that a broker supports. From version 3 on it names the client's software
     (KIP-511)."""
 
     client_software_name: String = since(3, ignorable=True)
@@ -88,14 +90,15 @@ class ApiVersionsResponse(ApiMessage):
 
 @message(key=17, versions=(0, 1))
 class SaslHandshakeRequest(ApiMessage):
-    """Propose a SASL mechanism. In version 0 raw tokens follow, in version 1 SaslAuthenticate requests."""
+    """Propose a SASL mechanism. After version 0, the exchange uses raw tokens; after version 1, it uses
+    SaslAuthenticate requests."""
 
     mechanism: String = ""
 
 
 @message(key=17, versions=(0, 1))
 class SaslHandshakeResponse(ApiMessage):
-    """Accept the mechanism, or name the supported ones."""
+    """Accept the mechanism, or name the supported mechanisms."""
 
     error_code: Int16 = 0
     mechanisms: list[String] = EMPTY
@@ -103,14 +106,14 @@ class SaslHandshakeResponse(ApiMessage):
 
 @message(key=36, versions=(0, 2), flexible=2)
 class SaslAuthenticateRequest(ApiMessage):
-    """One token of the client's side of the SASL exchange."""
+    """One token from the client in the SASL exchange."""
 
     auth_bytes: Bytes = always(secret=True)
 
 
 @message(key=36, versions=(0, 2), flexible=2)
 class SaslAuthenticateResponse(ApiMessage):
-    """One token of the broker's side. The lifetime of the session is 0 if it has no end."""
+    """One token from the broker. The lifetime of the session is 0 if it has no end."""
 
     error_code: Int16 = 0
     error_message: String | None = ""

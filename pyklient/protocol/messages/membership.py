@@ -1,4 +1,4 @@
-"""Membership of a group: join, get an assignment, send heartbeats, leave."""
+"""Messages of group members: join, get an assignment, send heartbeats, leave."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -33,7 +33,7 @@ __all__ = [
 
 @message(key=11, versions=(0, 9), flexible=6)
 class JoinGroupRequest(ApiMessage):
-    """Ask to become or stay a member. Each of its protocols carries a subscription."""
+    """Ask to become or stay a member. Each of its protocols contains a subscription."""
 
     @struct
     class JoinGroupRequestProtocol(Struct):
@@ -52,7 +52,8 @@ class JoinGroupRequest(ApiMessage):
 
 @message(key=11, versions=(0, 9), flexible=6)
 class JoinGroupResponse(ApiMessage):
-    """A new generation of the group. Only the leader gets the members, to whom it assigns partitions."""
+    """A new generation of the group. Only the leader gets the list of members, to which it assigns
+    partitions."""
 
     @struct
     class JoinGroupResponseMember(Struct):
@@ -73,7 +74,7 @@ class JoinGroupResponse(ApiMessage):
 
 @message(key=14, versions=(0, 5), flexible=4)
 class SyncGroupRequest(ApiMessage):
-    """Ask for the member's assignment. The leader's request carries the assignments of all members."""
+    """Ask for the member's assignment. The leader's request contains the assignments of all members."""
 
     @struct
     class SyncGroupRequestAssignment(Struct):
@@ -113,7 +114,7 @@ class HeartbeatRequest(ApiMessage):
 
 @message(key=12, versions=(0, 4), flexible=4)
 class HeartbeatResponse(ApiMessage):
-    """The member is still in the group, or error 27: the group rebalances."""
+    """The member is still in the group, or error 27 (REBALANCE_IN_PROGRESS): the group rebalances."""
 
     throttle_time_ms: Int32 = since(1, ignorable=True)
     error_code: Int16 = 0
@@ -121,7 +122,8 @@ class HeartbeatResponse(ApiMessage):
 
 @message(key=13, versions=(0, 5), flexible=4)
 class LeaveGroupRequest(ApiMessage):
-    """Leave the group at once, before the session times out. From version 3 on, several members may."""
+    """Leave the group at once, before the session times out. From version 3 on, one request can remove
+    several members."""
 
     @struct
     class MemberIdentity(Struct):
@@ -151,7 +153,8 @@ class LeaveGroupResponse(ApiMessage):
 
 @message(versions=(0, 3))
 class ConsumerProtocolSubscription(Blob):
-    """The subscription of a consumer: its topics, and from version 1 on the partitions it owns (KIP-429)."""
+    """The subscription of a consumer: its topics, and from version 1 on the partitions that it owns
+    (KIP-429)."""
 
     @struct
     class TopicPartition(Struct):

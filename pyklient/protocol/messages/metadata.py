@@ -1,4 +1,4 @@
-"""Metadata of the cluster: brokers, topics, leaders, coordinators."""
+"""Messages about the cluster: brokers, topics, leaders, coordinators."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -29,7 +29,7 @@ __all__ = [
 
 @message(key=3, versions=(0, 13), flexible=9)
 class MetadataRequest(ApiMessage):
-    """Ask for brokers and topics. ``topics`` None asks for all of them; in version 0 the empty list does."""
+    """Ask for brokers and topics. ``topics`` None asks for all topics; in version 0 the empty list does."""
 
     @struct
     class MetadataRequestTopic(Struct):
@@ -86,7 +86,7 @@ class MetadataResponse(ApiMessage):
 
 @message(key=60, versions=(0, 2), flexible=0)
 class DescribeClusterRequest(ApiMessage):
-    """Ask for the brokers (1) or the controllers (2) of the cluster (KIP-700, KIP-919)."""
+    """Ask for the brokers (type 1) or the controllers (type 2) of the cluster (KIP-700, KIP-919)."""
 
     include_cluster_authorized_operations: Boolean = False
     endpoint_type: Int8 = since(1, default=1)
@@ -117,7 +117,7 @@ class DescribeClusterResponse(ApiMessage):
 
 @message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorRequest(ApiMessage):
-    """Ask for the coordinator of a group (type 0) or a transactional id (1); from version 4 on, of
+    """Ask for the coordinator of a group (type 0) or a transactional id (type 1); from version 4 on, of
     several."""
 
     key: String = until(3)
@@ -127,7 +127,7 @@ class FindCoordinatorRequest(ApiMessage):
 
 @message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorResponse(ApiMessage):
-    """The address of the coordinator; from version 4 on, one for each key."""
+    """The address of the coordinator; from version 4 on, an address for each key."""
 
     @struct
     class Coordinator(Struct):

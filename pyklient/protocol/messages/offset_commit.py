@@ -1,4 +1,4 @@
-"""Committed offsets of groups."""
+"""Messages about the committed offsets of groups."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -70,7 +70,8 @@ class OffsetCommitResponse(ApiMessage):
 
 @message(key=9, versions=(0, 10), flexible=6)
 class OffsetFetchRequest(ApiMessage):
-    """Ask for the committed offsets of a group (None: all of them); from version 8 on, of several groups."""
+    """Ask for the committed offsets of a group (with None, of all partitions); from version 8 on, of several
+    groups."""
 
     @struct
     class OffsetFetchRequestTopic(Struct):
@@ -100,7 +101,7 @@ class OffsetFetchRequest(ApiMessage):
 
 @message(key=9, versions=(0, 10), flexible=6)
 class OffsetFetchResponse(ApiMessage):
-    """The committed offsets, -1 if there is none."""
+    """The committed offset of each partition, -1 if there is none."""
 
     @struct
     class OffsetFetchResponseTopic(Struct):

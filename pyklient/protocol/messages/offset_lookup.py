@@ -1,4 +1,4 @@
-"""Finding offsets: by timestamp, and by leader epoch."""
+"""Messages for looking up offsets by timestamp and by leader epoch."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -25,7 +25,7 @@ __all__ = [
 
 @message(key=2, versions=(0, 11), flexible=6)
 class ListOffsetsRequest(ApiMessage):
-    """Ask for the first offset at or after a timestamp. -1 is the end of the log, -2 its beginning."""
+    """Ask for the first offset at or after a timestamp. -1 means the end of the log, -2 its beginning."""
 
     @struct
     class ListOffsetsTopic(Struct):
@@ -49,7 +49,7 @@ class ListOffsetsRequest(ApiMessage):
 
 @message(key=2, versions=(0, 11), flexible=6)
 class ListOffsetsResponse(ApiMessage):
-    """The offsets found. Version 0 has a list of the first offsets of segments, newest first."""
+    """The offsets found. In version 0, a list of the first offsets of segments, newest first."""
 
     @struct
     class ListOffsetsTopicResponse(Struct):

@@ -1,4 +1,4 @@
-"""Storing records, and producer ids, by which a broker recognises duplicates."""
+"""Messages for storing records, and for producer ids, by which a broker recognizes duplicates."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -93,7 +93,7 @@ class ProduceResponse(ApiMessage):
 
 @message(key=22, versions=(0, 6), flexible=2)
 class InitProducerIdRequest(ApiMessage):
-    """Ask for a new producer id; with a transactional id, for the same one with a new epoch."""
+    """Ask for a new producer id; with a transactional id, for its producer id with a new epoch."""
 
     transactional_id: String | None = ""
     transaction_timeout_ms: Int32 = 0

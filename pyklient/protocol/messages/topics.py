@@ -1,4 +1,4 @@
-"""Creating, growing and deleting topics."""
+"""Messages for creating, growing and deleting topics."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -118,7 +118,7 @@ class DeleteTopicsResponse(ApiMessage):
 
 @message(key=37, versions=(0, 3), flexible=2)
 class CreatePartitionsRequest(ApiMessage):
-    """Raise the number of partitions of topics to ``count``."""
+    """Increase the number of partitions of topics to ``count``."""
 
     @struct
     class CreatePartitionsTopic(Struct):

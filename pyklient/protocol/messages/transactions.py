@@ -1,4 +1,4 @@
-"""Transactions of a producer, and the offsets committed inside them."""
+"""Messages about the transactions of a producer, and the offsets committed in them."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -29,7 +29,8 @@ __all__ = [
 
 @message(key=24, versions=(0, 5), flexible=3)
 class AddPartitionsToTxnRequest(ApiMessage):
-    """Add partitions to a transaction before records are sent to them. Versions from 4 on are for brokers."""
+    """Add partitions to a transaction before records are sent to them. Only brokers send version 4 and
+    later."""
 
     @struct
     class AddPartitionsToTxnTransaction(Struct):
@@ -113,7 +114,8 @@ class EndTxnRequest(ApiMessage):
 
 @message(key=26, versions=(0, 5), flexible=3)
 class EndTxnResponse(ApiMessage):
-    """The result; from version 5 on, with the epoch for the next transaction (KIP-890)."""
+    """The result of ending a transaction; from version 5 on, with the epoch for the next transaction
+    (KIP-890)."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

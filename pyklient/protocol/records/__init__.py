@@ -1,6 +1,6 @@
-"""Record formats 0, 1 and 2: where each field stands, headers of batches, message sets, and compression.
+"""Record formats 0, 1 and 2: the layout of fields, headers of batches, message sets, and compression.
 
-The loops that touch every record of format 2 are in :mod:`pyklient.kernel`.
+The loops over the records of format 2 are in :mod:`pyklient.kernel`.
 """
 
 from pyklient.protocol.records.aborted_transactions import AbortedTransactions

@@ -12,15 +12,15 @@ __all__ = ["AbortedTransactions"]
 class AbortedTransactions:
     """The aborted transactions of one partition in one ``read_committed`` fetch response.
 
-    The response lists where each transaction begins. It ends at its abort marker, which is found while the
-    batches are read; after it the same producer may commit. Markers that were found stay known, so batches
-    may be read again from any earlier position.
+    The response lists the first offset of each transaction. A transaction ends at its abort marker, which is
+    found while the batches are read; after the marker the same producer may commit. Markers that were found
+    are remembered, so batches may be read again from any earlier position.
     """
 
     __slots__ = ("_spans",)
 
     def __init__(self, transactions: Iterable[tuple[int, int]] = ()) -> None:
-        """Take the (producer id, first offset) pairs that the response lists."""
+        """Store the (producer id, first offset) pairs that the response lists."""
         self._spans: dict[int, list[list[int]]] = {}
         for producer_id, first in sorted(transactions, key=itemgetter(1)):
             self._spans.setdefault(producer_id, []).append([first, INT64_MAX])
@@ -31,14 +31,14 @@ class AbortedTransactions:
         return span is not None and last_offset < span[1]
 
     def end(self, producer_id: int, offset: int) -> None:
-        """End the transaction of *producer_id* at *offset*, where its abort marker is."""
+        """Record that the transaction of *producer_id* ends at *offset*, the offset of its abort marker."""
         span = self._span(producer_id, offset)
         if span is not None:
             span[1] = min(span[1], offset)
 
     def _span(self, producer_id: int, offset: int) -> list[int] | None:
-        """Return first offset and end of the producer's last transaction that begins at *offset* or
-        before."""
+        """Return the first offset and the end of the producer's last transaction that begins at or before
+        *offset*."""
         spans = self._spans.get(producer_id, [])
         at = bisect_right(spans, offset, key=itemgetter(0))
         return spans[at - 1] if at else None

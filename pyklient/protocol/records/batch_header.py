@@ -1,6 +1,6 @@
-"""The header of a batch of any record format, and writing the header of format 2.
+"""The header of a batch of any record format, and a function that writes the header of format 2.
 
-Routing, storing and forwarding a batch need its header only. ``verify`` reads all bytes.
+To route, store or forward a batch, only its header is needed. ``verify`` reads all bytes.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,8 @@ class RecordBatch:
     )
 
     def __init__(self, buffer: memoryview) -> None:
-        """Describe *buffer*, which must be exactly one batch, as :func:`iter_batches` yields them."""
+        """Describe the batch in *buffer*, which must be exactly one batch, as :func:`iter_batches` yields
+        it."""
         self.buffer = buffer
         self.size = len(buffer)
         self.magic = buffer[MAGIC_AT]
@@ -100,14 +101,14 @@ class RecordBatch:
 
     @property
     def base_offset(self) -> int:
-        """The offset of the first record (of format 2: before compaction)."""
+        """The offset of the first record; in format 2, of the first record before compaction."""
         if self._base_offset is None:
             self._base_offset = parse_entry(self.buffer, check_crcs=False)[0].offsets[0]
         return self._base_offset
 
     @property
     def count(self) -> int:
-        """The number of records; may be 0 after compaction."""
+        """The number of records, which may be 0 after compaction."""
         if self._count is None:
             self._count = len(parse_entry(self.buffer, check_crcs=False)[0].offsets)
         return self._count
@@ -119,7 +120,8 @@ class RecordBatch:
 
     @property
     def compression(self) -> Compression:
-        """The codec. Raises UnsupportedCodecError if Kafka does not have it, or not in this format."""
+        """The compression codec. Raises UnsupportedCodecError if Kafka does not have it, or does not allow it
+        in this format."""
         return compression_of(self.attributes, self.magic)
 
     @property
@@ -136,7 +138,7 @@ class RecordBatch:
 
     @property
     def is_control(self) -> bool:
-        """True if the batch is a control batch of a broker; its record is not a message."""
+        """True if the batch is a control batch, which a broker wrote; its record is not a message."""
         return self.magic == 2 and bool(self.attributes & CONTROL_BIT)
 
     def verify(self) -> None:
@@ -181,7 +183,8 @@ def batch_header(
     control: bool = False,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """Return the 61 bytes that make a batch of *payload*, a records section that is compressed already.
+    """Return the 61 bytes that, followed by *payload*, make a batch. *payload* is a records section that is
+    already compressed.
 
     *last_offset_delta* is ``count - 1`` unless given.
     """

@@ -1,11 +1,11 @@
-"""The compression codecs of record batches, and the framings that Kafka puts around them.
+"""The compression codecs of record batches, and the framings that Kafka puts around compressed data.
 
 :func:`compress` and :func:`decompress` look the codec up by its number in the batch's attributes. Every codec
 works on whole buffers and releases the GIL.
 
-Decompression is always bounded. A declared size is compared with the bound before memory is allocated, and
-codecs that declare no size are read in pieces. So a few hundred hostile bytes cannot become gigabytes: they
-raise a :class:`~pyklient.errors.MessageTooLargeError`.
+Decompression always has a size limit. A declared size is compared with the limit before memory is allocated,
+and data of codecs that declare no size is read in pieces. So a few hundred malicious bytes cannot become
+gigabytes: they raise a :class:`~pyklient.errors.MessageTooLargeError`.
 """
 
 import zlib
@@ -30,7 +30,7 @@ _PIECE: Final = 1 << 20
 """The bytes requested from a streaming codec at a time."""
 
 _FIRST_STEP: Final = 1 << 10
-"""The bytes given at first to a gzip member that follows another."""
+"""The number of bytes given at first to the decompressor of a gzip member that follows another."""
 
 
 class Compression(IntEnum):
@@ -65,7 +65,7 @@ def compression_of(attributes: int, magic: int) -> Compression:
     """Return the codec in a batch's *attributes*. Raises UnsupportedCodecError if Kafka has no such codec."""
     number = attributes & 0x07
     if number >= len(_CODECS):
-        raise UnsupportedCodecError(f"compression codec {number} is unknown to this client")
+        raise UnsupportedCodecError(f"compression codec {number} is not known to this client")
     codec = _CODECS[number]
     if magic < 2:
         check_pair(magic, codec)
@@ -98,12 +98,13 @@ def decompress(
 
 def _too_large() -> MessageTooLargeError:
     return MessageTooLargeError(
-        "a compressed batch holds more than this reader allows: if it is not hostile, raise max_decompressed"
+        "a compressed batch holds more bytes than this reader allows; if the sender can be trusted, raise "
+        "max_decompressed"
     )
 
 
 def _corrupt(codec: str, why: object) -> CorruptRecordError:
-    return CorruptRecordError(f"{codec} data does not decompress: {why}")
+    return CorruptRecordError(f"{codec} data cannot be decompressed: {why}")
 
 
 # --- none
@@ -126,7 +127,7 @@ def _gzip(data: Buffer, magic: int) -> bytes:
 
 
 def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
-    """Decompress all gzip members, one after the other, like Java's reader. There is at least one."""
+    """Decompress all gzip members, one after the other, like Java's reader. There must be at least one."""
     view = memoryview(data)
     members: list[bytes] = []
     position, step = 0, len(view)
@@ -142,8 +143,8 @@ def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
 def _gunzip_member(data: memoryview, step: int, limit: int) -> tuple[bytes, int]:
     """Return the content of the first gzip member of *data*, and the size of the member.
 
-    The decompressor gets *step* bytes, then twice as many, and so on: zlib copies all input behind the end of
-    a member, and with many members that must not be the whole rest each time.
+    The decompressor gets *step* bytes, then twice as many, and so on: zlib copies all input after the end of
+    a member, and with many members it would otherwise copy the whole remainder each time.
     """
     stream = zlib.decompressobj(wbits=31)
     fed = min(step, len(data))
@@ -163,7 +164,8 @@ def _gunzip_member(data: memoryview, step: int, limit: int) -> tuple[bytes, int]
 
 
 def _in_pieces(codec: str, more: Callable[[Buffer], tuple[bytes, Buffer]], rest: Buffer, limit: int) -> bytes:
-    """Join the pieces that *more* returns, each with the input that is left, until there are none."""
+    """Join the pieces that *more* returns. It gets the input that is left and returns a piece and the new
+    remainder."""
     pieces: list[bytes] = []
     try:
         while True:
@@ -185,7 +187,8 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK: Final = 32 << 10
 _SNAPPY_MAX_RATIO: Final = 64
-"""The most bytes that one byte of a snappy stream can become: an element makes 64 bytes at most."""
+"""The largest number of bytes that one byte of a snappy stream can expand to: an element makes at most 64
+bytes."""
 
 
 def _snappy(data: Buffer, magic: int) -> bytes:
@@ -213,7 +216,7 @@ def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
         size = int.from_bytes(view[position : position + 4], "big")
         position += 4
         if size > len(view) - position:
-            raise _corrupt("snappy", f"a block of {size} bytes where {len(view) - position} remain")
+            raise _corrupt("snappy", f"a block has {size} bytes, but only {len(view) - position} remain")
         piece = _unsnappy_block(view[position : position + size], limit)
         limit -= len(piece)
         pieces.append(piece)
@@ -266,8 +269,8 @@ def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
 # --- zstd
 
 _ZSTD_MAX_WINDOW: Final = 128 << 20
-"""The largest window that the zstd library accepts by default, and that its command line writes unless
-forced."""
+"""The largest window that the zstd library accepts by default. Its command line writes larger windows only on
+request."""
 
 
 def _zstd(data: Buffer, magic: int) -> bytes:

@@ -41,7 +41,7 @@ NO_TIMESTAMP: Final = -1
 NO_PRODUCER_ID: Final = -1
 
 NO_TIMESTAMP_TYPE: Final = -1
-"""The timestamp type of format 0, which has no timestamps."""
+"""The timestamp type of records of format 0, which have no timestamps."""
 CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
@@ -49,12 +49,12 @@ LEAD: Final = Struct(">qiIb")
 """The first 17 bytes of every format: offset, length, CRC (formats 0, 1) or leader epoch (2), magic."""
 LEAD_SIZE: Final = 17
 OVERHEAD: Final = 12
-"""The bytes of an entry or batch that its length field does not count."""
+"""The number of bytes of an entry or batch that its length field does not count."""
 
 BATCH: Final = Struct(">qiibIhiqqqhii")
 BATCH_SIZE: Final = 61
 BATCH_LEAD: Final = Struct(">qiibI")
-"""The header before the bytes that the checksum covers; BATCH_AFTER_CRC is the rest of the header."""
+"""The part of the header before the bytes that the checksum covers; BATCH_AFTER_CRC is the other part."""
 BATCH_AFTER_CRC: Final = Struct(">hiqqqhii")
 MAGIC_AT: Final = 16
 """The position of the magic, which is the same in every format."""
@@ -77,7 +77,7 @@ ABORT: Final = 0
 """The control type of the marker that aborts a transaction."""
 
 RECORD_LEAST: Final = 7
-"""The smallest record of format 2: seven fields of one byte each."""
+"""The size of the smallest record of format 2: seven fields of one byte each."""
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1

@@ -1,6 +1,6 @@
-"""The header checksum of LZ4 frames: the standard one, and the wrong one of the first Java producers.
+"""The header checksum of LZ4 frames: the standard checksum, and the wrong one of the first Java producers.
 
-A frame starts with a magic number of four bytes and a descriptor; then one byte of checksum over the
+A frame starts with a magic number of four bytes and a descriptor; the next byte is a checksum of the
 descriptor. Producers of record format 0 included the magic number in that checksum by mistake, and brokers
 and consumers of that format expect it. Format 1 and later follow the LZ4 specification.
 """
@@ -47,7 +47,8 @@ def _descriptor_end(data: bytearray) -> int:
 
 
 def xxh32(data: bytes) -> int:
-    """Return XXH32 with seed 0 of fewer than 16 bytes. The frame headers that Kafka reads are not longer."""
+    """Return the XXH32 checksum, with seed 0, of fewer than 16 bytes. The frame headers that Kafka reads are
+    not longer."""
     value = _PRIME_5 + len(data)
     whole = len(data) & ~3
     for at in range(0, whole, 4):

@@ -1,4 +1,4 @@
-"""Record formats 0 and 1: entries, and compressed sets nested one level deep in a wrapper entry.
+"""Record formats 0 and 1: entries, and compressed sets, which are the value of a wrapper entry.
 
 A wrapper's offset is the offset of its last inner record. Inner offsets are absolute in format 0. In format 1
 they are relative to the set's first record, so that a broker does not have to rewrite them.
@@ -53,7 +53,7 @@ def encode_entry(
     value: bytes | None,
     attributes: int = 0,
 ) -> bytes:
-    """Return one entry of format *magic* (0 or 1). Format 0 has no timestamps: *timestamp* is dropped."""
+    """Return one entry of format *magic* (0 or 1). Format 0 has no timestamps, so it ignores *timestamp*."""
     form = _AFTER_CRC[magic]
     parts = (
         form.pack(magic, attributes, timestamp) if magic else form.pack(magic, attributes),
@@ -73,7 +73,8 @@ def encode_set(
     compression: Compression = Compression.NONE,
     timestamp_type: int = CREATE_TIME,
 ) -> bytes:
-    """Encode ``(timestamp_ms, key, value)`` records as a set of format *magic*, in one wrapper if compressed.
+    """Encode ``(timestamp_ms, key, value)`` records as a set of format *magic*; in one wrapper if
+    *compression* is given.
 
     Raises UnsupportedCodecError for zstd.
     """
@@ -100,7 +101,8 @@ def verify_entry(entry: Buffer) -> None:
 
 
 def entry_facts(entry: Buffer) -> tuple[int, int, int]:
-    """Return offset, attributes and timestamp (-1 in format 0) of an entry, without reading further."""
+    """Return the offset, the attributes and the timestamp (-1 in format 0) of an entry, without reading the
+    other fields."""
     offset, _, _, magic = LEAD.unpack_from(entry)
     timestamp = _TIMESTAMP.unpack_from(entry, LEAD_SIZE + 1)[0] if magic else NO_TIMESTAMP
     return offset, entry[LEAD_SIZE], timestamp
@@ -109,7 +111,7 @@ def entry_facts(entry: Buffer) -> tuple[int, int, int]:
 def parse_entry(
     entry: Buffer, *, check_crcs: bool = True, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 ) -> tuple[Columns, int]:
-    """Return the records of one whole entry, one or those of a wrapper, and their timestamp type.
+    """Return the records of one whole entry (its own record, or those of a wrapper) and their timestamp type.
 
     Raises CorruptRecordError for a bad checksum or layout, UnsupportedCodecError for an unknown codec,
     MessageTooLargeError if a wrapper holds more than *max_decompressed* bytes.
@@ -133,7 +135,7 @@ def parse_entry(
         base = offset - columns.offsets[-1] if offset else 0
         columns.offsets[:] = [base + relative for relative in columns.offsets]
         if not INT64_MIN <= min(columns.offsets) <= max(columns.offsets) <= INT64_MAX:
-            raise CorruptRecordError(f"the compressed message at offset {offset} cannot end there")
+            raise CorruptRecordError(f"the compressed message at offset {offset} has invalid inner offsets")
         if kind == LOG_APPEND_TIME:
             columns.timestamps[:] = [timestamp] * len(columns.timestamps)
     return columns, kind
@@ -150,7 +152,7 @@ def _parse_inner(data: bytes, magic: int, check_crcs: bool) -> Columns:
         if inner_magic != magic:
             raise CorruptRecordError(f"a set of format {magic} holds a message of format {inner_magic}")
         if length < LEAST[magic] - OVERHEAD or end > len(data):
-            raise CorruptRecordError(f"a compressed set holds a message that says it is {length} bytes long")
+            raise CorruptRecordError(f"a message in a compressed set has the invalid length {length}")
         if check_crcs and zlib.crc32(data[position + ENTRY_CRC_FROM : end]) != crc:
             raise CorruptRecordError(f"the checksum of the inner message {offset} does not match its bytes")
         attributes, timestamp, key, value = _fields(data, position, end, magic)
@@ -165,7 +167,8 @@ def _parse_inner(data: bytes, magic: int, check_crcs: bool) -> Columns:
 
 
 def _fields(data: bytes, start: int, end: int, magic: int) -> tuple[int, int, bytes | None, bytes | None]:
-    """Return attributes, timestamp, key and value of the entry that fills ``data[start:end]`` exactly."""
+    """Return attributes, timestamp, key and value of the entry in ``data[start:end]``, which it must fill
+    exactly."""
     attributes = data[start + LEAD_SIZE]
     position = start + LEAD_SIZE + 1
     timestamp = NO_TIMESTAMP
@@ -175,20 +178,24 @@ def _fields(data: bytes, start: int, end: int, magic: int) -> tuple[int, int, by
     key, position = _bytes(data, position, end)
     value, position = _bytes(data, position, end)
     if position != end:
-        raise CorruptRecordError(f"a message ends {end - position} bytes before its length says")
+        raise CorruptRecordError(
+            f"the key and value of a message end {end - position} bytes before the message does"
+        )
     return attributes, timestamp, key, value
 
 
 def _bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     start = position + 4
     if start > end:
-        raise CorruptRecordError("a message ends before its key or value")
+        raise CorruptRecordError("a message ends before its key or value begins")
     size = _SIZE.unpack_from(data, position)[0]
     if size == -1:
         return None, start
     stop = start + size
     if size < 0 or stop > end:
-        raise CorruptRecordError(f"a key or value of {size} bytes where {end - start} remain")
+        raise CorruptRecordError(
+            f"a key or value has {size} bytes, but its message has only {end - start} left"
+        )
     return data[start:stop], stop
 
 

@@ -1,4 +1,4 @@
-"""Assigning offsets to batches, as a broker does before it stores them."""
+"""Assigns offsets to batches, as a broker does before it stores them."""
 
 from crc32c import crc32c
 
@@ -23,16 +23,17 @@ def assign_offsets(
 ) -> tuple[int, int]:
     """Assign offsets from *base_offset* on to the batches of format 2 in *buffer*, in place.
 
-    Return the offset after the last record, and the latest timestamp. The checksum does not cover offset and
-    leader epoch. It is computed again only if *log_append_time_ms* is given, which replaces the producer's
-    timestamps. Raises ValueError for older formats, which may have offsets inside a compressed set.
+    Return the offset after the last record, and the latest timestamp. The checksum does not cover the offset
+    and the leader epoch, so it is computed again only if *log_append_time_ms* is given, which replaces the
+    producer's timestamps. Raises ValueError for older formats, which may have offsets inside a compressed
+    set.
     """
     view = memoryview(buffer)
     next_offset = base_offset
     latest = NO_TIMESTAMP
     for batch in iter_batches(view):
         if batch.magic != 2:
-            raise ValueError(f"a batch of format {batch.magic} cannot be given offsets in place")
+            raise ValueError(f"offsets cannot be assigned in place to a batch of format {batch.magic}")
         data = batch.buffer
         data[:8] = next_offset.to_bytes(8, "big", signed=True)
         data[LEADER_EPOCH_AT : LEADER_EPOCH_AT + 4] = leader_epoch.to_bytes(4, "big", signed=True)

@@ -1,7 +1,7 @@
-"""Zigzag varints of records of format 2: written from a table, read with checked limits.
+"""Zigzag varints of records of format 2: they are written from a table, and read with checked limits.
 
-A signed number is *folded* (0, -1, 1, -2 → 0, 1, 2, 3), then cut into groups of seven bits, lowest first.
-Loops over many records have the short forms inline, and call these functions for the long ones.
+A signed number is *folded* (0, -1, 1, -2 → 0, 1, 2, 3), then divided into groups of seven bits, lowest group
+first. Loops over many records handle the short forms themselves, and call these functions for the long forms.
 """
 
 from typing import Final
@@ -30,8 +30,8 @@ SHORT: Final = tuple(_encode(value << 1) for value in range(SHORT_END))
 def encode_signed(value: int) -> bytes:
     """Return *value*, a signed 64-bit number, as a zigzag varint.
 
-    A larger difference of two numbers wraps around, as in Java: adding it to the base again gives the right
-    number.
+    A difference of two numbers that needs more bits wraps around, as in Java: adding it to the base again
+    gives the right number.
     """
     if 0 <= value < SHORT_END:
         return SHORT[value]
@@ -40,12 +40,12 @@ def encode_signed(value: int) -> bytes:
 
 
 def unfold(folded: int) -> int:
-    """Return the signed number of a folded one."""
+    """Return the signed number for a folded number."""
     return folded >> 1 ^ -(folded & 1)
 
 
 def read_folded(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """Return the folded number at *position*, and its end.
+    """Return the folded number at *position*, and the position after it.
 
     Raises CorruptRecordError if it is cut off or needs more than *bits*.
     """

@@ -156,7 +156,9 @@ def test_a_reset_connection_says_so() -> None:
     with linked() as (transport, far):
         far.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
         far.close()
-        with pytest.raises(BrokerConnectionError, match="the connection to the peer failed: Connection reset"):
+        with pytest.raises(
+            BrokerConnectionError, match="the connection to the peer failed: Connection reset"
+        ):
             transport.receive(4, time_left())
 
 

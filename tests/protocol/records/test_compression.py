@@ -81,7 +81,7 @@ def test_a_wrong_lz4_header_checksum_is_tolerated_in_format_0_only() -> None:
     classic = compress(Compression.LZ4, b"x" * 100, 0)
     assert decompress(Compression.LZ4, classic, 0) == b"x" * 100
     for magic in (1, 2):
-        with pytest.raises(CorruptRecordError, match="lz4 data does not decompress"):
+        with pytest.raises(CorruptRecordError, match="lz4 data cannot be decompressed"):
             decompress(Compression.LZ4, classic, magic)
 
 
@@ -124,7 +124,7 @@ def test_several_streams_behind_each_other_are_one(codec: Compression) -> None:
 @pytest.mark.parametrize("garbage", [b"m", b"more", b"\x1f\x8b\x08", b"\x82SNAPPY\x00", bytes(1000)], ids=len)
 def test_bytes_behind_the_end_are_corrupt(codec: Compression, garbage: bytes) -> None:
     for count in (1, 3):
-        with pytest.raises(CorruptRecordError, match=f"{codec.name.lower()} data does not decompress"):
+        with pytest.raises(CorruptRecordError, match=f"{codec.name.lower()} data cannot be decompressed"):
             decompress(codec, compress(codec, b"x" * 100) * count + garbage)
 
 
@@ -136,7 +136,7 @@ def test_a_second_lz4_frame_is_corrupt() -> None:
 def test_a_member_of_gzip_that_is_cut_off_is_corrupt() -> None:
     whole = compress(Compression.GZIP, b"x" * 100)
     for cut in range(1, len(whole)):
-        with pytest.raises(CorruptRecordError, match="gzip data does not decompress: it is cut off"):
+        with pytest.raises(CorruptRecordError, match="gzip data cannot be decompressed: it is cut off"):
             decompress(Compression.GZIP, whole + whole[:cut])
 
 
@@ -240,7 +240,7 @@ def test_declared_sizes_are_not_believed() -> None:
     huge_snappy = b"\xff\xff\xff\xff\x07" + bytes(20)
     with pytest.raises(CorruptRecordError, match="cannot hold"):
         decompress(Compression.SNAPPY, huge_snappy)
-    with pytest.raises(CorruptRecordError, match="a block of"):
+    with pytest.raises(CorruptRecordError, match="a block has"):
         decompress(
             Compression.SNAPPY, b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01\x7f\xff\xff\xff" + bytes(9)
         )
