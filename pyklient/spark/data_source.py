@@ -44,7 +44,7 @@ HEADERS: Final = StructField(
     "headers",
     ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 )
-"""The column that ``includeHeaders`` adds."""
+"""The column that option ``includeHeaders`` adds."""
 
 
 class PyklientDataSource(DataSource):
@@ -59,7 +59,7 @@ class PyklientDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name that ``format`` takes."""
+        """Return the name for ``format``."""
         return "pyklient"
 
     def schema(self) -> StructType:
@@ -104,7 +104,7 @@ def _schema(options: SourceOptions) -> StructType:
 
 
 def _require_schema(schema: StructType, options: SourceOptions) -> None:
-    """Raise ConfigurationError for a schema that the query has set itself."""
+    """Raise ConfigurationError if the query has set a schema itself."""
     if schema != _schema(options):
         raise ConfigurationError(
             "the rows of format('pyklient') have a fixed schema: remove .schema(…), and select and cast "

@@ -27,7 +27,8 @@ Headers = list[tuple[str, bytes | None]]
 
 @dataclass(frozen=True)
 class TaskOrigin:
-    """The query, batch and partition whose rows a task writes. Every attempt of the task has the same."""
+    """The query, batch and partition whose rows a task writes. It is the same for every attempt of the
+    task."""
 
     query: str
     batch: int
@@ -45,8 +46,8 @@ def task_origin(query_name: str | None, token: str, batch_id: int | None = None)
 
     The query is *query_name* if the user gave one; otherwise the id of the streaming query, which stays the
     same after a restart from its checkpoint; otherwise *token*, which was made for this write. The batch is
-    the streaming query's, or *batch_id* if the caller knows it. A job that is no stream and has no name takes
-    the number of its stage as its batch, because one token may serve several jobs.
+    that of the streaming query, or *batch_id* if the caller knows it. For a job that is no stream and has no
+    name, the batch is the number of its stage, because one token may serve several jobs.
 
     Raises ConfigurationError in a micro-batch if the query's id cannot be known here: a token would differ
     after a restart.

@@ -1,7 +1,7 @@
 """Shows the progress of a streaming query in tools that display the lag of consumer groups.
 
-Spark keeps the offsets of a query in its checkpoint, which such tools do not read. A listener commits them to
-a group, too, at the end of each micro-batch. The committed offsets are for display only: a query continues
+Spark keeps the offsets of a query in its checkpoint, which such tools do not read. A listener also commits
+them to a group, at the end of each micro-batch. The committed offsets are for display only: a query continues
 from its checkpoint.
 """
 
@@ -39,7 +39,8 @@ log = logging.getLogger("pyklient.spark")
 
 _API_TIMEOUT_MS: Final = 10_000
 _RETRY_AFTER: Final = 30.0
-"""Seconds until the next attempt after a commit that failed: Spark's other listeners wait for this one."""
+"""The seconds until the next attempt after a commit that failed. Spark's other listeners wait during an
+attempt, so attempts must be rare."""
 
 
 class LagListener(StreamingQueryListener):
@@ -65,7 +66,7 @@ class LagListener(StreamingQueryListener):
         **options: Unpack[ClientOptions],
     ) -> None:
         if not argument_checks.text(group_id, "group_id"):
-            raise ConfigurationError("group_id is empty: name the group to commit to")
+            raise ConfigurationError("group_id is empty: name the group for the committed offsets")
         given: dict[str, Any] = {"default_api_timeout_ms": _API_TIMEOUT_MS, **options}
         self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **given})
         self._group_id = group_id
@@ -77,7 +78,7 @@ class LagListener(StreamingQueryListener):
         self._client: NetworkClient | None = None
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:
-        """Remember a query to commit for."""
+        """Add a query whose offsets are to be committed."""
         if self._query_name is None or event.name == self._query_name:
             self._runs.add(str(event.runId))
 
@@ -92,7 +93,7 @@ class LagListener(StreamingQueryListener):
             self._commit()
 
     def onQueryIdle(self, event: "QueryIdleEvent") -> None:
-        """Do nothing: no offset has changed."""
+        """Do nothing, because no offset has changed."""
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
         """Commit the offsets that are not committed yet, and close the connections after the last query."""
@@ -129,7 +130,9 @@ class LagListener(StreamingQueryListener):
         if rejected:
             self._not_before = time.monotonic() + _RETRY_AFTER
         for each, why in rejected.items():
-            log.warning("group %s, committing %s: %s", self._group_id, each, why.error)
+            log.warning(
+                "the offset of group %s in %s could not be committed: %s", self._group_id, each, why.error
+            )
         self._committed.update(new)
         self._uncommitted.clear()
 

@@ -1,4 +1,4 @@
-"""Offsets in the JSON that Spark keeps in checkpoints: ``{"clicks": {"0": 23, "1": 17}}``."""
+"""Offsets in the JSON form that Spark keeps in checkpoints: ``{"clicks": {"0": 23, "1": 17}}``."""
 
 from collections.abc import Mapping
 from typing import Final, TypeAlias
@@ -10,9 +10,9 @@ __all__ = ["EARLIEST", "LATEST", "OffsetsJson", "from_json", "to_json"]
 OffsetsJson: TypeAlias = Mapping[str, Mapping[str, int]]
 
 EARLIEST: Final = -2
-"""Stands for the first offset of a partition, in options and in ListOffsets requests."""
+"""The number for the first offset of a partition, in options and in ListOffsets requests."""
 LATEST: Final = -1
-"""Stands for the offset that the next record of a partition will get."""
+"""The number for the offset that the next record of a partition will get."""
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
@@ -24,7 +24,7 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
 
 
 def from_json(given: OffsetsJson) -> dict[TopicPartition, int]:
-    """Return the offsets of *given*, which :func:`to_json` or Spark's own Kafka source has written."""
+    """Return the offsets in *given*, which was written by :func:`to_json` or by Spark's own Kafka source."""
     return {
         TopicPartition(topic, int(partition)): offset
         for topic, partitions in given.items()

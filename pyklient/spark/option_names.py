@@ -1,8 +1,8 @@
-"""Translates the names of options in errors to the names under which they were given.
+"""Translates the names of options in errors into the names under which the user gave them.
 
 An option can have several names: ``load(max_partition_fetch_bytes=…)`` becomes Spark's option
 ``kafka.max.partition.fetch.bytes``, and that becomes an option of pyklient's client. Each layer raises errors
-with its own name for it.
+with its own name for the option.
 """
 
 import re
@@ -24,7 +24,8 @@ _CLIENT_OPTIONS: Final = tuple(
 
 
 def property_names(names: Iterable[str]) -> dict[str, str]:
-    """Return Spark's name for each of the properties *names*, by their dotted and their client names."""
+    """Return Spark's names for the properties *names*, by the properties' dotted names and by their names in
+    pyklient's clients."""
     listed = list(names)
     return {each: f"kafka.{name}" for name in listed for each in (name.replace(".", "_"), name)}
 
@@ -33,7 +34,7 @@ SPARK_NAMES: Final = {
     **{name: f"kafka.{name.replace('_', '.')}" for name in _CLIENT_OPTIONS},
     "consumer_timeout_ms": _POLL_TIMEOUT,
 }
-"""Option of pyklient's clients → Spark's option."""
+"""The Spark option for each option of pyklient's clients."""
 
 LOAD_NAMES: Final = {
     **{spark: own for own, spark in SPARK_NAMES.items()},
@@ -46,7 +47,7 @@ LOAD_NAMES: Final = {
     "subscribe": "topics",
     "subscribePattern": "topics",
 }
-"""Spark's option → parameter of ``pyklient.spark.load``."""
+"""The parameter of ``pyklient.spark.load`` for each Spark option."""
 
 
 @contextmanager

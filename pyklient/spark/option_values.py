@@ -100,7 +100,7 @@ def topics(given: str) -> tuple[str, ...]:
 
 
 def pattern(given: str) -> str:
-    """Parse a regular expression in Python's syntax, which differs from Java's in details only."""
+    """Parse a regular expression in Python's syntax, which differs from Java's only in details."""
     try:
         re.compile(text(given).strip())
     except re.error as error:

@@ -1,4 +1,5 @@
-"""The options of ``format("pyklient")``, each declared once, with the names of Spark's own Kafka source.
+"""The options of ``format("pyklient")``, which have the names of Spark's own Kafka source. Each is declared
+once.
 
 Spark passes options to a data source as text, with their names in lower case. An option that begins with
 ``kafka.`` is a property of Kafka and is passed on to pyklient's client.
@@ -30,7 +31,8 @@ class Use(StrEnum):
 
 @dataclass(frozen=True)
 class SparkOption:
-    """One option: the queries that take it, its default and meaning in the documentation, and its parser."""
+    """One option: the kinds of queries that accept it, its default and meaning in the documentation, and its
+    parser."""
 
     name: str
     uses: frozenset[Use]
@@ -228,7 +230,7 @@ _OF_SPARK: Final = frozenset(
         "queryname",
     }
 )
-"""Options of the query itself, which Spark passes to the sink of a stream too."""
+"""Options of the query itself, which Spark also passes to the sink of a stream."""
 
 _NO_OPTION: Final = {
     "path": "load() and save() take no path: set option subscribe to read, or option topic to write",
@@ -237,7 +239,8 @@ _NO_OPTION: Final = {
 
 @dataclass(frozen=True)
 class GivenOptions:
-    """The options of a query: values by name, and the properties of ``kafka.`` without that prefix."""
+    """The options of a query: values by name, and the properties from ``kafka.`` options, without that
+    prefix."""
 
     values: Mapping[str, Any]
     kafka: Mapping[str, str]
@@ -245,7 +248,7 @@ class GivenOptions:
     def check_properties(self, refused: Mapping[str, str]) -> None:
         """Raise ConfigurationError if no broker is named, or for a property that is unknown or *refused*.
 
-        *refused* has the reason for each property, or what to set instead.
+        *refused* has a reason for each property, or the option to set instead.
         """
         if not self.kafka.get("bootstrap.servers", "").strip():
             raise ConfigurationError(
@@ -261,10 +264,11 @@ class GivenOptions:
 
 
 def parse_options(options: Mapping[str, str], use: Use | None = None) -> GivenOptions:
-    """Parse the *options* of a query, each on its own.
+    """Parse the *options* of a query, each by itself.
 
-    Raises ConfigurationError for an option that is unknown or has a wrong value, and for the end of a stream.
-    An option for another *use* is ignored with a warning; *use* is None if it is not known yet.
+    Raises ConfigurationError for an option that is unknown or has a wrong value, and for an option that gives
+    a stream an end. An option for another *use* is ignored with a warning; *use* is None if it is not known
+    yet.
     """
     found: dict[str, Any] = {}
     kafka: dict[str, str] = {}

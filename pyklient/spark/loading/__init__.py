@@ -1,1 +1,1 @@
-"""Loading topics into a Parquet data set: ``pyklient.spark.load``."""
+"""Loads topics into a Parquet data set: ``pyklient.spark.load``."""

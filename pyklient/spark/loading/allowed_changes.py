@@ -1,6 +1,6 @@
 """Checks that a load fits the earlier loads in its directory: same cluster, topics and columns.
 
-Readers read all loads of a directory together, and each load continues from the offsets of the one before. A
+Readers read all loads of a directory together, and each load continues from the offsets of the load before. A
 load of another topic or cluster, or with other columns, would mix unrelated rows. Therefore it is rejected
 unless the user allows the change.
 """
@@ -39,9 +39,11 @@ class AllowedChanges:
                 raise ConfigurationError(f"allow: {each!r} is not one of {', '.join(map(repr, _CHANGES))}")
 
     def check_source(self, cluster_id: str | None, topics: Collection[str]) -> Manifest | None:
-        """Return the manifest from which a load of *topics* continues; without offsets for another cluster.
+        """Return the manifest from which a load of *topics* continues. For another cluster, it has no
+        offsets.
 
-        Raises ConfigurationError for another cluster, and if none of *topics* was loaded before.
+        Raises ConfigurationError for a change of the cluster that is not allowed, and if none of *topics* was
+        loaded before.
         """
         before = self.before
         if before is None:
@@ -64,7 +66,8 @@ class AllowedChanges:
         return before
 
     def check_columns(self, columns: Mapping[str, str]) -> None:
-        """Raise ConfigurationError if *columns*, by name and type, differ from those of the loads before."""
+        """Raise ConfigurationError if the names and types of *columns* differ from those of the earlier
+        loads."""
         if self.before is None or self.before.columns is None or "columns" in self.allowed:
             return
         known = self.before.columns

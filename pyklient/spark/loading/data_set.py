@@ -58,7 +58,7 @@ class Manifest:
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offsets of ``end`` by partition."""
+        """The offsets of ``end``, by partition."""
         return from_json(self.end)
 
     def to_json(self) -> str:
@@ -88,7 +88,8 @@ class Staging:
 
 
 class DataSet:
-    """The data set in the directory of *files*. Errors of Hadoop and the system are not wrapped."""
+    """The data set in the directory of *files*. Errors of Hadoop and of the operating system are raised
+    unchanged."""
 
     def __init__(self, files: FileSystem) -> None:
         self._files = files
@@ -139,7 +140,7 @@ class DataSet:
         )
 
     def publish(self, staging: Staging, manifest: Manifest) -> None:
-        """Make a load visible together with its manifest, in one step.
+        """Make a load visible to readers together with its manifest, in one step.
 
         Raises LoadConflictError if another load with that number was published first.
         """
@@ -168,10 +169,11 @@ class DataSet:
         self._remove(staging.name)
 
     def remove_failed(self, newest: int | None) -> None:
-        """Delete the staging directories of failed loads; *newest* is the newest published load.
+        """Delete the staging directories of failed loads; *newest* is the number of the newest published
+        load.
 
-        A load has failed if its number is published by another, or if its process is known to have ended.
-        Other loads may still be running.
+        A load has failed if another load with its number was published, or if its process is known to have
+        ended. Other loads may still be running.
         """
         for each in self._files.names(_LOADING):
             found = _STAGED.fullmatch(each)

@@ -1,7 +1,7 @@
 """The file systems on which a data set can be stored: local disks and HDFS.
 
-They rename a directory in one step, and never onto an existing one; this step makes a load visible. An object
-store cannot be used: it renames by copying file after file, and readers would see half of a load.
+They rename a directory in one step, and only if the new name does not exist; this step makes a load visible.
+An object store cannot be used: it renames by copying file after file, and readers would see a part of a load.
 """
 
 import contextlib
@@ -31,17 +31,17 @@ class FileSystem(Protocol):
 
     @property
     def root(self) -> str:
-        """The directory with its file system, as Spark takes it: not percent-encoded, because that
+        """The directory with its file system, in the form that Spark reads: not percent-encoded, because that
         would be another name."""
 
     def names(self, folder: str = "") -> list[str]:
-        """Return the names in *folder*; no names if it does not exist."""
+        """Return the names in *folder*; no names if the folder does not exist."""
 
     def read(self, name: str) -> str | None:
         """Return the text of a file; None if it does not exist."""
 
     def write(self, name: str, text: str) -> None:
-        """Create a file with *text*."""
+        """Create a file that contains *text*."""
 
     def make_locked(self, folder: str) -> bool:
         """Create *folder* and lock it until this process ends. Return False if another process has already
@@ -251,7 +251,7 @@ class HadoopFileSystem:
 
 
 def _flush(folder: Path) -> None:
-    """Write everything in *folder* to the disk. Otherwise the new name of a directory may survive a power
+    """Write everything in *folder* to the disk. Otherwise the new name of a directory might survive a power
     failure, but not the contents of its files."""
     for path, _, files in os.walk(folder):
         for name in files:

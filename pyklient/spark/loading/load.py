@@ -52,11 +52,12 @@ class LoadResult:
     """The result of a load. If there were no new records, ``path`` and ``number`` are None."""
 
     rows: int
-    """The number of rows stored: one for each record, unless the transformation makes more or fewer."""
+    """The number of rows stored: one for each record, unless the transformation returns more or fewer
+    rows."""
     offsets: Mapping[TopicPartition, OffsetRange]
-    """The offsets that were read."""
+    """The offsets that the load has read."""
     path: str | None
-    """The directory of the load with its file system, in the form that Spark takes: not percent-encoded."""
+    """The directory of the load with its file system, in the form that Spark reads: not percent-encoded."""
     number: int | None
     """The number of the load, which is column ``load`` of its rows."""
 
@@ -126,7 +127,7 @@ def _plan(source: SourceOptions, changes: AllowedChanges, max_records: int | Non
     """Return the offsets to read. Raises ConfigurationError for a change that is not allowed."""
     if max_records is not None and max_records < 1:
         raise ConfigurationError(
-            f"max_records={max_records} is not possible: it takes a number of 1 or more, or None for no limit"
+            f"max_records={max_records} is not possible: pass a number of 1 or more, or None for no limit"
         )
     with rename_options(LOAD_NAMES), OffsetLookup(source.config) as lookup:
         partitions = lookup.partitions(source.subscription)
@@ -190,7 +191,7 @@ def _source_options(
             own = {*inspect.signature(load).parameters, *ReadOptions.__annotations__} - {"options"}
             raise ConfigurationError(f"unknown option {name!r} of load(){did_you_mean(name, own)}")
         if not isinstance(value, str | int | float | None):
-            raise ConfigurationError(f"load() cannot use {name}: it cannot be sent to Spark's workers")
+            raise ConfigurationError(f"load() cannot use {name}: its value cannot be sent to Spark's workers")
         if value is not None:
             text = str(value).lower() if isinstance(value, bool) else str(value)
             found[f"kafka.{name.replace('_', '.')}"] = text
@@ -212,7 +213,7 @@ def _topic_options(topics: Topics) -> dict[str, str]:
 
 
 def _pattern_text(pattern: re.Pattern[str]) -> str:
-    """Return the text of *pattern*, with its flags in the text."""
+    """Return the text of *pattern*, including its flags."""
     if not isinstance(pattern.pattern, str):
         raise TypeError(f"topics takes a pattern of text, not of bytes: {pattern!r}")
     flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
@@ -253,7 +254,8 @@ def _range_options(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, st
 
 
 def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: Manifest | None) -> list[str]:
-    """Return the columns that determine the directories. Raises ConfigurationError if *before* has others."""
+    """Return the columns that determine the directories. Raises ConfigurationError if *before* has other
+    columns."""
     if not hasattr(rows, "columns"):
         raise TypeError(f"transform must return the DataFrame to store, not {rows!r}")
     columns = {name.lower() for name in rows.columns}
@@ -279,7 +281,7 @@ def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: 
 
 
 def _write(spark: "SparkSession", rows: "DataFrame", by: Sequence[str], uri: str) -> int:
-    """Write *rows* to *uri*, and return their number as counted in the files."""
+    """Write *rows* to *uri*. Return the number of rows in the written files."""
     # Imported here, because Spark's workers import this module too.
     from pyspark.sql import Observation, functions
 

@@ -1,4 +1,4 @@
-"""The offsets that a load reads: from the end of the load before to the end of the topics."""
+"""The offsets that a load reads: from the end of the previous load to the end of the topics."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -32,7 +32,8 @@ def plan_load(
     before: Manifest | None,
     max_records: int | None,
 ) -> LoadPlan:
-    """Plan a load of *partitions* that begins where *before* ends, or where *options* say for new topics.
+    """Plan a load of *partitions* that begins where *before* ends, or for new topics at the start that
+    *options* give.
 
     It ends at the end of the topics, or after about *max_records*. Raises DataLossError if records were
     deleted before they were loaded, or logs a warning: see ``failOnDataLoss``.
@@ -87,8 +88,8 @@ def _starts(
     known: Mapping[TopicPartition, int],
     fresh: Collection[str],
 ) -> dict[TopicPartition, int]:
-    """Return the offset at which each of *partitions* begins: the *known* one, or its earliest offset. The
-    partitions of *fresh* topics, which no load has read, begin where *options* say."""
+    """Return the offset at which each of *partitions* begins: the *known* offset, or its earliest offset.
+    Partitions of *fresh* topics, which no load has read, begin at the start that *options* give."""
     bound = options.start
     new = [each for each in partitions if each.topic in fresh]
     if isinstance(bound.at, Mapping):
@@ -104,9 +105,9 @@ def _starts(
 def _available(
     wanted: OffsetRange, log: LogEnds, latest: int, *, same_topic: bool
 ) -> tuple[OffsetRange, str | None]:
-    """Return the part of *wanted* that the partition still has, and a description of what is missing.
+    """Return the part of *wanted* that the partition still has, and a description of the missing part.
 
-    Records are not loaded a second time if the topic is known to be the *same_topic* as before.
+    No record is loaded a second time if the topic is known to be the *same_topic* as before.
     """
     kept, problem = available(wanted, log)
     if wanted.start <= log.next:

@@ -21,16 +21,16 @@ _JOB_PROPERTIES: Final = ("spark.jobGroup.id", "spark.job.description", "spark.j
 
 @dataclass(frozen=True)
 class LoadProgress:
-    """The size of a load, and the part of it that is done."""
+    """The size of a load, and how much of it is done."""
 
     records: int
-    """Offsets to read in all. Gaps count."""
+    """The number of offsets to read in total, including gaps."""
     partitions: int
-    """Partitions to read."""
+    """The number of partitions to read."""
     tasks: int
-    """Spark's tasks in the stages that have begun."""
+    """The number of Spark's tasks in the stages that have begun."""
     done: int
-    """Tasks that have ended."""
+    """The number of tasks that have ended."""
 
 
 @contextmanager
@@ -62,7 +62,8 @@ def reported_jobs(
 
 
 class _ProgressReporter:
-    """A thread that asks Spark for the progress of a job group, and calls *watch* with it, until stopped."""
+    """A thread that asks Spark for the progress of a job group, and calls *watch* with it, until it is
+    stopped."""
 
     def __init__(
         self,
@@ -79,7 +80,7 @@ class _ProgressReporter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Report the progress once more, and end."""
+        """Report the progress a last time, and end the thread."""
         self._ended.set()
         self._thread.join()
 

@@ -1,1 +1,1 @@
-"""Writing to topics: the sink of ``format("pyklient")`` and ``PartitionSender``."""
+"""Writes to topics: the sink of ``format("pyklient")``, and ``PartitionSender``."""

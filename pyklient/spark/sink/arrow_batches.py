@@ -27,9 +27,9 @@ def send_batches(
     origin: TaskOrigin | None,
     columns: Iterable[str] = COLUMNS,
 ) -> int:
-    """Send a record for each row, and return how many records that are. They are not confirmed yet.
+    """Send a record for each row. Return the number of records, which are not confirmed yet.
 
-    *batches* are RecordBatches of pyarrow. Of their columns, those that are among *columns* are used. Raises
+    *batches* are RecordBatches of pyarrow. Of their columns, those in *columns* are used. Raises
     DeliveryError as soon as a delivery is known to have failed, and ConfigurationError or TypeError for a
     batch that cannot be sent.
     """
@@ -69,7 +69,7 @@ def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
 
 
 def _with_headers(batch: Any, origin: TaskOrigin | None, first: int) -> Any:
-    """Return *batch* with the headers of *origin* after those that its rows have."""
+    """Return *batch* with the headers of *origin* added after the headers of its rows."""
     if origin is None:
         return batch
     headers: list[Any] = origin.headers(first, batch.num_rows)

@@ -97,7 +97,7 @@ class PartitionSender:
     def __call__(self, rows: Any, batch_id: int | None = None) -> Any:
         """Send *rows*: the rows or record batches of a partition, or, with *batch_id*, a micro-batch.
 
-        Returns batches of :attr:`schema` for record batches, and nothing for rows. Raises DeliveryError if a
+        Returns batches of :attr:`schema` for record batches, and None for rows. Raises DeliveryError if a
         record is not delivered, BufferFullError if ``buffer_memory`` stays full for ``max_block_ms``, and
         ConfigurationError or TypeError for rows that cannot be sent.
         """

@@ -1,7 +1,8 @@
 """A cache of producers, which stay open from one task to the next in a Python worker.
 
 Spark runs one task after another in the same Python worker, and pickles the functions of each task anew. Only
-the globals of an importable module survive; the ones here are the producers that no task is using.
+the globals of an importable module survive from task to task; here, these are the producers that no task is
+using.
 """
 
 import atexit
@@ -22,8 +23,8 @@ __all__ = ["UnconfirmedDeliveries", "borrowed_producer", "close_idle", "idle_cou
 log = logging.getLogger("pyklient.spark")
 
 MAX_IDLE: Final = 4
-"""The number of producers kept; the one that was not used for the longest time is closed first. A worker
-process runs one task at a time, and a job has few configurations."""
+"""The number of producers that are kept. If there are more, the producer that was unused for the longest time
+is closed. A worker process runs one task at a time, and a job has few configurations."""
 
 _CLOSE_TIMEOUT: Final = 5.0
 
@@ -35,9 +36,9 @@ def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Ite
     """Lend a Producer with *options* to the ``with`` block, and flush it at the end.
 
     Raises DeliveryError if some records could not be delivered. If the block or the flush raises an error,
-    the producer is closed at once and gives up its unsent records. Otherwise it is kept for the next caller
-    with the same *options*. *token* stands for options that cannot be compared, such as functions, which are
-    no longer the same object after pickling.
+    the producer is closed at once, without sending its remaining records. Otherwise it is kept for the next
+    caller with the same *options*. *token* identifies options that cannot be compared, such as functions,
+    which are different objects after each pickling.
     """
     key = _key(options, token)
     # Each of these calls is atomic: threads that borrow and return producers need no lock.
@@ -55,10 +56,10 @@ def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Ite
 
 
 class UnconfirmedDeliveries:
-    """The deliveries of a task in the order in which they were sent, so that it fails early.
+    """The deliveries of a task in the order in which they were sent, so that the task fails early.
 
-    A task fails when one of them fails, and not only after it has sent all its records. Errors that are not
-    seen here, because only the last delivery of many is added, are raised by ``borrowed_producer``.
+    A task fails when one of them fails, and not only after it has sent all its records. If only the last of
+    many deliveries is added, ``borrowed_producer`` raises the errors of the others.
     """
 
     def __init__(self) -> None:
@@ -81,7 +82,7 @@ def idle_count() -> int:
 
 
 def close_idle() -> None:
-    """Close the producers that no task is using. New ones are made when they are needed."""
+    """Close the producers that no task is using. New producers are made when they are needed."""
     while _idle:
         _close_one()
 
@@ -98,7 +99,7 @@ def _close(producer: Producer, timeout: float) -> None:
         producer.close(timeout)
     except KafkaError as error:
         # Failed deliveries were raised to the task. This error is about the records that were given up.
-        log.debug("closing %r: %s", producer, error)
+        log.debug("an error occurred while %r was closed: %s", producer, error)
 
 
 def _key(options: Mapping[str, Any], token: Hashable) -> Hashable:

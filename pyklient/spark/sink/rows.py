@@ -23,10 +23,11 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _NONE: Final = type(None)
 _COLLECTION_THRESHOLD: Final = 50_000
-"""Objects allocated between two garbage collections, instead of Python's 700: some megabytes of rows."""
+"""The number of objects allocated between two garbage collections, instead of Python's 700. It corresponds to
+some megabytes of rows."""
 
 _senders: list[None] = []
-"""One item for each block of ``rare_collections`` that runs."""
+"""One item for each block of ``rare_collections`` that is running."""
 _usual_thresholds: tuple[int, int, int] | None = None
 """The collector's thresholds before the first of these blocks; None if none of them has changed any."""
 
@@ -58,11 +59,10 @@ def send_rows(
     origin: TaskOrigin | None,
     columns: Collection[str] = Record._fields,
 ) -> int:
-    """Send a record for each of *rows*, and return how many records that are. They are not confirmed yet.
+    """Send a record for each of *rows*. Return the number of records, which are not confirmed yet.
 
-    Of the columns of a row, ``topic`` and those that are among *columns* are used. Raises DeliveryError as
-    soon as a delivery is known to have failed, and ConfigurationError or TypeError for a row that cannot be
-    sent.
+    Of the columns of a row, ``topic`` and those in *columns* are used. Raises DeliveryError as soon as a
+    delivery is known to have failed, and ConfigurationError or TypeError for a row that cannot be sent.
     """
     wanted = frozenset(columns) | {"topic"}
     iterator = iter(rows) if to_record is None else map(to_record, rows)
@@ -80,7 +80,7 @@ def send_rows(
 
 
 def _send(producer: Producer, topic: str | None, columns: _Columns) -> Delivery | BulkDelivery:
-    """Send a record for each row, and return the delivery of the last one, or of all together."""
+    """Send a record for each row. Return the delivery of the last record, or of all records together."""
     topics = _topics(topic, columns)
     values = columns.pop("value")
     if not columns and topic is not None:
@@ -107,7 +107,7 @@ def _topics(topic: str | None, columns: _Columns) -> Iterable[str]:
 
 
 def _columns(chunk: list[Any], wanted: Container[str]) -> _Columns:
-    """Return the *wanted* columns of *chunk* as ``send`` takes them. Column ``value`` is required."""
+    """Return the *wanted* columns of *chunk* as arguments of ``send``. Column ``value`` is required."""
     names, rows = _same_fields(chunk)
     found = {
         # Rows are tuples: each name is looked up once, and the slower Row.__getitem__ is not called.
@@ -128,7 +128,8 @@ def _empty(name: str, column: list[Any]) -> bool:
 
 
 def _same_fields(chunk: list[Any]) -> tuple[Sequence[str], list[Any]]:
-    """Return field names, and rows that all have these fields in this order: *chunk* itself, or Records."""
+    """Return field names, and rows that all have these fields in this order. The rows are *chunk* itself, or
+    Records."""
     for attribute in ("__fields__", "_fields"):
         try:
             fields = list(map(attrgetter(attribute), chunk))
@@ -225,14 +226,14 @@ _CONVERT: Final[dict[str, Callable[[str, list[Any]], list[Any]]]] = {
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Let Python's garbage collector run less often within the ``with`` block, in all threads.
+    """Make Python's garbage collector run less often within the ``with`` block, in all threads.
 
-    Each row is an object that the collector tracks, and is freed before it could be part of a cycle. With
-    the usual threshold, the collector takes a fifth of a worker's time. A collector that is switched off, or
-    has a higher threshold, is left as it is.
+    Each row is an object that the collector tracks, and is freed before it could be part of a cycle. With the
+    usual threshold, the collector would use a fifth of a worker's time. A collector that is switched off, or
+    has a higher threshold, is not changed.
 
     Threads need no lock: if one block ends while another begins, the collector may run more often in the
-    other, and the thresholds are still restored in the end.
+    other block, but the thresholds are still restored in the end.
     """
     global _usual_thresholds
     _senders.append(None)

@@ -19,7 +19,7 @@ _SET_BY_SPARK: Final = {
     "value.serializer": "column value is STRING or BINARY, and is sent unchanged",
 }
 _OBJECTS: Final = ("key_encoder", "partitioner", "ssl_context", "value_encoder")
-"""Options of a producer that are Python objects, so that no text stands for them."""
+"""The options of a producer whose values are Python objects, so they cannot be given as text."""
 
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 
@@ -40,7 +40,8 @@ _TYPES: Final[dict[str, tuple[Callable[[DataType], bool], str]]] = {
     "headers": (lambda kind: kind.simpleString() == _HEADERS, _HEADERS),
 }
 SINK_COLUMNS: Final = tuple(name for name in _TYPES if name != "topic")
-"""The columns of a record besides its topic. As in Spark's own sink, a row has no timestamp."""
+"""The columns of a written record besides its topic. As in Spark's own sink, there is no column for the
+timestamp."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +96,8 @@ def _producer_options(given: GivenOptions) -> Mapping[str, Any]:
         for name in _OBJECTS:
             if name in options:
                 raise ConfigurationError(
-                    f"{name} takes a Python object and cannot be set here, because Spark's options are text"
+                    f"{name} accepts only a Python object and cannot be set here, because Spark's options "
+                    "are text"
                 )
         ProducerConfig.from_options(options)
     return options

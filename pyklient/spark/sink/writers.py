@@ -1,7 +1,7 @@
 """The writers of ``df.write.format("pyklient")`` and ``writeStream``.
 
-A task returns when each of its records is confirmed. Therefore Spark's commit has nothing left to do, and
-its abort takes nothing back: records are delivered at least once, as by Spark's own sink.
+A task returns when each of its records is confirmed. Therefore Spark's commit has nothing left to do, and its
+abort removes no records: they are delivered at least once, as by Spark's own sink.
 """
 
 import logging
@@ -55,8 +55,11 @@ class BatchWriter(DataSourceArrowWriter):
         log.info("%s", _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log how many records were sent and stay in Kafka."""
-        log.warning("the write failed; the records that it sent stay in Kafka: %s", _summary(messages))
+        """Log how many records were sent. They stay in the topic, because Kafka cannot remove them."""
+        log.warning(
+            "the write failed, but the records that it had sent before stay in their topics: %s",
+            _summary(messages),
+        )
 
 
 class _StreamWriter:
@@ -68,13 +71,13 @@ class _StreamWriter:
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Log how many records were written."""
-        log.info("batch %d: %s", batchId, _summary(messages))
+        log.info("micro-batch %d was written: %s", batchId, _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Log how many records were sent and stay in Kafka. Spark will write the batch again."""
+        """Log how many records were sent. They stay in the topic, and Spark will write the batch again."""
         log.warning(
-            "batch %d failed; the records that it sent stay in Kafka, and a restart of the query "
-            "sends them again: %s",
+            "micro-batch %d failed. The records that it had sent before stay in their topics. A restart of "
+            "the query sends them again: %s",
             batchId,
             _summary(messages),
         )

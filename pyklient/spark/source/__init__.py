@@ -1,1 +1,1 @@
-"""Reading topics: the source of ``format("pyklient")``, in batches and as a stream."""
+"""Reads topics: the source of ``format("pyklient")``, in batches and as a stream."""

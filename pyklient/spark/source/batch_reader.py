@@ -1,4 +1,5 @@
-"""Reads of batch queries: a range of each partition, decided when the query is planned."""
+"""The reader of batch queries. It reads a range of each partition, which is fixed when the query is
+planned."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -24,7 +25,8 @@ class BatchReader(DataSourceReader):
         self._options = options
 
     def partitions(self) -> Sequence[RangePartition]:
-        """Return the tasks of the query. Spark calls this once for each load(), when it is first used."""
+        """Return the tasks of the query. Spark calls this once for each ``load()``, when the rows are first
+        used."""
         options = self._options
         with OffsetLookup(options.config) as lookup:
             partitions = lookup.partitions(options.subscription)
@@ -39,9 +41,9 @@ class BatchReader(DataSourceReader):
 
 
 def _require_order(options: SourceOptions, start: Offsets, end: Offsets) -> None:
-    """Raise ConfigurationError if an offset of *end* that the user gave is before that of *start*.
+    """Raise ConfigurationError if an offset of *end* that the user gave is before the offset of *start*.
 
-    If the end is "latest", a start behind it means that records were lost, which is reported elsewhere.
+    If *end* is "latest", a start after the end means that records were lost, which is reported elsewhere.
     """
     for each, last in end.items():
         if last < start[each] and not options.end.is_latest(each):

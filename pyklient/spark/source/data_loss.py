@@ -1,4 +1,4 @@
-"""Records that were deleted before they were read: how that is detected, and option ``failOnDataLoss``."""
+"""Detects records that were deleted before they were read, and handles option ``failOnDataLoss``."""
 
 import logging
 from collections.abc import Mapping
@@ -30,11 +30,11 @@ class DataLoss:
 
 
 def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | None]:
-    """Return the part of *wanted* that the partition still has, and a description of what is missing.
+    """Return the part of *wanted* that the partition still has, and a description of the missing part.
 
-    If *wanted* starts behind the end of the log, its topic was deleted and created again. Then the new topic
-    is read from its first offset if *wanted* ends before it starts; otherwise the new topic is left to the
-    next query or micro-batch.
+    If *wanted* starts after the end of the log, its topic was deleted and created again. In this case the new
+    topic is read from its first offset if *wanted* ends before it starts; otherwise the new topic is left to
+    the next query or micro-batch.
     """
     name, start, end = wanted
     if start > ends.next:
@@ -59,10 +59,10 @@ def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | No
 
 
 class RecreatedTopics:
-    """Remembers topic ids, and the offsets that were read of topics that have another id now.
+    """Remembers topic ids, and the read offsets of topics that have another id now.
 
-    An offset of the old topic says nothing about the new one. A topic that was replaced before this object
-    was made goes unnoticed.
+    An offset of the old topic is not valid in the new one. If a topic was replaced before this object was
+    made, that goes unnoticed.
     """
 
     def __init__(self) -> None:
@@ -70,11 +70,12 @@ class RecreatedTopics:
         self._stale: dict[TopicPartition, int] = {}
 
     def note(self, ids: Mapping[str, bytes], offsets: Offsets) -> None:
-        """Compare the *ids* of topics with those seen before; *offsets* are those to read on from."""
+        """Compare the *ids* of topics with those seen before; *offsets* are those at which reading
+        continues."""
         recreated = {topic for topic, found in ids.items() if self._ids.get(topic, found) != found}
         self._stale |= {each: offset for each, offset in offsets.items() if each.topic in recreated}
         self._ids |= ids
 
     def is_stale(self, partition: TopicPartition, offset: int) -> bool:
-        """Return True if *offset* belongs to a topic that no longer exists."""
+        """Return True if *offset* belongs to a topic that was deleted."""
         return self._stale.get(partition) == offset

@@ -26,7 +26,7 @@ _DISCOVERY_INTERVAL: Final = 1.0
 class MicroBatchEnd:
     """Decides where a streaming query begins and where each of its micro-batches ends.
 
-    One object lives as long as the query runs. *recreated* is told of the ids of the topics it sees.
+    One object exists as long as the query runs. It reports the ids of topics to *recreated*.
     """
 
     def __init__(self, options: SourceOptions, lookup: OffsetLookup, recreated: RecreatedTopics) -> None:
@@ -48,7 +48,8 @@ class MicroBatchEnd:
         return self._latest
 
     def initial(self) -> Offsets:
-        """Return where a new query begins. Raises BrokerError for a topic that does not exist."""
+        """Return the offsets at which a new query begins. Raises BrokerError for a topic that does not
+        exist."""
         if self._initial is None:
             partitions = self._lookup.partitions(self._options.subscription)
             self._initial = self._lookup.offsets(partitions, self._options.start)
@@ -57,13 +58,14 @@ class MicroBatchEnd:
         return self._initial
 
     def end_at_current_offsets(self) -> None:
-        """Let the query end at the offsets that the next lookup finds, as Trigger.AvailableNow asks."""
+        """Let the query end at the offsets that the next lookup finds, as Trigger.AvailableNow requires."""
         self._available_now = True
 
     def after(self, begin: Offsets | None, *, limited: bool) -> Offsets:
-        """Return the end of the micro-batch that starts at *begin*; *begin* itself if it is to be empty.
+        """Return the end of the micro-batch that starts at *begin*. It is *begin* itself if the micro-batch
+        is to be empty.
 
-        *begin* is None if Spark does not tell it. The limits of the options hold only if *limited* is true.
+        *begin* is None if Spark does not tell it. The limits of the options apply only if *limited* is true.
         """
         if self._needs_empty_batch and self._initial is not None and begin in (None, self._initial):
             self._needs_empty_batch = False
@@ -76,7 +78,8 @@ class MicroBatchEnd:
         return self._within_limits(begin, latest)
 
     def _within_limits(self, begin: Offsets, latest: Offsets) -> Offsets:
-        """Return *latest*, or less if ``minOffsetsPerTrigger`` or ``maxOffsetsPerTrigger`` asks for it."""
+        """Return *latest*, or smaller offsets if ``minOffsetsPerTrigger`` or ``maxOffsetsPerTrigger``
+        requires that."""
         least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
         if least is None and most is None:
             return latest
@@ -92,7 +95,7 @@ class MicroBatchEnd:
         return waiting < least and time.monotonic() - self._last_trigger < longest
 
     def _look_up_latest(self, begin: Offsets) -> Offsets:
-        """Return the end of every partition, never before *begin* unless its log ends there."""
+        """Return the end of every partition. It is before *begin* only if the partition's log ends there."""
         try:
             self._latest = self._lookup.latest(self._partitions(), begin)
         except BrokerError as error:
@@ -107,8 +110,8 @@ class MicroBatchEnd:
         self._recreated.note(self._lookup.topic_ids({each.topic for each in begin}), begin)
 
     def _partitions(self) -> Sequence[TopicPartition]:
-        """Return the subscribed partitions. A query that waits for data asks every few milliseconds, and need
-        not discover new partitions that fast."""
+        """Return the subscribed partitions. They are looked up only now and then: a query that waits for data
+        calls this every few milliseconds, and need not discover new partitions that fast."""
         if (now := time.monotonic()) >= self._discovered_at + _DISCOVERY_INTERVAL:
             self._subscribed = self._lookup.partitions(self._options.subscription, missing_ok=True)
             self._discovered_at = now

@@ -21,7 +21,7 @@ __all__ = ["OffsetLookup", "find_latest", "find_log_ends", "find_offsets", "find
 
 _T = TypeVar("_T")
 _ATTEMPTS: Final = 4
-"""The number of lookups of a missing topic, or of a log that is too short, before that counts as the result.
+"""The number of lookups of a missing topic, or of a log that is too short, before the result is accepted.
 Changes take a moment to reach all brokers."""
 
 
@@ -30,8 +30,8 @@ def find_partitions(
 ) -> Dialogue[list[TopicPartition]]:
     """Return the partitions of *subscription*, sorted.
 
-    Raises BrokerError for a topic or partition that is named and does not exist; if *missing_ok* is true, it
-    is left out instead.
+    Raises BrokerError for a named topic or partition that does not exist. If *missing_ok* is true, it is left
+    out instead.
     """
     if subscription.pattern is not None:
         metadata: Metadata = yield Refresh(None)
@@ -53,7 +53,7 @@ def find_partitions(
 def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Dialogue[None]:
     """Add the partitions of the topics in *subscription* to *existing*.
 
-    Raises the error for the first topic or partition that is named and does not exist.
+    Raises an error for the first named topic or partition that does not exist.
     """
     names = sorted(subscription.topics or {each.topic for each in subscription.partitions})
     metadata: Metadata = yield Refresh(names)
@@ -76,8 +76,8 @@ def find_offsets(
 ) -> Dialogue[dict[TopicPartition, int]]:
     """Return the offset of *bound* in each of *partitions*.
 
-    Raises ConfigurationError if it names other partitions, or if a partition has no record of its time or
-    later and ``startingOffsetsByTimestampStrategy`` is ``error``.
+    Raises ConfigurationError if *bound* names other partitions, or if a partition has no record at the time
+    of *bound* or later and ``startingOffsetsByTimestampStrategy`` is ``error``.
     """
     wanted = bound.at if isinstance(bound.at, Mapping) else dict.fromkeys(partitions, bound.at)
     if wanted.keys() != set(partitions):
@@ -117,7 +117,7 @@ def find_latest(
     """Return the end of each of *partitions*: its high watermark, or its last stable offset if
     *isolation_level* is 1.
 
-    It is never before the offset that is *known*, unless the log ends before that.
+    The end is before the *known* offset only if the log ends before it.
     """
     listed = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
     found = {each: at.offset for each, at in listed.items()}
@@ -129,10 +129,10 @@ def find_latest(
 
 
 def find_log_ends(known: Mapping[TopicPartition, int]) -> Dialogue[dict[TopicPartition, LogEnds]]:
-    """Return the first and the next offset of each partition in *known*, open transactions included.
+    """Return the first and the next offset of each partition in *known*, including open transactions.
 
-    A partition that ends before its *known* offset is looked up again a few times: a new leader may not know
-    its high watermark yet.
+    A partition that ends before its *known* offset is looked up again a few times, because a new leader may
+    not know its high watermark yet.
     """
     first = yield from list_offsets(dict.fromkeys(known, EARLIEST))
     for attempt in range(1, _ATTEMPTS + 1):
@@ -147,7 +147,7 @@ def find_log_ends(known: Mapping[TopicPartition, int]) -> Dialogue[dict[TopicPar
 class OffsetLookup:
     """Looks up partitions and offsets, over connections that are kept until :meth:`close`.
 
-    Each call takes ``default_api_timeout_ms`` at most and raises KafkaTimeoutError after that.
+    Each call lasts ``default_api_timeout_ms`` at most and raises KafkaTimeoutError after that.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
@@ -170,12 +170,12 @@ class OffsetLookup:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id of the cluster, as the last call found it; None if the brokers have none."""
+        """The id of the cluster, from the metadata of the last call; None if the brokers have none."""
         return self._client.metadata.cluster_id
 
     def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
-        """Return the ids of *topics*, as the last call found them. A topic that is deleted and created again
-        gets another id. Topics are left out if the brokers have no ids."""
+        """Return the ids of *topics*, from the metadata of the last call. A topic that is deleted and created
+        again gets another id. If the brokers have no ids, the result is empty."""
         known = self._client.metadata.topics
         return {name: known[name].id for name in topics if name in known and known[name].id != ZERO_UUID}
 

@@ -1,4 +1,4 @@
-"""Ranges of offsets to read, and how they are divided among tasks and micro-batches."""
+"""Ranges of offsets to read, and functions that divide them among tasks and micro-batches."""
 
 import heapq
 from collections.abc import Iterable, Mapping
@@ -30,14 +30,14 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of offsets. Gaps and control records count."""
+        """The number of offsets, including gaps and control records."""
         return self.end - self.start
 
 
 def split_ranges(
     ranges: Iterable[OffsetRange], *, min_count: int | None = None, max_size: int | None = None
 ) -> list[OffsetRange]:
-    """Return *ranges* split so that none is larger than *max_size* and there are at least *min_count*.
+    """Return *ranges* divided so that none is larger than *max_size* and there are at least *min_count*.
 
     There are fewer only if there are fewer offsets. Empty ranges are left out. The parts of one range differ
     by at most one in size, and the largest part of all is as small as possible.
@@ -63,11 +63,11 @@ def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
 
 
 def limit_ends(limit: int, start: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
-    """Return the offsets at which reading ends, if about *limit* offsets from *start* are to be read.
+    """Return the offsets at which reading ends if about *limit* offsets from *start* are to be read.
 
-    The limit is divided in proportion to the offsets that each partition has to read. A partition with
-    something to read gets at least one offset, so that a small partition advances beside a large one. *start*
-    has an offset for every partition of *latest*.
+    The limit is divided in proportion to the number of offsets that each partition has to read. A partition
+    with something to read gets at least one offset, so that a small partition advances beside a large one.
+    *start* has an offset for every partition of *latest*.
     """
     waiting = {each: max(0, end - start[each]) for each, end in latest.items()}
     total = sum(waiting.values())

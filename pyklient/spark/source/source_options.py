@@ -1,4 +1,5 @@
-"""The options of a query, checked together: which partitions to read, where to begin and end, and how."""
+"""The options of a query that reads, checked together: which partitions to read, where to begin and end, and
+how."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -46,7 +47,7 @@ class Subscription:
 
 @dataclass(frozen=True)
 class Bound:
-    """The start or the end of a query, as option *option* gives it.
+    """The start or the end of a query, as given by the option *option*.
 
     *at* is an offset, EARLIEST or LATEST, for all partitions or for each; if *timed* is true, it is a time in
     milliseconds since 1970.
@@ -56,8 +57,8 @@ class Bound:
     at: int | Mapping[TopicPartition, int]
     timed: bool = False
     must_match: bool = False
-    """True if it is an error that a partition has no record of that time or later. If False, the end of the
-    partition is taken."""
+    """True if a partition without a record at that time or later is an error. If False, the end of the
+    partition is used."""
 
     @property
     def points(self) -> Iterable[int]:
@@ -70,13 +71,13 @@ class Bound:
 
     @property
     def moves(self) -> bool:
-        """True if it stands for another offset later on, even if no record is deleted."""
+        """True if the bound may mean another offset later, even if no record is deleted."""
         return not self.must_match if self.timed else LATEST in self.points
 
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The options of one source, checked. Picklable; its repr shows no password."""
+    """The checked options of one source. They can be pickled, and their repr shows no password."""
 
     config: ConsumerConfig
     subscription: Subscription
@@ -152,7 +153,8 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
 
 
 def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
-    """Return the bound on *side* ("starting" or "ending"), by the precedence that Spark's own source has."""
+    """Return the bound on *side* ("starting" or "ending"). If several options set it, the same one takes
+    precedence as in Spark's own source."""
     must_match = side == "starting" and values.get("startingOffsetsByTimestampStrategy", "error") == "error"
     for name in (f"{side}Timestamp", f"{side}OffsetsByTimestamp"):
         if name in values:

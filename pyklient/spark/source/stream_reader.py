@@ -1,6 +1,6 @@
-"""Reads of streaming queries, as Spark asks for them: offsets, tasks, rows.
+"""The reader of streaming queries: it returns offsets, tasks and rows when Spark asks for them.
 
-One reader lives as long as its query runs, in a process beside the driver; tasks read with a copy of it.
+One reader exists as long as its query runs, in a process beside the driver; tasks read with a copy of it.
 ``micro_batch_end`` decides which offsets it returns. They have the JSON form of Spark's own Kafka source.
 """
 
@@ -45,15 +45,18 @@ class StreamReader(DataSourceStreamReader):
         return MicroBatchEnd(self._options, self._lookup, self._recreated)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return where a new query begins. Raises BrokerError for a topic that does not exist."""
+        """Return the offsets at which a new query begins. Raises BrokerError for a topic that does not
+        exist."""
         return to_json(self._end.initial())
 
     def latestOffset(
         self, start: OffsetsJson | None = None, limit: "ReadLimit | None" = None
     ) -> dict[str, Any]:
-        """Return the end of the micro-batch that begins at *start*; *start* itself if it is to be empty.
+        """Return the end of the micro-batch that begins at *start*. It is *start* itself if the micro-batch
+        is to be empty.
 
-        PySpark before 4.2 passes neither *start* nor *limit*: the micro-batch ends at the end of the topics.
+        PySpark before 4.2 passes neither *start* nor *limit*: the micro-batch then ends at the end of the
+        topics.
         """
         begin = None if start is None else from_json(start)
         limited = limit is not None and not _is_read_all(limit)
@@ -65,7 +68,7 @@ class StreamReader(DataSourceStreamReader):
         return None if latest is None else to_json(latest)
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[RangePartition]:
-        """Return the tasks of the micro-batch from *start* to *end*: the same ones at every call.
+        """Return the tasks of the micro-batch from *start* to *end*: the same tasks in every call.
 
         A partition that is new in *end* is read from its earliest offset. Raises DataLossError if records
         were deleted, or logs a warning: see ``failOnDataLoss``.
@@ -107,7 +110,7 @@ class StreamReader(DataSourceStreamReader):
 
 
 def _is_read_all(limit: "ReadLimit") -> bool:
-    """Return True if Spark asks for everything in one micro-batch, as Trigger.Once does."""
+    """Return True if Spark asks for everything in one micro-batch, as with Trigger.Once."""
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
     return isinstance(limit, ReadAllAvailable)
@@ -124,8 +127,8 @@ try:
 except ImportError:  # before PySpark 4.2
 
     def stream_reader(options: SourceOptions) -> StreamReader:
-        """Return the reader of a stream. Raises ConfigurationError for a limit on micro-batches, which this
-        version of PySpark has no way to keep."""
+        """Return the reader of a stream. Raises ConfigurationError for an option that limits micro-batches,
+        because this version of PySpark cannot apply such a limit."""
         limits = {
             "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
             "minOffsetsPerTrigger": options.min_offsets_per_trigger,
@@ -143,14 +146,15 @@ else:
         """A stream reader that supports limits on micro-batches and Trigger.AvailableNow."""
 
         def getDefaultReadLimit(self) -> ReadLimit:
-            """Return the limit that the options set, so that Spark's own "read all" can be told from it."""
+            """Return the limit that the options set. With it, a limit of Spark's own, such as "read all", can
+            be recognized."""
             least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
             if most is not None:
                 return ReadMaxRows(most)
             return ReadAllAvailable() if least is None else ReadMinRows(least)
 
         def prepareForTriggerAvailableNow(self) -> None:
-            """Read only what the topics hold now, in as many micro-batches as that takes."""
+            """Read only what the topics contain now, in as many micro-batches as that needs."""
             self._end.end_at_current_offsets()
 
     def stream_reader(options: SourceOptions) -> StreamReader:

@@ -1,4 +1,4 @@
-"""The tasks of a batch or micro-batch: one range of offsets each, planned on the driver."""
+"""Plans the tasks of a batch or micro-batch on the driver. Each task reads one range of offsets."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class RangePartition(InputPartition):
 def plan_tasks(
     lookup: OffsetLookup, options: SourceOptions, start: Offsets, end: Offsets
 ) -> list[RangePartition]:
-    """Return the tasks that read from *start* to *end*, which name the same partitions.
+    """Return the tasks that read from *start* to *end*, which have offsets of the same partitions.
 
     Raises DataLossError if records between them were deleted, or logs a warning: see ``failOnDataLoss``.
     """
@@ -44,7 +44,8 @@ def plan_tasks(
 
 
 def read_task(partition: InputPartition | None, options: SourceOptions) -> "Iterator[RecordBatch]":
-    """Return the rows of a task. If no tasks were planned, Spark makes a partition itself; it has no rows."""
+    """Return the rows of a task. If no tasks were planned, Spark itself makes a partition, which has no
+    rows."""
     if not isinstance(partition, RangePartition):
         return iter(())
     # Imported here because it imports the whole consumer, which planning does not need.

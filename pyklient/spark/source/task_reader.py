@@ -1,6 +1,6 @@
-"""The read of one task: the records of a range of offsets as Arrow batches, in one of Spark's Python workers.
+"""Reads the records of one task, a range of offsets, as Arrow batches in one of Spark's Python workers.
 
-A worker process runs one task after another, and keeps its connections in between.
+A worker process runs one task after another, and keeps its connections from task to task.
 """
 
 from collections.abc import Iterator
@@ -26,16 +26,17 @@ __all__ = ["record_batches"]
 
 _BATCH_ROWS: Final = 10_000
 _TOPIC_CHECK_MS: Final = 2_000
-"""The time without records after which the brokers are asked if the topic still exists."""
+"""The time without records, in milliseconds, after which the brokers are asked whether the topic still
+exists."""
 _MAX_CLIENTS: Final = 4
 _clients: dict[ConsumerConfig, NetworkClient] = {}
 
 
 def record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
-    """Yield the records of *wanted*, in batches of the records that have been fetched.
+    """Yield the records of *wanted* in batches, as they are fetched.
 
     Raises DataLossError if records have been deleted, or logs a warning: see ``failOnDataLoss``. Raises
-    ConsumerTimeout if no record comes although the partition has some.
+    ConsumerTimeout if no record arrives although the partition has some.
     """
     with rename_options(SPARK_NAMES):
         yield from _record_batches(options, wanted)
@@ -68,7 +69,7 @@ def _record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[Re
 
 
 class _RecordsDeletedError(Exception):
-    """Records of a range were deleted. *kept* is the part of the range that is left to read."""
+    """Records of a range were deleted. *kept* is the part of the range that can still be read."""
 
     def __init__(self, kept: OffsetRange, problem: str) -> None:
         super().__init__(problem)
@@ -78,10 +79,10 @@ class _RecordsDeletedError(Exception):
 def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
     """Yield the records of *wanted*.
 
-    Raises _RecordsDeletedError if some were deleted, and ConsumerTimeout if none comes although there are
-    some. While none comes, the brokers are asked for the topic every two seconds. If they do not know it, the
-    task fails after the first such response, because Spark runs it again. If records would be skipped instead
-    (``failOnDataLoss`` is false), two such responses in a row are needed.
+    Raises _RecordsDeletedError if some records were deleted, and ConsumerTimeout if no record arrives
+    although there are some. While none arrives, the brokers are asked for the topic every two seconds. If
+    they do not know it, the task fails after the first such response, because Spark runs it again. If records
+    would be skipped instead (``failOnDataLoss`` is false), two such responses in a row are needed.
     """
     config = options.config
     timeout_ms = (
@@ -138,7 +139,7 @@ def _raise_if_deleted(
 
 
 def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
-    """Return *batch* with null for the headers of records that have none, as Spark's own source does."""
+    """Return *batch* with null for the headers of records that have no headers, as in Spark's own source."""
     import pyarrow
 
     headers = batch.column("headers")
@@ -157,7 +158,7 @@ def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
 def _look_up_available(
     client: NetworkClient, config: ConsumerConfig, wanted: OffsetRange
 ) -> tuple[OffsetRange, str | None]:
-    """Return the part of *wanted* that the partition still has, and a description of what is missing."""
+    """Return the part of *wanted* that the partition still has, and a description of the missing part."""
     try:
         logs = client.play(
             find_log_ends({wanted.partition: wanted.end}), config.default_api_timeout_ms / 1000
@@ -170,7 +171,7 @@ def _look_up_available(
 
 
 def _client(config: ConsumerConfig) -> NetworkClient:
-    """Return this process's client for *config*, which later tasks use again."""
+    """Return this process's client for *config*, which is kept for later tasks."""
     client = _clients.get(config)
     if client is None:
         while len(_clients) >= _MAX_CLIENTS:

@@ -160,7 +160,7 @@ def test_an_error_of_the_client_names_the_option_as_it_was_given(
             {"kafka.delivery.timeout.ms": "1"},
             r"^kafka.delivery.timeout.ms=1 must be at least kafka.linger.ms \+ kafka.request.timeout.ms",
         ),
-        ({"kafka.partitioner": "x"}, "^kafka.partitioner takes a Python object"),
+        ({"kafka.partitioner": "x"}, "^kafka.partitioner accepts only a Python object"),
     ],
 )
 def test_an_error_of_the_producer_names_the_option_as_it_was_given(
