@@ -221,7 +221,7 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
     "unknown": (
         {"value": [b"a"], "offset": [5]},
         ConfigurationError,
-        r"'offset' \(int64\), only .* drop or",
+        r"'offset' \(int64\), only .* drop the",
     ),
     "no value": ({"key": [b"a"]}, ConfigurationError, "no column 'value'"),
     "value": ({"value": [5]}, TypeError, "'value' is int64; it must be binary or string"),

@@ -116,7 +116,7 @@ def test_a_wrong_password_is_an_error_that_names_the_user_and_not_the_password(
 ) -> None:
     caplog.set_level(logging.DEBUG, "pyklient")
     with pytest.raises(
-        AuthenticationError, match=f"{broker.address} as 'alice' by {mechanism}: refused"
+        AuthenticationError, match=f"{broker.address} as 'alice' by {mechanism}: the broker refused"
     ) as caught:
         connect(broker, mechanism, sasl_password="tr0ub4dor")
     assert "'alice'" in str(caught.value)
