@@ -43,7 +43,9 @@ def main(bootstrap_servers: str) -> None:
     with Admin(bootstrap_servers) as admin:
         admin.create_topic(topic, partitions=PARTITIONS)
         with Producer(bootstrap_servers) as producer:
-            producer.send_many(topic, (f"job {number}".encode() for number in range(JOBS)))
+            # The key chooses the partition, so that each worker gets jobs.
+            jobs = [f"job {number}".encode() for number in range(JOBS)]
+            producer.send_many(topic, jobs, keys=jobs)
 
         workers = [Worker(bootstrap_servers, topic) for _ in range(WORKERS)]
         for worker in workers:
