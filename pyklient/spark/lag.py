@@ -15,6 +15,7 @@ from pyspark.sql.streaming.listener import StreamingQueryListener
 from pyklient import argument_checks
 from pyklient.config import AdminConfig
 from pyklient.config.keyword_types import ClientOptions
+from pyklient.config.unknown_options import did_you_mean
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.offsets.kafka_offset_store import commit_offsets
 from pyklient.consumer.offsets.offset_store import Rejections
@@ -67,6 +68,10 @@ class LagListener(StreamingQueryListener):
     ) -> None:
         if not argument_checks.text(group_id, "group_id"):
             raise ConfigurationError("group_id is empty: name the group for the committed offsets")
+        own = {"query_name", *ClientOptions.__annotations__}
+        for name in options:
+            if name not in own and (hint := did_you_mean(name, own)):
+                raise ConfigurationError(f"unknown option {name!r} of LagListener{hint}")
         given: dict[str, Any] = {"default_api_timeout_ms": _API_TIMEOUT_MS, **options}
         self._config = AdminConfig.from_options({"bootstrap_servers": bootstrap_servers, **given})
         self._group_id = group_id

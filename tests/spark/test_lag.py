@@ -3,6 +3,7 @@
 import json
 import logging
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -141,6 +142,14 @@ def test_a_group_that_consumers_belong_to_refuses_and_that_is_logged(
 )
 def test_offsets_are_those_of_kafkas_sources(text: str | None, offsets: object) -> None:
     assert kafka_offsets(text) == offsets
+
+
+def test_an_option_that_is_misspelled_is_answered_with_the_nearest() -> None:
+    options: dict[str, Any] = {"query": "clicks"}
+    with pytest.raises(
+        ConfigurationError, match="unknown option 'query' of LagListener; did you mean 'query_name'"
+    ):
+        LagListener("localhost:9092", "clicks", **options)
 
 
 def test_a_group_needs_a_name() -> None:

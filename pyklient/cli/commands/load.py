@@ -62,7 +62,7 @@ Examples:
 With spark-submit, call pyklient.spark.load in your own script, with its session.
 """,
 )
-@click.argument("topics", nargs=-1, required=True, metavar="TOPIC…", callback=checked(topic_name))
+@click.argument("topics", nargs=-1, metavar="TOPIC…", callback=checked(topic_name))
 @click.argument("path", callback=checked(text))
 @click.option(
     "--start", metavar="TIME", callback=checked(_time), help="Start of topics that have not been loaded yet."
@@ -119,6 +119,8 @@ def load(
     and the next load continues after the last published one. If two loads run at the same time, one of them
     fails. PATH must be on a disk that all machines of Spark can access, or on HDFS.
     """
+    if not topics:
+        raise click.UsageError(f"only {path!r} is given: pass the topics and, as the last argument, PATH")
     options = cluster.of_a_job().options(ConsumerConfig)
     kept = {name: value for name, value in options.items() if name not in NOT_READ}
     with _session(master, dict(conf)) as spark:

@@ -230,6 +230,11 @@ def _start_options(start: Start) -> dict[str, str]:
             )
         milliseconds = str(max(0, round(start.timestamp() * 1000)))
         return {"startingTimestamp": milliseconds, "startingOffsetsByTimestampStrategy": "latest"}
+    if not isinstance(start, Mapping):
+        raise ConfigurationError(
+            f"start={start!r} is no start: pass a datetime with a time zone, or an offset for each "
+            "partition, such as {TopicPartition('clicks', 0): 17}"
+        )
     for each, at in start.items():
         if type(at) is not int or at < EARLIEST:
             raise ConfigurationError(

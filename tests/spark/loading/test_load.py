@@ -294,6 +294,7 @@ def test_what_is_asked_for_wrongly_is_refused(
             ({"topics": []}, "name at least one topic"),
             ({"topics": "a b"}, "'a b' is not a valid name of a topic"),
             ({"max_records": 0}, "max_records=0"),
+            ({"start": "2020-01-01"}, "start='2020-01-01' is no start: pass a datetime"),
             ({"max_record": 1}, r"unknown option 'max_record' of load\(\); did you mean 'max_records'"),
             (
                 {"partitionby": ["a"]},
