@@ -10,7 +10,7 @@ def test_the_row_is_that_of_the_page() -> None:
 
 
 def test_costs_have_two_digits() -> None:
-    head = "| client | records/s | CPU µs a record |"
+    head = "| client | records/s | CPU µs per record |"
     table = f"{head}\n| pyklient | 1 | 0.196 |\n| kafka-python | 1 | 22.488 |"
     table += "\n| aiokafka | 1 | 7.012 |\n| confluent-kafka | 1 | 1.139 |\n"
     page = f"\n## Produce, 100 B\n\n{table}\n## Consume, 100 B\n\n{table}\n## Produce, 1 KiB\n"

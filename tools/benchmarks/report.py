@@ -13,18 +13,26 @@ __all__ = ["page", "scenario_table", "targets_table"]
 _HEAD = """\
 # Benchmarks
 
-`make bench` writes this page. It starts a real broker and runs every client on it, one after another, in
-several rounds. Compare the ratios rather than the figures: your figures will differ, the ratios less so. A
-ratio compares two clients within one round. The tables show the median of the rounds, with the smallest and
-the largest ratio in brackets. A ratio of 2 against pyklient means twice as much as the first row.
+`make bench` writes this page. It starts a Kafka broker and runs each client on it, one after another, in
+several rounds. The speed of a client depends on the machine, so compare clients by their ratios.
 
-CPU is the processor time per record of the client's process with all its threads, from the creation of the
-client to its end; Java's includes the start of the JVM. Records per second are measured from the first
-confirmation to the last, or from the first records read to the last. (aiokafka fetches ahead before it is
-asked for records, so its time starts at the assignment of its partitions.) Every client waits for all in-sync
-replicas (`acks=all`), confirms every delivery and counts every record. After each run the broker is asked how
-many records it has stored. Latency is measured from the moment at which a record was due, so a client gains
-nothing by delaying its caller."""
+**Ratios.** A ratio divides a figure of another client by the same figure of pyklient, measured in the same
+round. In the columns "CPU / pyklient", "time / pyklient" and "p99 / pyklient", pyklient is the first row of
+the table: 2 means that the client of the row needed twice as much CPU time, or twice as long, as pyklient. In
+the table of targets, "measured" is such a ratio too, so a larger number is better for pyklient. Each ratio is
+the median of the rounds, followed by the smallest and the largest ratio in brackets.
+
+**CPU** is the processor time per record of the client's process with all its threads, from the creation of
+the client to its end. For Java it includes the start of the JVM.
+
+**Records per second** are measured from the first confirmation to the last when producing, and from the first
+records read to the last when consuming. aiokafka fetches before the program asks for records, so its time
+starts when it has its partitions. Every producer waits for all in-sync replicas (`acks=all`) and checks the
+confirmation of every record; every consumer counts its records. After each run the broker is asked how many
+records it has stored.
+
+**Latency** is measured from the time at which a record should have been sent, so that a client gains nothing
+if it delays the program that sends."""
 
 
 _WORDS: dict[Figure, str] = {
@@ -48,19 +56,19 @@ def targets_table(finished: Sequence[Results]) -> str:
         if (results := by_title.get(target.scenario.title))
         and {target.ours, target.theirs} <= {*results.runs}
     ]
-    heads = ["", "pyklient", "against", "target", "measured", "reached"]
+    heads = ["scenario", "client", "compared with", "target", "measured", "reached"]
     return _table(heads, rows) if rows else ""
 
 
 def page(finished: Sequence[Results], facts: Iterable[str], setups: Iterable[tuple[str, str]]) -> str:
-    """Return the whole page: facts, targets, charts, a table for each scenario, the set-up of each client."""
+    """Return the whole page: facts, targets, charts, a table for each scenario, settings of each client."""
     parts = [_HEAD, "\n".join(f"- {fact}" for fact in facts), "## Targets", targets_table(finished)]
     parts += [
         _chart(results) for results in finished if results.scenario.title in (PRODUCE.title, CONSUME.title)
     ]
     for results in finished:
         parts += [f"## {results.scenario.title}", scenario_table(results)]
-    parts += ["## How each client is set up", "\n".join(f"- **{name}**: {text}" for name, text in setups)]
+    parts += ["## Settings of each client", "\n".join(f"- **{name}**: {text}" for name, text in setups)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -86,7 +94,7 @@ def _against_first(results: Results, name: str, figure: Figure) -> str:
 
 
 def _latency_rows(results: Results) -> tuple[list[str], list[list[str]]]:
-    heads = ["client", "p50 ms", "p99 ms", "p99.9 ms", "p99 against pyklient"]
+    heads = ["client", "p50 ms", "p99 ms", "p99.9 ms", "p99 / pyklient"]
     return heads, [
         [
             name,
@@ -105,8 +113,8 @@ def _percentile(run: Measured, share: str) -> float:
 
 
 def _rows(results: Results) -> tuple[list[str], list[list[str]]]:
-    heads = ["client", "records/s", "MB/s", "CPU µs a record", "peak MiB"]
-    return [*heads, "CPU against pyklient", "time against pyklient"], [
+    heads = ["client", "records/s", "MB/s", "CPU µs per record", "peak MiB"]
+    return [*heads, "CPU / pyklient", "time / pyklient"], [
         [
             name,
             f"{results.median(name, lambda run: run.records / run.wall):,.0f}",
@@ -133,7 +141,7 @@ def _chart(results: Results) -> str:
         [
             "```mermaid",
             "xychart-beta horizontal",
-            f'    title "{results.scenario.title}: thousands of records for a second of client CPU"',
+            f'    title "{results.scenario.title}: thousands of records per second of CPU time"',
             f"    x-axis [{names}]",
             '    y-axis "thousands of records"',
             f"    bar [{', '.join(map(str, thousands))}]",

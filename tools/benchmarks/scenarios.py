@@ -24,7 +24,7 @@ class Contender:
 
 
 SEND = Contender("pyklient", "own", "produce", 5_000_000)
-CALLBACK = Contender("pyklient, a callback a record", "own", "produce-callback", 2_000_000)
+CALLBACK = Contender("pyklient, one callback per record", "own", "produce-callback", 2_000_000)
 SEND_MANY = Contender("pyklient `send_many`", "own", "produce-many", 5_000_000)
 SEND_ARROW = Contender("pyklient `send_arrow`", "own", "produce-arrow", 10_000_000)
 SEND_PYTHON = Contender("pyklient, Python kernel", "own", "produce", 250_000, kernel="python")
@@ -128,7 +128,7 @@ class Target:
 
 TARGETS = (
     Target("produce, every delivery confirmed", PRODUCE, SEND.name, CONFLUENT_SEND.name, "CPU", 5),
-    Target("produce, a callback a record", PRODUCE, CALLBACK.name, CONFLUENT_SEND.name, "CPU", 3),
+    Target("produce, one callback per record", PRODUCE, CALLBACK.name, CONFLUENT_SEND.name, "CPU", 3),
     Target("produce", PRODUCE, SEND.name, CONFLUENT_SEND.name, "wall", 2),
     Target("produce", PRODUCE, SEND.name, JAVA_SEND.name, "wall", 2),
     Target("produce an Arrow table", PRODUCE, SEND_ARROW.name, CONFLUENT_SEND.name, "CPU", 10),

@@ -11,7 +11,7 @@ __all__ = ["BENCHMARKS", "PAGE", "filled", "write"]
 PAGE = ROOT / "README.md"
 BENCHMARKS = ROOT / "docs" / "benchmarks.md"
 _CLIENTS = ("pyklient", "kafka-python", "aiokafka", "confluent-kafka")
-_BEGINNING = "| CPU a record, 100 B: produced, consumed ([measured](docs/benchmarks.md)) |"
+_BEGINNING = "| CPU per record, 100 B: produced, consumed ([measured](docs/benchmarks.md)) |"
 
 
 def filled(text: str, benchmarks: str) -> str:
@@ -36,7 +36,7 @@ def _cost(benchmarks: str, title: str, client: str) -> str:
     """Return the CPU time of a record in microseconds, with two digits."""
     table = benchmarks.split(f"\n## {title}\n")[1].split("\n## ")[0]
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()]
-    column = next(row.index("CPU µs a record") for row in rows if "CPU µs a record" in row)
+    column = next(row.index("CPU µs per record") for row in rows if "CPU µs per record" in row)
     [cost] = [float(row[column]) for row in rows if row and row[0] == client]
     return f"{cost:#.2g}".rstrip(".")
 
