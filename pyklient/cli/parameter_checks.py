@@ -47,7 +47,7 @@ def topic_name(given: str) -> str:
 def separator(given: str) -> bytes:
     """Return the bytes of *given* on the command line."""
     if not given:
-        raise ValueError("the separator is empty")
+        raise ValueError("the separator must not be empty")
     return os.fsencode(given)
 
 

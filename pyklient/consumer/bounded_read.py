@@ -231,7 +231,9 @@ class _Times:
 def _check(point: object) -> None:
     if isinstance(point, datetime):
         if point.tzinfo is None:
-            raise ConfigurationError(f"{point!r} has no time zone; a bound needs one, e.g. timezone.utc")
+            raise ConfigurationError(
+                f"{point!r} has no time zone; give start and end a time zone, e.g. timezone.utc"
+            )
     elif isinstance(point, bool) or not isinstance(point, int) or point < 0:
         raise ConfigurationError(
             f"{point!r} cannot be a bound: pass an offset of 0 or more, an aware datetime, or a mapping to "

@@ -127,7 +127,9 @@ class ConsumerConnector:
             raise MessageStreamsExistError("set the rebalance listener before making streams")
         for method in ("before_releasing_partitions", "before_starting_fetchers"):
             if not callable(getattr(listener, method, None)):
-                raise TypeError(f"listener takes a ConsumerRebalanceListener; {listener!r} has no {method}()")
+                raise TypeError(
+                    f"listener must be a ConsumerRebalanceListener; {listener!r} has no method {method}()"
+                )
         self._listener = listener
 
     def create_message_streams(
@@ -353,7 +355,7 @@ def _close_all() -> None:
         try:
             connector._close(count_in_hand=False, timeout=_EXIT_TIMEOUT)
         except Exception as error:
-            log.warning("%s, at exit: %s", name, error)
+            log.warning("%s could not be closed properly at the end of the program: %s", name, error)
     deadline = time.monotonic() + _EXIT_TIMEOUT
     for membership in list(_leaving):
         membership.join(max(0.0, deadline - time.monotonic()))

@@ -222,7 +222,7 @@ def _messages(
         except (CorruptRecordError, UnsupportedCodecError, MessageTooLargeError) as error:
             if messages:
                 break  # what comes before goes first; the next fetch meets the error
-            raise type(error)(f"{where} at offset {next_offset}: {error}") from None
+            raise type(error)(f"cannot read {where} at offset {next_offset}: {error}") from None
         if not chunk.nbytes and not chunk.remaining:
             break
         messages += chunk

@@ -141,7 +141,7 @@ def microseconds(milliseconds not None, Py_ssize_t start, Py_ssize_t stop):
     cdef Py_ssize_t index
     cdef bint fits = True
     if not 0 <= start <= stop <= column.shape[0]:
-        raise IndexError(f"rows {start} to {stop} of {column.shape[0]}")
+        raise IndexError(f"rows {start} to {stop} do not exist: there are {column.shape[0]}")
     converted = <int64_t*>fresh.reserve(sizeof(int64_t) * (stop - start))
     for index in range(start, stop):
         fits &= -_MOST_MILLISECONDS <= column[index] <= _MOST_MILLISECONDS

@@ -112,7 +112,8 @@ class NetworkClient:
             if isinstance(error, KafkaError):
                 raise
             raise KafkaTimeoutError(
-                f"No metadata within {timeout:.3g} s: another thread's request for it has not been answered"
+                f"No metadata arrived within {timeout:.3g} s: a request of another thread for it has not "
+                "been answered"
             ) from None
 
     def forget_topics(self, topics: Collection[str]) -> None:

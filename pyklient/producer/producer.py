@@ -203,7 +203,9 @@ class Producer:
         try:
             self.close(_UNWIND_TIMEOUT)
         except KafkaError as failure:
-            log.warning("closing the producer failed while %r was being raised: %s", error, failure)
+            log.warning(
+                "the producer could not be closed properly after the exception %r: %s", error, failure
+            )
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
@@ -324,7 +326,7 @@ def _assemble(
 
 
 def _close_accumulator(accumulator: RecordAccumulator) -> None:
-    accumulator.close(ClosedError("this producer is closed"))
+    accumulator.close(ClosedError("this producer has been closed; make a new one"))
     accumulator.seal_open_batches()
 
 
@@ -359,7 +361,7 @@ def _close_all() -> None:
         try:
             producer.close(max(0.0, deadline - time.monotonic()))
         except Exception as error:
-            log.warning("closing %s at the end of the program failed: %s", name, error)
+            log.warning("%s could not be closed properly at the end of the program: %s", name, error)
     for thread in list(_ending):
         thread.join(deadline - time.monotonic())
     for producer, name in left_open.items():

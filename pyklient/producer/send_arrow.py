@@ -107,7 +107,7 @@ class _Reader:
                     "or rename it"
                 )
             if schema.names.count(name) > 1:
-                raise ConfigurationError(f"there are {schema.names.count(name)} columns {name!r}")
+                raise ConfigurationError(f"there are {schema.names.count(name)} columns called {name!r}")
             if not self._suits(name, kind):
                 raise TypeError(f"column {name!r} is {kind}; it must be {_ALLOWED[name]}")
         if "value" not in schema.names:
@@ -115,7 +115,7 @@ class _Reader:
         if partition is not None:
             if "partition" in schema.names:
                 raise ConfigurationError(
-                    "partition is given both as a column and as an argument: drop one of them"
+                    "partition is given both as a column and as an argument: remove one of the two"
                 )
             try:
                 self._partition = operator.index(partition)

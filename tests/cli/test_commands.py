@@ -81,7 +81,7 @@ def test_a_limit_holds_and_too_few_messages_are_a_failure(pyklient: Pyklient, ne
     assert pyklient("consume", topic, "--from-beginning", "-n", "2").text == "a\nb\n"
     done = pyklient("consume", topic, "--from-beginning", "-n", "9", "--timeout", "3")
     assert (done.code, done.text) == (1, "a\nb\nc\n")
-    assert done.err == "pyklient: only 3 of 9 messages, then none for 3 s\n"
+    assert done.err == "pyklient: only 3 of 9 messages arrived, and then none for 3 s\n"
 
 
 def test_what_is_read_to_its_end_is_not_said_to_have_been_waited_for(
@@ -91,7 +91,7 @@ def test_what_is_read_to_its_end_is_not_said_to_have_been_waited_for(
     pyklient("produce", topic, stdin=b"a\nb\nc\n")
     done = pyklient("consume", topic, "--to-end", "-n", "9", "--timeout", "60")
     assert (done.code, done.text) == (1, "a\nb\nc\n")
-    assert done.err == "pyklient: only 3 of 9 messages, and that is the end\n"
+    assert done.err == "pyklient: only 3 of 9 messages arrived, because the topics have no more\n"
     done = pyklient("consume", topic, "--to-end", "-n", "3", "--timeout", "60")
     assert (done.code, done.text, done.err) == (0, "a\nb\nc\n", "")
 
@@ -165,7 +165,7 @@ def test_without_brokers_the_names_that_were_not_tried_are_told(pyklient: Pyklie
         "topics", "delete", "a", "b", "c", "-b", "127.0.0.1:1", "-X", "default_api_timeout_ms=300"
     )
     assert done.code == 1
-    assert done.err.endswith("; not tried: b, c\n")
+    assert done.err.endswith("; these were not tried: b, c\n")
     assert done.err.count("\n") == 1
 
 

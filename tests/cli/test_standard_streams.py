@@ -49,7 +49,10 @@ def _shell(script: str, environment: dict[str, str]) -> tuple[int, bytes, str]:
         ("$PYKLIENT topics list --help >&-", "standard output is closed"),
         ("$PYKLIENT info > /dev/full", "standard output: No space left on device"),
         ("$PYKLIENT --help > /dev/full", "standard output: No space left on device"),
-        ("$PYKLIENT produce t -f /proc/self/mem", "/proc/self/mem: Input/output error; no line is stored"),
+        (
+            "$PYKLIENT produce t -f /proc/self/mem",
+            "cannot read /proc/self/mem: Input/output error; no line is stored",
+        ),
     ],
 )
 def test_a_stream_that_fails_is_one_sentence(script: str, said: str, environment: dict[str, str]) -> None:

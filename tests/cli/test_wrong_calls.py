@@ -19,7 +19,7 @@ from tests.cli.conftest import Pyklient
         (["consume", "t", "-X", "group.id=g", "--to-end"], "remove --to-end or --group"),
         (["consume", "t", "-g", ""], "group_id is empty"),
         (["produce", "t", "-X", "nothing"], "-X: each option must be name=value"),
-        (["produce", "t", "-k", ""], "the separator is empty"),
+        (["produce", "t", "-k", ""], "the separator must not be empty"),
         (["produce", "t", "-H", "\udcff=1"], "is not UTF-8"),
         (["produce", "t", "-H", "bad"], "'bad' is not NAME=VALUE"),
         (["topics", "list", "-X", "linger=3"], "did you mean 'linger_ms' of Producer?"),
@@ -61,7 +61,7 @@ def test_an_option_that_the_command_does_not_use_is_told(pyklient: Pyklient, tmp
     done = pyklient("topics", "list", "--config", str(file))
     assert (done.code, done.err) == (
         2,
-        f"pyklient: {file}: linger_ms takes a whole number, not 'abc'\n",
+        f"pyklient: the file {file} is wrong: linger_ms takes a whole number, not 'abc'\n",
     )
 
 

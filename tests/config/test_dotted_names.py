@@ -118,7 +118,9 @@ def test_a_dotted_name_that_nobody_has_is_refused_as_one_with_underscores_is() -
         Producer(**{"linger.mss": 5})  # type: ignore[arg-type]  # that is what is tested
     with pytest.raises(ConfigurationError, match="linger_ms takes a whole number, not 'abc'"):
         Producer(**{"linger.ms": "abc"})  # type: ignore[arg-type]
-    with pytest.raises(ConfigurationError, match=r"read\(\) belongs to no group.*drop group_id"):
+    with pytest.raises(
+        ConfigurationError, match=r"read\(\) belongs to no group.*remove the options group_id"
+    ):
         read_nothing(**{"group.id": "g"})
 
 

@@ -111,8 +111,8 @@ def consume(
         _mention_missing(topics, cluster)
         _follow(topics, options, out)
     if max_messages is not None and timeout is not None and out.written < max_messages:
-        ending = "and that is the end" if to_end else f"then none for {timeout:g} s"
-        raise click.ClickException(f"only {out.written} of {max_messages} messages, {ending}")
+        ending = "because the topics have no more" if to_end else f"and then none for {timeout:g} s"
+        raise click.ClickException(f"only {out.written} of {max_messages} messages arrived, {ending}")
 
 
 def _patience(timeout: float | None, config: ConsumerConfig) -> float | None:

@@ -310,7 +310,11 @@ class Fetcher:
             if cursor.reset == "none":
                 self._fail(cursor, OffsetOutOfRangeError(str(error)))
                 return
-            log.warning("%s; going on from its %s offset (auto_offset_reset)", error, cursor.reset)
+            log.warning(
+                "%s; reading continues at the %s offset of the partition (auto_offset_reset)",
+                error,
+                cursor.reset,
+            )
             cursor.position = None
             self._lose(cursor, None)
         elif code != ErrorCode.CORRUPT_MESSAGE and may_pass(error):

@@ -210,7 +210,7 @@ class LeaderLookup:
         for cursor in cursors:
             if cursor.reset == "none":
                 error = OffsetOutOfRangeError(
-                    f"{cursor.partition}: no committed offset to begin at, and auto_offset_reset is none; "
+                    f"{cursor.partition} has no committed offset, and auto_offset_reset is none; "
                     "commit one, or set it to earliest or latest"
                 )
                 cursor.queue.put([FetchFailure(cursor, error, None)])
@@ -228,7 +228,9 @@ class LeaderLookup:
         except (ClosedError, ForkError):
             raise
         except KafkaError as error:
-            log.info("cannot look up where to begin in %s: %s", ", ".join(map(str, wanted)), error)
+            log.info(
+                "cannot look up the offset at which to begin in %s: %s", ", ".join(map(str, wanted)), error
+            )
             self._stale = True
             if may_pass(error):
                 return False
@@ -259,7 +261,7 @@ def _identify(cursor: Cursor, topic_id: bytes) -> None:
     start."""
     if ZERO_UUID not in (cursor.topic_id, topic_id) and topic_id != cursor.topic_id:
         log.warning(
-            "%s was deleted and created again; its offsets begin anew (auto_offset_reset=%s)",
+            "topic %s was deleted and created again, so the new topic is read from auto_offset_reset=%s",
             cursor.partition,
             cursor.reset,
         )

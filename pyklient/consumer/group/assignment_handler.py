@@ -202,7 +202,10 @@ class AssignmentHandler:
         for topic, numbers in _by_topic(partitions).items():
             streams = self._streams.get(topic)
             if not streams:
-                log.warning("partitions of %s were assigned, but this client has no stream of it", topic)
+                log.warning(
+                    "partitions of topic %s were assigned, but this connector has no stream of that topic",
+                    topic,
+                )
                 continue
             kept = Counter(stream for each, stream in self._stream_of.items() if each.topic == topic)
             if not kept:

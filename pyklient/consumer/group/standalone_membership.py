@@ -47,7 +47,7 @@ class StandaloneMembership:
         refused = metadata.refused(topics)
         handler.refuse(refused)
         if missing := topics - {partition.topic for partition in self._owned} - refused.keys():
-            log.warning("topics that do not exist yet: %s", ", ".join(sorted(missing)))
+            log.warning("these topics do not exist yet: %s", ", ".join(sorted(missing)))
         handler.assigned(sorted(self._owned), NOBODY)
         self.thread.start()
 

@@ -94,7 +94,7 @@ class KafkaOffsetStore:
             request = _commit_request(self._coordinator.group_id, identity, positions)
             connection.send(request, max_version=_COMMIT_VERSION).add_done_callback(answered)
         except KafkaError as error:
-            log.info("group %s: cannot commit right now: %s", self._coordinator.group_id, error)
+            log.info("group %s: offsets cannot be committed now: %s", self._coordinator.group_id, error)
             return None
         return rejections
 

@@ -119,7 +119,7 @@ class FetchQueue:
                     return None
             left = _TICK if deadline is None else deadline - time.monotonic()
             if left <= 0:
-                raise ConsumerTimeout(f"no message of {self._name} within {timeout:.3g} s")
+                raise ConsumerTimeout(f"no message arrived for {self._name} within {timeout:.3g} s")
             self.awaited = True
             self._bell.acquire(timeout=min(left, _TICK))
             self.awaited = False

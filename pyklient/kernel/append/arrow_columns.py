@@ -67,12 +67,12 @@ class HeaderLists(NamedTuple):
         self.names.check("headers.key")
         self.values.check("headers.value")
         if self.names.length != self.values.length:
-            raise ValueError("column headers: not as many names as values")
+            raise ValueError("column headers does not have as many names as values")
 
 
 def _check_validity(name: str, column: Cells | Numbers | HeaderLists) -> None:
     if column.length < 0 or column.first < 0:
-        raise ValueError(f"column {name}: {column.length} cells from {column.first} on")
+        raise ValueError(f"column {name} cannot have {column.length} cells from cell {column.first} on")
     if column.validity is not None:
         _check_size(name, "validity", column.validity, (column.first + column.length + 7) // 8)
 

@@ -51,7 +51,9 @@ class ArrowRows:
             if column is not None:
                 column.check(name)
                 if column.length != value.length:
-                    raise ValueError(f"column {name}: {column.length} cells beside {value.length} values")
+                    raise ValueError(
+                        f"column {name} has {column.length} cells, but there are {value.length} values"
+                    )
         self._value = _Bytes("value", value)
         self._key = None if key is None else _Bytes("key", key)
         self._partition = None if numbers is None else _Numbers(numbers)
@@ -61,7 +63,7 @@ class ArrowRows:
     def row(self, index: int) -> Row:
         """Return the value, key, partition, timestamp and headers of one row, as arguments of ``send``."""
         if not 0 <= index < self.count:
-            raise IndexError(f"there is no row {index}: there are {self.count}")
+            raise IndexError(f"there is no row {index}: there are only {self.count} rows")
         partition, timestamp, key = self._partition, self._timestamp, self._key
         return (
             self._value[index],

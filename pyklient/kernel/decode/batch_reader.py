@@ -190,7 +190,7 @@ def control_type(loops: RecordLoops, batch: Buffer) -> int | None:
     try:
         columns = loops.parse_records(batch[BATCH_SIZE:], count, base, last_delta, base_timestamp)
     except CorruptRecordError as error:
-        raise CorruptRecordError(f"the control batch at offset {base}: {error}") from None
+        raise CorruptRecordError(f"the control batch at offset {base} cannot be read: {error}") from None
     key = columns.keys[0]
     if key is None or len(key) < 4:
         raise CorruptRecordError(f"the control batch at offset {base} has no type")

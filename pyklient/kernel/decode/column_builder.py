@@ -37,7 +37,7 @@ def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview 
     """Return the numbers *start* to *stop* - 1 of a column of milliseconds, converted to microseconds; None
     if one of them needs more than 64 bits."""
     if not 0 <= start <= stop <= len(milliseconds):
-        raise IndexError(f"rows {start} to {stop} of {len(milliseconds)}")
+        raise IndexError(f"rows {start} to {stop} do not exist: there are {len(milliseconds)}")
     numbers = milliseconds[start:stop].tolist()
     if numbers and not -MOST_MILLISECONDS <= min(numbers) <= max(numbers) <= MOST_MILLISECONDS:
         return None

@@ -265,7 +265,9 @@ class _ColumnReader(BatchReader):
 
 def too_large(size: int) -> MessageTooLargeError:
     """Return the error for *size* bytes in one column."""
-    return MessageTooLargeError(f"{size} bytes do not fit in an Arrow column, which holds at most 2³¹ - 1")
+    return MessageTooLargeError(
+        f"{size} bytes do not fit in an Arrow column, which holds at most 2³¹ - 1 bytes"
+    )
 
 
 def readable(names: ByteColumn) -> ByteColumn:

@@ -181,7 +181,7 @@ cdef class _Section:
         cdef const uint8_t* start = <const uint8_t*>self.view.buf
         raise CorruptRecordError(
             f"a record ends at byte {self.cursor.at - start} of its batch, "
-            f"its length says {<int64_t>(<size_t>self.record.stop - <size_t>start)}"
+            f"but its length says {<int64_t>(<size_t>self.record.stop - <size_t>start)}"
         )
 
     cdef int finish(self, int64_t count) except -1:

@@ -115,7 +115,9 @@ def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int
         else:
             position += 1
         if position != end:
-            raise CorruptRecordError(f"a record ends at byte {position} of its batch, its length says {end}")
+            raise CorruptRecordError(
+                f"a record ends at byte {position} of its batch, but its length says {end}"
+            )
     return position
 
 

@@ -316,7 +316,11 @@ class Connection:
                 reader.start()
                 self._reader = reader
         except RuntimeError as error:
-            log.info("%s: without a reader thread, senders read the responses: %s", self.endpoint, error)
+            log.info(
+                "%s: no reader thread can be started, so senders also read the responses: %s",
+                self.endpoint,
+                error,
+            )
             return False
         finally:
             self._turn.release()

@@ -125,7 +125,7 @@ class RequestsInFlight:
             if first is None and now - self._last_used >= self._max_idle and self.failure is None:
                 # Set while the lock is held, so that no request can be sent before.
                 self.failure = BrokerConnectionError(
-                    f"the connection to {self._endpoint} was idle for {self._max_idle:.0f} s"
+                    f"the connection to {self._endpoint} was closed: it was idle for {self._max_idle:.0f} s"
                 )
         self.raise_failure()
         if first is None:

@@ -51,7 +51,8 @@ class BlockingWorker:
             thread.start()
         except RuntimeError as error:
             log.info(
-                "cannot start thread %s (%s): the sender's thread does its work, and waits for the broker",
+                "thread %s cannot be started (%s), so the sender's thread does its work and waits for the "
+                "broker",
                 self._name,
                 error,
             )

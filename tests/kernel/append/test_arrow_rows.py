@@ -304,11 +304,11 @@ NAMES: Final = cells([b"a", b"b"])
 WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "too few offsets": ((cells([b"a", b"b"])._replace(length=3),), "12 bytes of offsets, and 16 are needed"),
     "too little validity": ((cells([None] * 9)._replace(validity=b"\x00"),), "1 bytes of validity, and 2"),
-    "negative": ((cells([b"a"])._replace(first=-1),), "1 cells from -1 on"),
+    "negative": ((cells([b"a"])._replace(first=-1),), "1 cells from cell -1 on"),
     "beyond the data": ((cells([b"abc"])._replace(data=b"ab"),), "do not rise from 0 to 2"),
     "falling": ((cells([b"a", b"b"])._replace(offsets=bytes.fromhex("000000000200000001000000")),), "rise"),
     "below zero": ((cells([b"a"])._replace(offsets=b"\xff" * 4 + bytes(4)),), "rise"),
-    "unequal": ((cells([b"a"]), cells([])), "column key: 0 cells beside 1 values"),
+    "unequal": ((cells([b"a"]), cells([])), "column key has 0 cells, but there are 1 values"),
     "too few numbers": (
         (cells([b"a"]), None, numbers([3])._replace(data=b"1234567")),
         "7 bytes of data, and 8",
@@ -323,7 +323,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     ),
     "names without values": (
         (cells([b"a"]), None, None, None, HeaderLists(1, 0, None, bytes(8), NAMES, cells([]))),
-        "not as many names as values",
+        "does not have as many names as values",
     ),
     "beyond the headers": (
         (

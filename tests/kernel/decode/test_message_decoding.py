@@ -393,7 +393,7 @@ class TestDamage:
     def test_an_unknown_codec_is_an_error_of_its_own(self, kernel: Any) -> None:
         data = bytearray(batch(0))
         data[22] |= 6
-        with pytest.raises(UnsupportedCodecError, match="codec 6 is unknown"):
+        with pytest.raises(UnsupportedCodecError, match="codec 6 is not known"):
             kernel.decode(data, "t", 0, 0, check_crcs=False)
 
     def test_a_batch_larger_than_allowed_is_an_error(self, kernel: Any) -> None:

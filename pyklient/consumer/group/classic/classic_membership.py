@@ -67,7 +67,7 @@ class ClassicMembership:
         except TimeoutError:
             raise KafkaTimeoutError(
                 f"group {self._member.group_id}: not joined within {self._join_timeout:.3g} s; "
-                "is another member slow to give its partitions back?"
+                "perhaps another member is slow to give its partitions back"
             ) from None
 
     def subscribe(self, topics: Set[str]) -> None:

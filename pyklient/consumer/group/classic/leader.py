@@ -42,7 +42,9 @@ def assign_all(
             error,
         )
     if missing := [topic for topic in wanted if not partitions[topic] and topic not in refused]:
-        log.warning("group %s: topics that do not exist yet: %s", member.group_id, ", ".join(missing))
+        log.warning(
+            "group %s subscribes to topics that do not exist yet: %s", member.group_id, ", ".join(missing)
+        )
     if joined.skip_assignment:
         # KIP-814: a static leader came back, and the group goes on with the assignment it has
         return []
@@ -76,7 +78,7 @@ def _note_members(member: Member, names: Set[str]) -> None:
     """Log which members have joined and left the group since this member was last the leader."""
     come, gone = sorted(names - member.members), sorted(member.members - names)
     log.info(
-        "group %s, generation %d: this member leads %d; new: %s; gone: %s",
+        "group %s, generation %d: this member is the leader of %d members; joined: %s; left: %s",
         member.group_id,
         member.generation,
         len(names),

@@ -154,7 +154,7 @@ class MemberLoop:
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.warning("group %s: %s; trying again", member.group_id, error)
+            log.warning("group %s: joining failed and will be tried again: %s", member.group_id, error)
             return
         self.handler.watch(member.topics | (member.watched or {}).keys())
         self._heartbeat_at = time.monotonic() + self._heartbeat_interval
@@ -339,7 +339,7 @@ class MemberLoop:
     def _fail(self, error: Exception) -> None:
         if self._closing and isinstance(error, ClosedError):
             return
-        log.error("group %s: reading cannot go on: %s", self._member.group_id, error)
+        log.error("group %s: this member has stopped reading: %s", self._member.group_id, error)
         self.handler.fail(error)
         if not self.joined.done():
             self.joined.set_exception(error)
