@@ -94,7 +94,7 @@ def _loaded(line: bytes) -> Any:
     except UnicodeDecodeError as error:
         raise NotJSONError(f"byte {error.start + 1} is not UTF-8") from None
     except RecursionError:
-        raise NotJSONError("it is nested too deeply") from None
+        raise NotJSONError("the JSON is nested too deeply") from None
     except NotJSONError:
         raise
     except ValueError:

@@ -45,7 +45,7 @@ _TIME: Final = re.compile(r"([0-9]{1,18})\s*([a-z]*)")
 def text(given: str) -> str:
     """Parse text that is not blank."""
     if not given.strip():
-        raise ValueError("text that is not blank")
+        raise ValueError("the value must be text that is not blank")
     return given
 
 
@@ -54,13 +54,13 @@ def topic(given: str) -> str:
     try:
         return argument_checks.topic_name(given.strip())
     except ConfigurationError as error:
-        raise ValueError(f"the name of a topic: {error}") from None
+        raise ValueError(f"the value must be the name of a topic: {error}") from None
 
 
 def flag(given: str) -> bool:
     """Parse ``true`` or ``false``."""
     if (lowered := given.strip().lower()) not in ("true", "false"):
-        raise ValueError("true or false")
+        raise ValueError("the value must be true or false")
     return lowered == "true"
 
 
@@ -68,7 +68,7 @@ def whole(given: str) -> int:
     """Parse a whole number of 0 or more."""
     number = given.strip()
     if not number.isascii() or not number.isdigit() or len(number) > 19 or int(number) > _INT64_MAX:
-        raise ValueError("a whole number of 0 or more")
+        raise ValueError("the value must be a whole number of 0 or more")
     return int(number)
 
 
@@ -79,7 +79,7 @@ def positive(given: str) -> int:
     except ValueError:
         number = 0
     if not number:
-        raise ValueError("a whole number of 1 or more")
+        raise ValueError("the value must be a whole number of 1 or more")
     return number
 
 
@@ -87,7 +87,7 @@ def milliseconds(given: str) -> int:
     """Parse a duration such as ``15m``, ``90s`` or ``500ms``; a number without a unit is in milliseconds."""
     found = _TIME.fullmatch(given.strip().lower())
     if found is None or found[2] not in _UNITS:
-        raise ValueError("a duration such as 15m, 90s or 500ms")
+        raise ValueError("the value must be a duration such as 15m, 90s or 500ms")
     return int(int(found[1]) * _UNITS[found[2]])
 
 
@@ -95,7 +95,7 @@ def topics(given: str) -> tuple[str, ...]:
     """Parse names of topics, separated by commas."""
     found = tuple(dict.fromkeys(name for each in given.split(",") if (name := each.strip())))
     if not found:
-        raise ValueError("the name of a topic, or several names separated by commas")
+        raise ValueError("the value must be the name of a topic, or several names separated by commas")
     return found
 
 
@@ -104,14 +104,14 @@ def pattern(given: str) -> str:
     try:
         re.compile(text(given).strip())
     except re.error as error:
-        raise ValueError(f"a regular expression ({error})") from None
+        raise ValueError(f"the value must be a regular expression ({error})") from None
     return given.strip()
 
 
 def strategy(given: str) -> str:
     """Parse ``error`` or ``latest``."""
     if (lowered := given.strip().lower()) not in ("error", "latest"):
-        raise ValueError("error or latest")
+        raise ValueError("the value must be error or latest")
     return lowered
 
 
@@ -121,10 +121,10 @@ def partitions(given: str) -> tuple[TopicPartition, ...]:
     found = []
     for topic, numbers in _topics_of(given, example).items():
         if not isinstance(numbers, list) or not all(map(_is_partition, numbers)):
-            raise ValueError(f"JSON such as {example}")
+            raise ValueError(f"the value must be JSON such as {example}")
         found += [TopicPartition(topic, number) for number in numbers]
     if not found:
-        raise ValueError(f"at least one partition, as in {example}")
+        raise ValueError(f"the value must have at least one partition, as in {example}")
     return tuple(sorted(set(found)))
 
 
@@ -136,19 +136,23 @@ def ends(given: str) -> int | dict[TopicPartition, int]:
     try:
         return offsets(given)
     except ValueError as error:
-        raise ValueError(f"earliest, latest, or {error}") from None
+        raise ValueError(f"{error}, or earliest, or latest") from None
 
 
 def offsets(given: str) -> dict[TopicPartition, int]:
     """Parse offsets such as ``{"clicks": {"0": 23, "1": -1, "2": -2}}``; -2 is earliest, -1 is latest."""
     example = '{"clicks": {"0": 23, "1": -1}, "views": {"0": -2}}'
-    return _by_partition(given, f"JSON such as {example} (-2: earliest, -1: latest)", example, EARLIEST)
+    return _by_partition(
+        given, f"the value must be JSON such as {example} (-2: earliest, -1: latest)", example, EARLIEST
+    )
 
 
 def times(given: str) -> dict[TopicPartition, int]:
     """Parse times such as ``{"clicks": {"0": 1700000000000}}``, in milliseconds since 1970."""
     example = '{"clicks": {"0": 1700000000000}}'
-    return _by_partition(given, f"JSON such as {example}, in milliseconds since 1970", example, 0)
+    return _by_partition(
+        given, f"the value must be JSON such as {example}, in milliseconds since 1970", example, 0
+    )
 
 
 def _by_partition(given: str, wanted: str, example: str, least: int) -> dict[TopicPartition, int]:
@@ -170,7 +174,7 @@ def _topics_of(given: str, example: str) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise ValueError(f"JSON such as {example}")
+        raise ValueError(f"the value must be JSON such as {example}")
     return found
 
 

@@ -297,9 +297,7 @@ def _parsed(option: SparkOption, text: str) -> Any:
     try:
         return option.parse(text)
     except ValueError as error:
-        raise ConfigurationError(
-            f"option {option.name} has the wrong value {text!r}: it takes {error}"
-        ) from None
+        raise ConfigurationError(f"option {option.name} has the wrong value {text!r}: {error}") from None
 
 
 def _unknown(name: str) -> str:

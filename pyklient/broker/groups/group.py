@@ -239,7 +239,10 @@ class Group:
         """
         member = self.members.identify(member_id, instance_id)
         if generation != self.generation:
-            raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"the group is at generation {self.generation}")
+            raise ApiError(
+                ErrorCode.ILLEGAL_GENERATION,
+                f"the request names another generation than that of the group, {self.generation}",
+            )
         return member
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> None:
@@ -337,4 +340,7 @@ def _sync_result(group: Group, member: Member) -> SyncResult:
 def _check_protocol(group: Group, request: SyncRequest) -> None:
     pairs = ((request.protocol_type, group.protocol_type), (request.protocol, group.protocol))
     if any(given is not None and given != chosen for given, chosen in pairs):
-        raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the group uses protocol {group.protocol!r}")
+        raise ApiError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"the request names another protocol than that of the group, {group.protocol!r}",
+        )

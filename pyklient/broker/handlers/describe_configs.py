@@ -97,7 +97,10 @@ def _settings(node: NodeState, resource_type: int, name: str) -> list[_Setting]:
         return _topic_settings(node, name)
     if resource_type == _BROKER:
         if name not in (str(node.node_id), ""):
-            raise ApiError(ErrorCode.INVALID_REQUEST, f"this is broker {node.node_id}, not {name!r}")
+            raise ApiError(
+                ErrorCode.INVALID_REQUEST,
+                f"the request is for broker {name!r}, but this is broker {node.node_id}",
+            )
         return _broker_settings(node) if name else []
     raise ApiError(
         ErrorCode.INVALID_REQUEST,

@@ -82,5 +82,7 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> OffsetAndT
     if timestamp == LATEST_TIERED:
         return _NOT_FOUND
     if timestamp < 0:
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"{timestamp} is not one of the special timestamps")
+        raise ApiError(
+            ErrorCode.INVALID_REQUEST, f"the timestamp {timestamp} is negative, and has no special meaning"
+        )
     return first_since(log.segments, timestamp) or _NOT_FOUND

@@ -37,7 +37,9 @@ def restore_segments(
     ):
         producers.restore(state.producers)
         return segments
-    _logger.warning("%s: files have changed since the clean shutdown; reading the whole log", directory)
+    _logger.warning(
+        "%s: files have changed since the last clean shutdown, so the whole log is read", directory
+    )
     for segment in segments:
         segment.close()
     return None
@@ -54,7 +56,7 @@ def recover_segments(directory: Path, config: LogConfig, producers: ProducerStat
         segment = new_segment(directory, base, config)
         if not intact or (segments and base < segments[-1].next_offset):
             _logger.warning(
-                "%s: deleting %s, because the segment before it is damaged", directory, segment.path.name
+                "%s: %s was deleted, because the segment before it is damaged", directory, segment.path.name
             )
             segment.delete()
             continue

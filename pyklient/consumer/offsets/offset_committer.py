@@ -244,7 +244,9 @@ class OffsetCommitter:
                 failed.update((each, why.error) for each, why in rejected.items() if each not in again)
         if failed:
             raise CommitError(
-                "not committed: " + "; ".join(f"{each} ({error})" for each, error in failed.items()), failed
+                "offsets were not committed: "
+                + "; ".join(f"{each} ({error})" for each, error in failed.items()),
+                failed,
             )
 
     def _note_committed(self, assignment: Assignment, stored: Mapping[TopicPartition, _ToCommit]) -> None:

@@ -126,7 +126,11 @@ class ProduceResponses:
             queue.without_idempotence()
             self._retry(queue, batch, error, in_doubt=False)
         elif action is Action.RETRY_IN_SEQUENCE:
-            log.info("%s: sending a batch again after the batches before it: %s", queue.at, error)
+            log.info(
+                "%s: a batch is sent again, after the batches before it, because of an error: %s",
+                queue.at,
+                error,
+            )
             queue.retry_in_sequence(batch, error, not_before=self._policy.not_before(batch))
         elif action is Action.RETRY:
             self._retry(queue, batch, error, in_doubt=not is_certainly_not_stored(code))
@@ -144,7 +148,7 @@ class ProduceResponses:
             self.failed(queue, batch, error, in_doubt=in_doubt)
 
     def _retry(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
-        log.debug("%s: sending %d records again: %s", queue.at, batch.count, error)
+        log.debug("%s: %d records are sent again, because of an error: %s", queue.at, batch.count, error)
         queue.retry(batch, error, in_doubt=in_doubt, not_before=self._policy.not_before(batch))
 
     def _stored(

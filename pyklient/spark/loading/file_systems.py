@@ -152,14 +152,18 @@ class LocalFileSystem:
     def rename(self, folder: str, target: str) -> None:
         if not self._is_locked(folder):
             # Spark's tasks create missing directories again: such a directory is not complete.
-            raise FileNotFoundError(errno.ENOENT, "another process has removed it", str(self._root / folder))
+            raise FileNotFoundError(
+                errno.ENOENT, "another process has removed the directory", str(self._root / folder)
+            )
         _flush(self._root / folder)
         try:
             # This fails if the target is not empty, and a published load never is.
             os.rename(self._root / folder, self._root / target)
         except OSError as error:
             if error.errno in _TARGET_EXISTS:
-                raise FileExistsError(errno.EEXIST, "it already exists", str(self._root / target)) from error
+                raise FileExistsError(
+                    errno.EEXIST, "the directory already exists", str(self._root / target)
+                ) from error
             raise
         self._unlock(folder)
         _flush_directory(self._root)
@@ -240,7 +244,9 @@ class HadoopFileSystem:
             context.rename(self._path(folder), self._path(target), how)
         except Exception as error:
             if self._system.exists(self._path(target)):
-                raise FileExistsError(errno.EEXIST, "it already exists", f"{self.root}/{target}") from error
+                raise FileExistsError(
+                    errno.EEXIST, "the directory already exists", f"{self.root}/{target}"
+                ) from error
             raise
 
     def remove(self, folder: str) -> None:

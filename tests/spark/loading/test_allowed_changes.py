@@ -134,7 +134,7 @@ def test_a_file_of_offsets_without_cluster_and_columns_is_read() -> None:
         ({"consumer_timeout_ms": 2**40}, "^consumer_timeout_ms=1099511627776 is out of range"),
         (
             {"min_partitions": 0},
-            "option min_partitions has the wrong value '0': it takes a whole number of 1 or more",
+            "option min_partitions has the wrong value '0': the value must be a whole number of 1 or more",
         ),
         ({"fail_on_data_loss": "maybe"}, "option fail_on_data_loss has the wrong value 'maybe'"),
         ({"bootstrap_servers": "here:99999"}, "^bootstrap_servers: the port of 'here:99999'"),

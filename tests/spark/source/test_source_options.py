@@ -83,10 +83,10 @@ def test_a_time_wins_over_times_and_times_over_offsets() -> None:
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({"subscribe": ""}, "option subscribe has the wrong value '': it takes the name of a topic"),
+        ({"subscribe": ""}, "option subscribe has the wrong value '': the value must be the name of a topic"),
         ({"subscribe": " , "}, "subscribe"),
         ({"subscribePattern": "c.*"}, "subscribe and subscribePattern are both set"),
-        ({"assign": "clicks"}, "option assign has the wrong value 'clicks': it takes JSON such as"),
+        ({"assign": "clicks"}, "option assign has the wrong value 'clicks': the value must be JSON such as"),
         ({"kafka.bootstrap.servers": " "}, r"kafka\.bootstrap\.servers is missing"),
         ({"kafka.auto.offset.reset": "latest"}, "startingOffsets"),
         ({"kafka.enable.auto.commit": "true"}, "nothing is committed"),
