@@ -181,7 +181,7 @@ class _Connection:
             return ResponseWithFiles(api_versions(ErrorCode.UNSUPPORTED_VERSION), {})
         handler = HANDLERS.get(type(message))
         if handler is None:
-            raise ProtocolError(f"{type(message).__name__} is not served by this broker")
+            raise ProtocolError(f"{type(message).__name__} is not supported by this broker")
         try:
             response = handler(
                 self._node, message, RequestContext(received.version, received.client_id or "", self._host)

@@ -285,7 +285,10 @@ class Group:
     def delete(self) -> None:
         """Delete an empty group. Raises ApiError (NON_EMPTY_GROUP) if it has members."""
         if (self.state, Event.DELETED) not in TRANSITIONS:
-            raise ApiError(ErrorCode.NON_EMPTY_GROUP, f"group {self.group_id!r} still has members")
+            raise ApiError(
+                ErrorCode.NON_EMPTY_GROUP,
+                f"group {self.group_id!r} cannot be deleted, because it has members",
+            )
         self.stop()
         self._apply(Event.DELETED)
 

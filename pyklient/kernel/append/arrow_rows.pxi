@@ -163,7 +163,7 @@ cdef class ArrowRows:
     def row(self, Py_ssize_t index):
         """Return value, key, partition, timestamp and headers of one row, as ``send`` takes them."""
         if not 0 <= index < self.count:
-            raise IndexError(f"there is no row {index}: there are {self.count}")
+            raise IndexError(f"there is no row {index}: there are only {self.count} rows")
         partition = self._everywhere
         if self._partition.there and _is_valid(&self._partition, index):
             partition = _number(&self._partition, index, 0)

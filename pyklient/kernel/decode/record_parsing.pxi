@@ -146,7 +146,7 @@ cdef class _Section:
         PyObject_GetBuffer(data, &self.view, PyBUF_SIMPLE)
         self.held = True
         if count < 0 or count > self.view.len // 7:
-            raise CorruptRecordError(f"a batch says it holds {count} records in {self.view.len} bytes")
+            raise CorruptRecordError(f"a batch of {self.view.len} bytes cannot hold {count} records")
         self.cursor.at = <const uint8_t*>self.view.buf
         self.cursor.end = self.cursor.at + self.view.len
         self.base_offset = base_offset
@@ -189,7 +189,7 @@ cdef class _Section:
         cdef int64_t last
         if self.cursor.at != self.cursor.end:
             raise CorruptRecordError(
-                f"{self.cursor.end - self.cursor.at} bytes follow the last of {count} records"
+                f"a batch has {self.cursor.end - self.cursor.at} bytes after the last of its {count} records"
             )
         if not self.rising or self.previous > self.last_delta and count:
             raise CorruptRecordError(f"the offsets of a batch do not rise within 0 … {self.last_delta}")

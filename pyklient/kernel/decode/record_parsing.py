@@ -34,14 +34,14 @@ def parse_records(
     within 0 … *last_delta*.
     """
     if not 0 <= count * RECORD_LEAST <= len(data):
-        raise CorruptRecordError(f"a batch says it holds {count} records in {len(data)} bytes")
+        raise CorruptRecordError(f"a batch of {len(data)} bytes cannot hold {count} records")
     columns = Columns([], [], [], [], {})
     try:
         end = _fill(columns, bytes(data), base_timestamp, count)
     except IndexError:
         raise CorruptRecordError("a batch ends in the middle of a record") from None
     if end != len(data):
-        raise CorruptRecordError(f"{len(data) - end} bytes follow the last of {count} records")
+        raise CorruptRecordError(f"a batch has {len(data) - end} bytes after the last of its {count} records")
     deltas, timestamps = columns.offsets, columns.timestamps
     if deltas:
         if deltas[-1] > last_delta or not all(map(lt, deltas, islice(deltas, 1, None))):

@@ -85,7 +85,7 @@ class ProduceResponses:
             self._report_outcomes(queue)
 
     def expire(self, queue: PartitionQueue, now: float) -> None:
-        """Report the batches of *queue* as failed that are older than ``delivery_timeout_ms``."""
+        """Report those batches of *queue* as failed that are older than ``delivery_timeout_ms``."""
         sealed, unsealed = queue.expire(now)
         for batch in sealed:
             error = self._timeout_error(queue, batch.count, batch.failure)

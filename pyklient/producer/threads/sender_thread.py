@@ -112,12 +112,14 @@ class SenderThread:
         return self._holder == threading.get_ident()
 
     def post(self, call: Callable[[], None]) -> None:
-        """Call *call* in the next pass. Safe from any thread, and with any lock held."""
+        """Run the function *call* in the next pass of the sender. Safe from any thread, and with any lock
+        held."""
         self._inbox.append(call)
         self.wake(_NOW)
 
     def post_and_run(self, call: Callable[[], None]) -> None:
-        """Call *call* in the next pass, and make that pass in this thread if the sender lock is free.
+        """Run the function *call* in the next pass of the sender. Make that pass in this thread if the sender
+        lock is free.
 
         The calling thread must hold no lock.
         """
