@@ -45,7 +45,7 @@ _LONGEST_TOPIC: Final = 249
 def text(value: Any, name: str) -> str:
     """Return *value*, a str that fits into a request."""
     if not isinstance(value, str):
-        raise _wrong(name, "a str", value)
+        raise _wrong(f"{name} takes a str", value)
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
@@ -59,7 +59,7 @@ def names(values: Any, name: str) -> tuple[str, ...]:
     """Return *values*, the name of one topic or of several, as a tuple of valid names."""
     listed = values if not isinstance(values, str) else (values,)
     if isinstance(listed, bytes | Mapping) or not isinstance(listed, Iterable):
-        raise _wrong(name, "the name of a topic, or a list of names", values)
+        raise _wrong(f"{name} takes the name of a topic, or a list of names", values)
     found = tuple(text(each, f"each topic in {name}") for each in listed)
     if not all(found):
         raise ConfigurationError(f"{name}={values!r} contains an empty name")
@@ -94,7 +94,7 @@ def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise _wrong(name, "a whole number", value) from None
+        raise _wrong(f"{name} takes a whole number", value) from None
     if not low <= number <= high:
         raise ConfigurationError(f"{name}={number} is out of range: {low} to {high}")
     return number
@@ -103,14 +103,14 @@ def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
 def flag(value: Any, name: str) -> bool:
     """Return *value*, which must be True or False."""
     if not isinstance(value, bool):
-        raise _wrong(name, "True or False", value)
+        raise _wrong(f"{name} takes True or False", value)
     return value
 
 
 def seconds(value: Any, name: str) -> float:
     """Return *value* as a time to wait. A negative time counts as 0: a deadline that has passed."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong(name, "a number of seconds", value)
+        raise _wrong(f"{name} takes a number of seconds", value)
     if math.isnan(value) or value > INT32_MAX / 1000:
         raise ConfigurationError(
             f"{name}={value} is out of range: at most {INT32_MAX // 1000:,} seconds are allowed"
@@ -121,14 +121,14 @@ def seconds(value: Any, name: str) -> float:
 def seconds_or_none(value: Any, name: str) -> float | None:
     """Return *value* as a number of seconds to wait; None means without limit."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise _wrong(name, "a number of seconds, or None", value)
+        raise _wrong(f"{name} takes a number of seconds, or None", value)
     return None if value is None else float(value)
 
 
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
     """Return *value*, which must be a mapping; *example* shows one in the error."""
     if not isinstance(value, Mapping):
-        raise _wrong(name, f"a mapping such as {example}", value)
+        raise _wrong(f"{name} takes a mapping such as {example}", value)
     return value
 
 
@@ -149,7 +149,7 @@ def _setting(value: Any, name: str) -> str:
 def partition(value: Any, name: str) -> TopicPartition:
     """Return *value* as a TopicPartition. A tuple of topic and number is accepted too."""
     if not isinstance(value, tuple) or len(value) != 2 or not isinstance(value[0], str):
-        raise _wrong(name, f"a {_PARTITION}", value)
+        raise _wrong(f"{name} takes a {_PARTITION}", value)
     topic = text(value[0], f"the topic in {name}")
     return TopicPartition(topic, whole(value[1], f"the partition of topic {topic!r} in {name}"))
 
@@ -157,14 +157,14 @@ def partition(value: Any, name: str) -> TopicPartition:
 def partitions(values: Any, name: str) -> list[TopicPartition]:
     """Return *values* as a list of TopicPartitions."""
     if isinstance(values, str | bytes | TopicPartition) or not isinstance(values, Iterable):
-        raise _wrong(name, f"several partitions, such as [{_PARTITION}]", values)
+        raise _wrong(f"{name} takes several partitions, such as [{_PARTITION}]", values)
     return [partition(each, name) for each in values]
 
 
 def several(values: Any, name: str) -> Iterable[Any]:
     """Return *values*, an iterable of values. Text and bytes count as one value, and are not accepted."""
     if isinstance(values, str | bytes | bytearray | memoryview) or not isinstance(values, Iterable):
-        raise _wrong(name, "a list or another iterable", values)
+        raise _wrong(f"{name} takes a list or another iterable", values)
     return values
 
 
@@ -184,5 +184,5 @@ def _position(value: Any, name: str) -> OffsetAndMetadata:
     )
 
 
-def _wrong(name: str, wanted: str, value: Any) -> TypeError:
-    return TypeError(f"{name} takes {wanted}, not {reprlib.repr(value)}")
+def _wrong(what_it_takes: str, value: Any) -> TypeError:
+    return TypeError(f"{what_it_takes}, not {reprlib.repr(value)}")

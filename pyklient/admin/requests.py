@@ -53,7 +53,7 @@ def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
             response = yield Ask(node_id, order.request, max_version=order.max_version)
         except KafkaError as error:
             if error.retriable:
-                _log.info("%s, trying again: %s", order.what, error)
+                _log.info("%s now, so the request is tried again: %s", order.what, error)
                 lost = True
             raise
         result = order.result_of(response)
