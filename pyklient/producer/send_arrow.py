@@ -111,7 +111,7 @@ class _Reader:
             if not self._suits(name, kind):
                 raise TypeError(f"column {name!r} is {kind}; it must be {_ALLOWED[name]}")
         if "value" not in schema.names:
-            raise ConfigurationError(f"there is no column 'value' ({_BYTES})")
+            raise ConfigurationError(f"there is no column 'value' ({_BYTES}), which is required")
         if partition is not None:
             if "partition" in schema.names:
                 raise ConfigurationError(
