@@ -1,4 +1,4 @@
-"""Options of a test run, which brokers it uses, and what a failure shows."""
+"""The options of a test run, the brokers that it uses, and the details that a failure shows."""
 
 import os
 import random
@@ -119,7 +119,7 @@ def _long_unless_real(name: str) -> Any:
 
 
 def _chosen(config: pytest.Config) -> list[str]:
-    """The brokers that tests with the fixture ``any_broker`` run on."""
+    """Return the brokers on which tests with the fixture ``any_broker`` run."""
     if config.getoption("--bootstrap-servers"):
         return ["external"]
     return config.getoption("--broker") or list(SUITE)

@@ -1,4 +1,5 @@
-"""Admin against every broker: what it makes is there when it returns, and refusals say what and why."""
+"""Admin against every broker: its calls return when their work is done, and their errors say what failed and
+why."""
 
 import pickle
 import sys
@@ -32,7 +33,7 @@ def admin(bootstrap: str) -> Iterator[Admin]:
 
 
 def _group_with_offset(bootstrap: str, group: str, topic: str, offset: int) -> None:
-    """A group without members that has committed *offset* in partition 0."""
+    """Make a group without members that has committed *offset* in partition 0."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 0})
     consumer.commit(offsets=[LibrdkafkaPartition(topic, 0, offset)], asynchronous=False)
     consumer.close()

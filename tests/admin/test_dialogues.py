@@ -1,4 +1,4 @@
-"""Admin's dialogues played with a list of answers: controllers that move, answers that are lost."""
+"""Admin's dialogues, played with a list of responses: controllers that move, responses that are lost."""
 
 from collections.abc import Iterable
 from types import MappingProxyType
@@ -27,7 +27,7 @@ _NOT_COORDINATOR, _NO_GROUP, _LOADING = 16, 69, 14
 
 
 def _play(dialogue: Dialogue[Any], answers: Iterable[Any]) -> tuple[Any, list[Step]]:
-    """Play with *answers* to each Ask and Refresh in turn; the result and every step taken."""
+    """Play the dialogue with *answers* to each Ask and Refresh in turn. Return the result and every step."""
     steps: list[Step] = []
     remaining = iter(answers)
     try:

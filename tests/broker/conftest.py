@@ -1,4 +1,4 @@
-"""A broker of its own for each test that asks for one."""
+"""A separate broker for each test that asks for one."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Bytes in a log that no broker would take from a client."""
+"""Puts bytes into a log that no broker would accept from a client."""
 
 from pathlib import Path
 
@@ -8,9 +8,9 @@ __all__ = ["plant"]
 
 
 def plant(directory: Path, topic: str, batch: bytes) -> None:
-    """Make *directory* the data of a broker where partition 0 of *topic* holds *batch*, and nothing else.
+    """Write the data directory of a broker in which partition 0 of *topic* holds *batch*, and nothing else.
 
-    Its checksum must hold, and it must be numbered from 0.
+    The checksum of *batch* must be right, and its offsets must begin at 0.
     """
     with Broker(data_dir=directory) as broker:
         broker.create_topic(topic)

@@ -1,4 +1,4 @@
-"""A cluster of several nodes on one event loop, in a thread of its own."""
+"""A cluster of several nodes on one event loop, which runs in a separate thread."""
 
 import asyncio
 import socket

@@ -44,7 +44,7 @@ def opened(directory: Path) -> Broker:
 
 
 def spoil(path: Path, position: int) -> None:
-    """Write something else into the file, without a change of its size."""
+    """Overwrite a part of the file without changing its size."""
     with path.open("r+b") as file:
         file.seek(position)
         file.write(b"\xff" * 100)

@@ -1,4 +1,4 @@
-"""What a broker has acknowledged is there after SIGKILL."""
+"""Records that a broker has acknowledged are still there after a SIGKILL."""
 
 import itertools
 import subprocess
@@ -38,7 +38,7 @@ with Broker(data_dir=sys.argv[1], segment_bytes=20_000) as broker:
 
 
 class Child:
-    """A broker in a process of its own; has the ``port`` that a client needs."""
+    """A broker in a separate process. ``port`` is the port that a client needs."""
 
     def __init__(self, directory: Path) -> None:
         self.process = subprocess.Popen(

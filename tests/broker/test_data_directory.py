@@ -1,4 +1,4 @@
-"""The data directory."""
+"""The data directory of a broker."""
 
 from pathlib import Path
 

@@ -26,7 +26,7 @@ BATCH = encode_batch([NewRecord(0, None, b"x" * 100)])
 def request(
     session: tuple[int, int], *named: tuple[int, int], forgotten: tuple[int, ...] = (), **options: int
 ) -> FetchRequest:
-    """Asks for partitions of ``clicks``, each a (partition, offset)."""
+    """Return a request for partitions of ``clicks``, each given as (partition, offset)."""
     wanted = [
         FetchRequest.FetchTopic.FetchPartition(
             partition=index, fetch_offset=offset, partition_max_bytes=1 << 20
@@ -47,14 +47,15 @@ def request(
 
 
 class Session:
-    """One client that asks in a session."""
+    """A client that fetches with a session."""
 
     def __init__(self, client: WireClient) -> None:
         self._client = client
         self.state = (0, 0)
 
     def ask(self, *named: tuple[int, int], forgotten: tuple[int, ...] = (), **options: int) -> dict[int, int]:
-        """Partition → bytes of records, of those that the response names."""
+        """Send a request. Return the size of the records in bytes for each partition that the response
+        names."""
         response = self._client.ask(
             request(self.state, *named, forgotten=forgotten, **options), FetchResponse, 12
         )

@@ -1,4 +1,4 @@
-"""Bytes that no client would send, against a running broker."""
+"""A running broker that receives bytes which no client would send."""
 
 import socket
 import struct
@@ -46,7 +46,7 @@ def frame(key: int, version: int, body: bytes = b"", client: bytes = b"\x00\x01x
 
 
 def closes(broker: Broker, data: bytes, *, hang_up: bool = False) -> bool:
-    """Whether the broker ends the connection that *data* came by."""
+    """Return True if the broker closes the connection on which *data* was sent."""
     with socket.create_connection(("127.0.0.1", broker.port), timeout=DEADLINE) as sock:
         try:
             sock.sendall(data)
@@ -176,7 +176,7 @@ def test_a_damaged_batch_is_named_and_the_rest_of_the_request_stored(
 
 
 def bomb(magic: int) -> bytes:
-    """A small compressed set that opens to 150 MiB."""
+    """Return a small compressed set whose decompressed size is 150 MiB."""
     if magic == 2:
         return encode_batch([NewRecord(1, None, bytes(150 << 20))], compression=Compression.GZIP)
     packer = zlib.compressobj(9, zlib.DEFLATED, 31)

@@ -128,7 +128,8 @@ def _blocked_groups(directory: Path) -> Path:
 
 
 def _go_on(starting: threading.Thread, groups: Path, writer: int) -> None:
-    """End what the broker reads from the pipe *groups*, and be there when it opens that for writing."""
+    """Write the end of the pipe *groups*, from which the broker reads, and open it again when the broker
+    opens it for writing."""
     reader = os.open(groups, os.O_RDONLY | os.O_NONBLOCK)
     os.close(writer)
     starting.join(30)

@@ -1,4 +1,4 @@
-"""Clients that know nothing of pyklient, against the reference broker."""
+"""Other Kafka clients against the reference broker."""
 
 import asyncio
 import importlib
@@ -29,7 +29,7 @@ COUNT = 500
 
 
 def until(what: Callable[[], bool]) -> None:
-    """Poll *what* until it holds."""
+    """Wait until *what* returns True."""
     end = time.monotonic() + DEADLINE
     while not what():
         assert time.monotonic() < end, "it did not come to pass"

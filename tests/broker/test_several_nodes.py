@@ -1,4 +1,5 @@
-"""Several nodes of one cluster on one event loop: what they share, and what each of them stores."""
+"""Several nodes of one cluster on one event loop: the state that they share, and the logs that each
+stores."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -33,7 +34,7 @@ def cluster(tmp_path: Path) -> Iterator[SeveralNodes]:
 
 
 def create_topic(cluster: SeveralNodes, name: str = "clicks", partitions: int = 6) -> None:
-    """Create a topic over the wire, at the last node."""
+    """Create a topic with a request to the last node."""
     asked = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     with WireClient(cluster.nodes[-1].endpoint) as client:
         response = client.ask(CreateTopicsRequest(topics=[asked]), CreateTopicsResponse)
@@ -41,7 +42,7 @@ def create_topic(cluster: SeveralNodes, name: str = "clicks", partitions: int = 
 
 
 def stored(cluster: SeveralNodes) -> list[list[int]]:
-    """For each node, the partitions of clicks that it stores."""
+    """Return, for each node, the partitions of clicks that it stores."""
     return [
         [index for index in range(6) if ("clicks", index) in node.logs.by_partition] for node in cluster.nodes
     ]

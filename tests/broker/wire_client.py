@@ -1,4 +1,4 @@
-"""Talking to a broker one request at a time, over a plain socket: nothing of the client's network layer."""
+"""A client that sends one request at a time over a plain socket, without the package's network layer."""
 
 import socket
 from types import TracebackType
@@ -20,7 +20,7 @@ DEADLINE = 20.0
 
 
 class Listening(Protocol):
-    """A broker of this process or of another."""
+    """A broker in this process or in another one, which has a port."""
 
     @property
     def port(self) -> int: ...
@@ -42,23 +42,23 @@ class WireClient:
         self.socket.close()
 
     def send(self, request: ApiMessage, version: int | None = None, *, expects_reply: bool = True) -> None:
-        """Send *request*, in its newest version unless told otherwise."""
+        """Send *request*, by default in its newest version."""
         chosen = request.versions[1] if version is None else version
         self.socket.sendall(b"".join(self._wire.send(request, chosen, expects_reply=expects_reply)))
 
     def receive(self, kind: type[_M]) -> _M:
-        """The next response, which is a *kind*."""
+        """Return the next response, which must be a *kind*."""
         _, response = self._wire.receive(self.frame())
         assert isinstance(response, kind)
         return response
 
     def ask(self, request: ApiMessage, kind: type[_M], version: int | None = None) -> _M:
-        """Send and receive."""
+        """Send *request* and return the response."""
         self.send(request, version)
         return self.receive(kind)
 
     def frame(self) -> bytes:
-        """The bytes of the next response, without their length."""
+        """Return the bytes of the next response, without their length."""
         return self.exactly(int.from_bytes(self.exactly(4), "big"))
 
     def exactly(self, count: int) -> bytes:
@@ -80,7 +80,7 @@ class WireClient:
     def produce(
         self, topic: str, partition: int, records: Buffer, *, version: int = 12, acks: int = -1
     ) -> ProduceResponse.TopicProduceResponse.PartitionProduceResponse:
-        """Store *records*; the answer for the one partition."""
+        """Produce *records*. Return the response for the one partition."""
         data = ProduceRequest.PartitionProduceData(index=partition, records=records)
         request = ProduceRequest(
             acks=acks,
@@ -91,7 +91,7 @@ class WireClient:
         return response.responses[0].partition_responses[0]
 
     def offset_at(self, topic: str, partition: int, timestamp: int, version: int = 10) -> tuple[int, int]:
-        """(offset, timestamp) that ListOffsets gives."""
+        """Return the (offset, timestamp) in the response of ListOffsets."""
         wanted = ListOffsetsRequest.ListOffsetsPartition(partition_index=partition, timestamp=timestamp)
         request = ListOffsetsRequest(
             replica_id=-1, topics=[ListOffsetsRequest.ListOffsetsTopic(name=topic, partitions=[wanted])]

@@ -1,4 +1,4 @@
-"""A broker, and the command line run in this process with its input and output caught."""
+"""A broker, and a command line that runs in this process with its input and output captured."""
 
 import io
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ __all__ = ["Done", "Pyklient"]
 
 
 class Done(NamedTuple):
-    """How a command ended."""
+    """The exit code and the output of a command."""
 
     code: int
     out: bytes
@@ -37,7 +37,8 @@ def broker() -> Iterator[Broker]:
 def pyklient(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> Pyklient:
-    """``pyklient("topics", "list", stdin=b"")`` on the broker of these tests."""
+    """Return a function that runs a command on the broker, such as ``pyklient("topics", "list",
+    stdin=b"")``."""
     monkeypatch.setenv("PYKLIENT_BOOTSTRAP_SERVERS", broker.bootstrap_servers)
 
     def pyklient(*arguments: str, stdin: bytes = b"") -> Done:

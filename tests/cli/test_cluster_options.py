@@ -1,4 +1,5 @@
-"""Where the options of a connection come from, who wins, and that passwords never stand on a command line."""
+"""The options of a connection: where they come from, which takes precedence, and no password on a command
+line."""
 
 from collections.abc import Sequence
 from dataclasses import fields

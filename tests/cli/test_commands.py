@@ -1,4 +1,4 @@
-"""Each command on a running broker: input, output, JSON, and how it fails."""
+"""Each command on a running broker: its input, its output, JSON, and its failures."""
 
 import contextlib
 import json

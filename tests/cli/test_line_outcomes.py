@@ -1,4 +1,4 @@
-"""What became of the lines of an input, told from their Deliveries."""
+"""The number of lines that were stored or failed, counted from their deliveries."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from pyklient.errors import BrokerConnectionError, KafkaError, KafkaTimeoutError
 
 
 class Known:
-    """A Delivery whose outcome is known: stored, or failed with *error*."""
+    """A Delivery with a known outcome: stored, or failed with *error*."""
 
     def __init__(self, error: KafkaError | None = None) -> None:
         self._error = error
@@ -20,7 +20,7 @@ class Known:
 
 
 class Unknown:
-    """A Delivery whose outcome does not become known in time."""
+    """A Delivery whose outcome is not known in time."""
 
     def done(self) -> bool:
         return False

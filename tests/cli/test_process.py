@@ -1,4 +1,5 @@
-"""The command as a process: signals, closed pipes, no traceback, and life without its extra."""
+"""The command as a process: signals, closed pipes, no traceback, and a run without the packages of its
+extra."""
 
 import os
 import signal

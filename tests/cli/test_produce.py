@@ -1,4 +1,4 @@
-"""produce where something goes wrong half-way: it stops, and says which lines are stored."""
+"""``produce`` that fails half-way: it stops, and reports which lines are stored."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from tests.servers.fixtures import NewName
 
 @pytest.fixture
 def small(pyklient: Pyklient, new_name: NewName) -> str:
-    """A topic that refuses what is above 1,000 bytes."""
+    """Create a topic that does not accept records above 1,000 bytes."""
     topic = new_name()
     assert pyklient("topics", "create", topic, "--set", "max.message.bytes=1000").code == 0
     return topic

@@ -1,4 +1,4 @@
-"""Records as lines of JSON: what consume writes, produce reads back to the same bytes."""
+"""Records as lines of JSON: ``produce`` reads the same bytes that ``consume`` has written."""
 
 import json
 from typing import Any

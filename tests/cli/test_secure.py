@@ -1,4 +1,5 @@
-"""The command line on a secured listener: options from a file, the password from elsewhere, never shown."""
+"""The command line on a secured listener: options come from a file, the password from elsewhere, and it is
+never shown."""
 
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from tests.servers.secure import PASSWORD, USER, SecureBroker
 
 @pytest.fixture
 def config(secure_kafka: SecureBroker, tmp_path: Path) -> str:
-    """A file with everything but the password."""
+    """A file with all options except the password."""
     path = tmp_path / "client.properties"
     path.write_text(
         f"bootstrap.servers={secure_kafka.address('SECURE')}\n"

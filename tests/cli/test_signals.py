@@ -1,4 +1,4 @@
-"""Ctrl-C in the middle of what must not be left half done."""
+"""Ctrl-C in the middle of steps that must be completed."""
 
 import signal
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ def test_a_second_interrupt_does_not_wait() -> None:
 
 
 class Interrupted(_Output):
-    """Writes one batch, and is interrupted before the next one is asked for."""
+    """An output that writes one batch, and is interrupted before the next batch is asked for."""
 
     def write(self, batch: Sequence[Message]) -> None:
         super().write(batch)

@@ -1,4 +1,5 @@
-"""Standard streams that are closed, full, or do not block: sentences and exit codes, and nothing lost."""
+"""Standard streams that are closed, full or non-blocking: error messages and exit codes, and no lost
+output."""
 
 import array
 import fcntl
@@ -128,7 +129,7 @@ def test_lines_that_come_in_pieces_from_a_pipe_that_does_not_block_stay_whole(
 
 
 def _unread(pipe: int) -> int:
-    """Bytes that are in *pipe*."""
+    """Return the number of bytes that are in *pipe*."""
     count = array.array("i", [0])
     fcntl.ioctl(pipe, termios.FIONREAD, count)
     return count[0]

@@ -1,4 +1,5 @@
-"""How commands fail: one sentence on standard error, and an exit code that says whose fault it was."""
+"""Commands that fail print one sentence on standard error, and their exit code says what kind of failure it
+was."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Options that are misread nowhere: what is wrong is refused by name, with what would be right."""
+"""A wrong option raises an error that names the option and what it accepts."""
 
 import logging
 from typing import Any

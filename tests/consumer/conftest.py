@@ -1,4 +1,4 @@
-"""One reference broker for all tests of the consumer; each makes topics of its own."""
+"""One reference broker for all tests of the consumer. Each test creates its own topics."""
 
 import threading
 from collections.abc import Iterator

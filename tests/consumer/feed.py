@@ -1,4 +1,4 @@
-"""Fills topics of a reference broker and looks at what groups have committed, without a producer."""
+"""Writes to topics of a reference broker and reads the committed offsets of groups, without a producer."""
 
 import itertools
 import time
@@ -30,7 +30,7 @@ _numbers = itertools.count(1)
 
 
 def wait_for(condition: Callable[[], Any], what: str) -> None:
-    """Return once *condition* holds; fail after a while."""
+    """Return when *condition* is true. Fail if that takes too long."""
     deadline = time.monotonic() + _PATIENCE
     while not condition():
         assert time.monotonic() < deadline, f"never came: {what}"
@@ -38,7 +38,7 @@ def wait_for(condition: Callable[[], Any], what: str) -> None:
 
 
 class Feed:
-    """What a test has to do with its broker beside reading from it."""
+    """The operations on its broker that a test needs besides reading."""
 
     def __init__(self, broker: Broker) -> None:
         self.bootstrap_servers = broker.bootstrap_servers
@@ -55,11 +55,11 @@ class Feed:
         self._client.close()
 
     def name(self) -> str:
-        """A name that nobody has used."""
+        """Return a name that is not in use."""
         return f"n{next(_numbers)}"
 
     def topic(self, partitions: int = 1, *texts: str, name: str | None = None) -> str:
-        """A new topic, with *texts* in its first partition."""
+        """Create a topic with *texts* in its first partition. Return its name."""
         topic = name or self.name()
         self._broker.create_topic(topic, partitions=partitions)
         if texts:
@@ -67,7 +67,7 @@ class Feed:
         return topic
 
     def grow(self, topic: str, total: int) -> None:
-        """Give *topic* more partitions."""
+        """Add partitions to *topic* until it has *total*."""
         wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=total)
         request = CreatePartitionsRequest(topics=[wanted], timeout_ms=5000)
         response = self._client.play(_ask(CONTROLLER, request), _PATIENCE)
@@ -79,7 +79,7 @@ class Feed:
         self.append(topic, encode_batch([NewRecord(at, None, value, ()) for value in values]), partition)
 
     def append(self, topic: str, records: bytes, partition: int = 0) -> None:
-        """Append *records*, one batch of any kind that a broker takes."""
+        """Append *records*, which are one batch of any kind that a broker accepts."""
         data = ProduceRequest.TopicProduceData.PartitionProduceData(index=partition, records=records)
         request = ProduceRequest(
             acks=-1,
@@ -97,7 +97,7 @@ class Feed:
         return [each.member_id for each in described.members]
 
     def remove(self, group: str, member_id: str) -> None:
-        """Take a member out of *group*, which learns of it with its next heartbeat."""
+        """Remove a member from *group*. The member learns of that in the response to its next heartbeat."""
         request = LeaveGroupRequest(
             group_id=group, members=[LeaveGroupRequest.MemberIdentity(member_id=member_id)]
         )
@@ -105,7 +105,7 @@ class Feed:
         assert [each.error_code for each in response.members] == [0]
 
     def committed(self, group: str, topic: str, partitions: int = 1) -> list[int | None]:
-        """What *group* has committed, partition by partition."""
+        """Return the committed offset of *group* in each partition."""
         wanted = [TopicPartition(topic, partition) for partition in range(partitions)]
         coordinator = GroupCoordinatorClient(group)
         found = self._client.play(fetch_offsets(coordinator, wanted, stable=False), _PATIENCE)

@@ -1,4 +1,4 @@
-"""Plays a dialogue over a list of answers: no socket, no thread, no waiting."""
+"""Plays a dialogue over a list of responses, without sockets, threads and waiting."""
 
 from collections.abc import Iterable
 from typing import Any, TypeVar
@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 
 def play(dialogue: Dialogue[T], answers: Iterable[Any]) -> tuple[T, list[Any]]:
-    """The result, and the requests that were asked. An exception among *answers* is thrown in."""
+    """Return the result and the requests of *dialogue*. An exception in *answers* is raised inside the
+    dialogue."""
     left = list(answers)
     asked: list[Any] = []
     try:
@@ -33,5 +34,5 @@ def play(dialogue: Dialogue[T], answers: Iterable[Any]) -> tuple[T, list[Any]]:
 
 
 def names(asked: list[ApiMessage]) -> list[str]:
-    """The names of the requests."""
+    """Return the names of the requests."""
     return [type(request).__name__ for request in asked]

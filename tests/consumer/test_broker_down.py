@@ -21,7 +21,7 @@ REFUSED = "cannot commit offsets of group .*: .* connection refused"
 
 
 class Home:
-    """A broker that comes back on its port, and a connector that has read three messages from it."""
+    """A broker that is restarted on its port, and a connector that has read three messages from it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

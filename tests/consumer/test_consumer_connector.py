@@ -87,7 +87,8 @@ def test_streams_by_the_thousand_are_dealt_at_a_price_that_rises_with_their_numb
 
 
 def _price_of_dealing(feed: Feed, topic: str, count: int) -> float:
-    """CPU seconds for dealing a topic's partition to so many streams, without the garbage of other tests."""
+    """Return the CPU seconds that it takes to divide the partition of a topic among *count* streams, without
+    collecting the garbage of other tests."""
     with connect(feed, feed.name()) as connector:
         streams = connector.create_message_streams({topic: count})[topic]
         handler, assignment = connector._handler, connector._ownership.assignment
@@ -437,7 +438,8 @@ def test_a_slow_stream_does_not_hold_up_the_others(feed: Feed) -> None:
 
 
 def test_a_stalled_stream_leaves_the_others_whole_answers(feed: Feed) -> None:
-    """Not only as much as one batch at a time, however many partitions the stalled one has."""
+    """Streams that are read get whole responses, not one batch at a time, however many partitions the stalled
+    stream has."""
     partitions, batches = 40, 24
     topic = feed.topic(partitions)
     for partition in range(partitions):

@@ -1,4 +1,5 @@
-"""A consumer that is not read stays within its budget, measured from outside."""
+"""A consumer whose messages are not read keeps its memory within its budget, measured from outside the
+process."""
 
 import subprocess
 import sys
@@ -39,7 +40,7 @@ with ConsumerConnector(address, group_id=group, **options) as connector:
 
 @pytest.fixture(scope="module")
 def large_topic(feed: Feed) -> str:
-    """128 MiB in four partitions."""
+    """Create a topic of 128 MiB in four partitions."""
     topic = feed.topic(4)
     values = [bytes([number]) * 10_000 for number in range(100)]
     for number in range(4 * 32):

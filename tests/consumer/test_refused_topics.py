@@ -1,4 +1,4 @@
-"""Topics that the brokers refuse in their metadata: loops say so, and go on when they may."""
+"""Topics that the brokers do not allow: loops raise the error, and continue when the topic is allowed."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +15,8 @@ from tests.net.scripted import ScriptedBroker, metadata_of
 
 
 class Refusing(ScriptedBroker):
-    """Says *code* of each topic; of topics but ``secrets`` it says *elsewhere*, if that is set."""
+    """A broker that answers with *code* for each topic, or with *elsewhere* for topics other than
+    ``secrets``."""
 
     def __init__(self, code: int) -> None:
         super().__init__()

@@ -1,1 +1,1 @@
-"""The system suite against a broker in a container."""
+"""The system suite on a broker in a container."""

@@ -1,6 +1,6 @@
-"""An image with Kafka in it: the official one, or where that cannot be pulled one made of Maven's jars.
+"""An image with Kafka: the official image or, if it cannot be pulled, one built from Maven's jars.
 
-Both hold a Java runtime on the path, Kafka's jars in ``/opt/kafka/libs`` and a shell.
+Both have a Java runtime on the path, Kafka's jars in ``/opt/kafka/libs`` and a shell.
 """
 
 import hashlib
@@ -35,13 +35,14 @@ CMD ["/bin/sh"]
 
 
 class ImageError(Exception):
-    """No image could be had; the message says what was tried."""
+    """No image is available; the message says what was tried."""
 
 
 def kafka_image() -> str:
-    """The name of an image with Kafka 4.3.1 on this machine, pulled or built if need be (a minute at most).
+    """Return the name of an image with Kafka 4.3.1 on this machine. It is pulled or built if necessary, which
+    takes up to a minute.
 
-    Raises MissingProgramError where Docker, or what the building takes, is not installed or not running.
+    Raises MissingProgramError if Docker, or a program that the build needs, is not installed or not running.
     """
     _require_engine()
     for name in (OFFICIAL, _OWN):
@@ -77,7 +78,7 @@ def _require_engine() -> None:
 
 
 def _lay_out(root: Path, natives: Path) -> None:
-    """All files of the image under *root*."""
+    """Write all files of the image into the directory *root*."""
     java = root / "opt/java"
     java.parent.mkdir(parents=True)
     jlink = [program("jlink"), "--add-modules", _MODULES, "--strip-debug", "--no-man-pages"]
@@ -99,7 +100,7 @@ def _lay_out(root: Path, natives: Path) -> None:
 
 
 def _unpack_natives(libs: Path, target: Path) -> None:
-    """The shared libraries that the jars unpack and load by themselves, which are the codecs."""
+    """Copy the shared libraries that the jars unpack and load at run time, which are the codecs."""
     for jar in libs.glob("*.jar"):
         with zipfile.ZipFile(jar) as archive:
             archive.extractall(
@@ -108,7 +109,7 @@ def _unpack_natives(libs: Path, target: Path) -> None:
 
 
 def _libraries(binaries: Sequence[Path]) -> set[Path]:
-    """The system's shared libraries that *binaries* load, the loader among them."""
+    """Return the system's shared libraries that *binaries* load, including the loader."""
     found: set[Path] = set()
     for binary in binaries:
         listed = subprocess.run(["ldd", str(binary)], capture_output=True, text=True, timeout=30).stdout

@@ -24,7 +24,7 @@ exec java -Xmx384m -XX:+UseSerialGC kafka.Kafka /tmp/server.properties
 
 
 class ContainerKafka:
-    """One broker of Kafka 4.3.1 in a container. It keeps port and data through a kill."""
+    """A Kafka 4.3.1 broker in a container. It keeps its port and its data when it is killed."""
 
     name = "container"
 
@@ -47,7 +47,8 @@ class ContainerKafka:
         return self._address
 
     def start(self) -> None:
-        """Start the container, tell the broker the address it has from outside, wait until it serves."""
+        """Start the container, tell the broker its address outside the container, and wait until the broker
+        serves."""
         self._container.start()
         self._runs = True
         host = self._container.get_container_host_ip()
@@ -64,18 +65,18 @@ class ContainerKafka:
         self._wait_ready()
 
     def kill(self) -> None:
-        """SIGKILL the container's process."""
+        """Send SIGKILL to the container's process."""
         container = self._container.get_wrapped_container()
         container.kill()
         container.wait(timeout=20)
 
     def restart(self) -> None:
-        """Start the container again after a kill; return when the broker serves."""
+        """Start the container again after a kill. Return when the broker serves."""
         self._container.get_wrapped_container().start()
         self._wait_ready()
 
     def stop(self) -> None:
-        """Remove the container and what it stored, but for the end of its log. May be called again."""
+        """Remove the container and its data, except for the end of its log. May be called again."""
         if self._runs:
             self.logs()
             self._runs = False

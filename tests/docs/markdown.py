@@ -1,4 +1,4 @@
-"""Fenced blocks of a Markdown file, with the line each starts at."""
+"""The fenced blocks of a Markdown file, with the lines at which they start."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs
 
 
 class Block(NamedTuple):
-    """One fenced block: its language, its text, and the line of its first line of text, from 1."""
+    """One fenced block: its language, its text, and the number of the first line of its text, from 1."""
 
     language: str
     text: str
@@ -20,7 +20,7 @@ class Block(NamedTuple):
 
 
 def blocks(path: Path) -> Iterator[Block]:
-    """The fenced blocks of *path*, in order."""
+    """Yield the fenced blocks of *path*, in order."""
     language, start, lines = None, 0, list[str]()
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(keepends=True), 1):
         if not line.startswith("```"):

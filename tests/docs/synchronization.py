@@ -1,4 +1,4 @@
-"""The locks and threads that the package makes, as its source has them."""
+"""The locks and threads that the package's source makes."""
 
 import ast
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ _LOCKS: Final = {"Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore"}
 
 
 class Made(NamedTuple):
-    """A lock or a thread: the file below ``pyklient/``, the class, and the name it is assigned to."""
+    """A lock or a thread: its file below ``pyklient/``, its class, and the name that it is assigned to."""
 
     file: str
     owner: str
@@ -28,18 +28,19 @@ class _Call(NamedTuple):
 
 
 def locks() -> set[Made]:
-    """Every lock that is made somewhere."""
+    """Return every lock that the package makes."""
     return {call.made for call in _calls(_LOCKS)}
 
 
 def threads() -> set[Made]:
-    """Every thread that is started somewhere."""
+    """Return every thread that the package starts."""
     return {call.made for call in _calls({"Thread"})}
 
 
 def thread_names() -> set[str]:
-    """Their names, with ``<>`` for what is not known before. A class that is told the name of its thread is
-    looked for where it is told; AssertionError for a thread without a name."""
+    """Return the names of the threads, with ``<>`` for parts that are known only at run time. If a class gets
+    the name of its thread as an argument, the name is looked for in its callers. Raises AssertionError for a
+    thread without a name."""
     names, told = set[str](), set[str]()
     for call in _calls({"Thread"}):
         given = [word.value for word in call.node.keywords if word.arg == "name"]
@@ -77,7 +78,7 @@ def _calls_in(node: ast.AST, functions: set[str], file: str, scope: list[ast.AST
 
 
 def _called(call: ast.Call, scope: Sequence[ast.AST]) -> str:
-    """The name of what is called; ``super of X`` for ``super().__init__`` in a class X."""
+    """Return the name of the called object; ``super of X`` for ``super().__init__`` in a class X."""
     function = call.func
     if isinstance(function, ast.Name):
         return function.id
@@ -101,7 +102,8 @@ def _target(scope: Sequence[ast.AST]) -> str:
 
 
 def _text(value: ast.expr, scope: Sequence[ast.AST]) -> str | None:
-    """A string, or what a variable of the same function was set to; None where neither is known."""
+    """Return a string literal, or the literal assigned to a variable of the same function; None if neither is
+    known."""
     if isinstance(value, ast.Constant):
         return str(value.value)
     if isinstance(value, ast.JoinedStr):

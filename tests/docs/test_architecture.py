@@ -1,4 +1,4 @@
-"""docs/architecture.md names files, functions, threads and locks; they are there, and no others."""
+"""docs/architecture.md names files, functions, threads and locks: exactly those that exist."""
 
 import ast
 import re
@@ -38,7 +38,7 @@ def test_every_lock_has_a_row_and_every_row_a_lock() -> None:
 
 
 def _table(heading: str) -> list[list[str]]:
-    """The rows of the table under *heading*, without its head."""
+    """Return the rows of the table under *heading*, without its head."""
     text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     section = text.split(f"## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
@@ -46,7 +46,7 @@ def _table(heading: str) -> list[list[str]]:
 
 
 def _definitions(path: Path) -> set[str]:
-    """Functions and classes of a module, methods as ``Class.method``."""
+    """Return the functions and classes of a module, methods as ``Class.method``."""
     if not path.is_file():
         return set()
     found = set()

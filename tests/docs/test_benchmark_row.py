@@ -1,4 +1,4 @@
-"""What the README says of speed is what has been measured."""
+"""The README shows the cost of a record that was measured last."""
 
 from tools.docs.benchmark_row import BENCHMARKS, PAGE, filled
 

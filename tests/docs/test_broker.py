@@ -1,4 +1,4 @@
-"""The page of the reference broker: its tables are the code's, and what it says it is not, it is not."""
+"""The page of the reference broker: its tables match the code, and what it says is missing is missing."""
 
 from collections.abc import Callable, Iterator
 

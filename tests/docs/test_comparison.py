@@ -1,4 +1,4 @@
-"""The README tells what is missing here, and which of the clients that it names have it."""
+"""The README names what pyklient lacks, and which other clients have it."""
 
 import importlib
 import importlib.metadata
@@ -35,11 +35,11 @@ _METHODS: Final = {
     "Transactions": "begin_transaction",
 }
 _OPTIONS: Final = {"Metrics or statistics": "stats_cb", "Fetching from the nearest": "client.rack"}
-"""What librdkafka has as an option, and checks by name."""
+"""Features that librdkafka has as an option, whose names it checks."""
 
 
 def row(beginning: str) -> list[str]:
-    """The cells of the row that begins so, without the first."""
+    """Return the cells of the row that begins with *beginning*, without the first cell."""
     (line,) = re.findall(rf"^\| {re.escape(beginning)}.*$", _README, flags=re.MULTILINE)
     return [cell.strip() for cell in line.strip("|").split("|")][1:]
 

@@ -1,4 +1,4 @@
-"""The reference of the options is the one that the code would write."""
+"""docs/configuration.md is the page that its generator writes."""
 
 from tools.docs.configuration import TARGET, page
 

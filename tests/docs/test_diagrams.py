@@ -1,4 +1,4 @@
-"""The state diagrams show the tables that the code runs on."""
+"""The state diagrams match the tables in the code."""
 
 from tools.docs.diagrams import PAGE, drawn
 

@@ -1,4 +1,4 @@
-"""Docstrings say what a function does or what an object is; few of them open with a question word."""
+"""Docstrings tell what a function does or what an object is; few of them begin with a question word."""
 
 from tools.prose import docstrings, opens_with_question_word
 

@@ -1,4 +1,4 @@
-"""The page of errors has them all."""
+"""The page of errors lists all errors."""
 
 from pyklient import errors
 from tools.repository import ROOT

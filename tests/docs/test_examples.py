@@ -1,4 +1,4 @@
-"""Every example is a program that ends well."""
+"""Every example is a program that succeeds."""
 
 import os
 import subprocess

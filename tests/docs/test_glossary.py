@@ -1,4 +1,4 @@
-"""docs/glossary.md defines at most forty words, and the code does not use those that it replaces."""
+"""docs/glossary.md defines at most forty words, and the code does not use the words that they replace."""
 
 import ast
 import re
@@ -44,7 +44,8 @@ def replaced() -> set[str]:
 
 
 def names(path: Path) -> list[str]:
-    """Return the name of a module and the names of its classes, each behind the path of the module."""
+    """Return the name of a module and the names of its classes, each with the path of the module before
+    it."""
     classes = [
         node.name
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))

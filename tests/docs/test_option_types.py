@@ -1,4 +1,4 @@
-"""Type checkers know the options: the module they read is the one that the code would write."""
+"""The modules with the options' types are those that their generator writes."""
 
 import re
 from pathlib import Path

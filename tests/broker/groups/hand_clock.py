@@ -1,4 +1,4 @@
-"""A clock whose hands tests turn themselves."""
+"""A clock that tests move by hand."""
 
 import heapq
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from itertools import count
 
 
 class Alarm:
-    """One set timer."""
+    """A timer that has been set."""
 
     def __init__(self, callback: Callable[[], object]) -> None:
         self.callback: Callable[[], object] | None = callback
@@ -16,7 +16,7 @@ class Alarm:
 
 
 class HandClock:
-    """``Timers`` for a group: ``advance`` runs what falls due, in order."""
+    """The ``Timers`` of a group. ``advance`` runs the timers that become due, in order."""
 
     def __init__(self) -> None:
         self.now = 0.0

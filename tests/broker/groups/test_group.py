@@ -16,7 +16,7 @@ RANGE = [("range", b"r"), ("roundrobin", b"rr")]
 
 @dataclass
 class Bench:
-    """A group, its clock, and what members were told."""
+    """A group, its clock, and the results that its members received."""
 
     clock: HandClock = field(default_factory=HandClock)
     delay_ms: int = 0
@@ -68,7 +68,7 @@ class Bench:
         return self.group.state
 
     def two_members(self) -> tuple[JoinResult, JoinResult]:
-        """A stable group of two: the first leads."""
+        """Make a stable group of two members, of which the first is the leader. Return their results."""
         [first] = self.join()
         self.sync(first, {first.member_id: b"all"})
         waiting = self.join()

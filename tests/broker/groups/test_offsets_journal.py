@@ -1,4 +1,4 @@
-"""CommittedOffset positions and their journal."""
+"""Committed offsets and their journal."""
 
 import resource
 from pathlib import Path

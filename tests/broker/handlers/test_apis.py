@@ -1,4 +1,4 @@
-"""Requests and answers of a running broker, in old and new versions."""
+"""Requests to a running broker and its responses, in old and new versions."""
 
 import threading
 import time
@@ -132,7 +132,7 @@ def test_transactions_are_refused_and_not_advertised(client: WireClient) -> None
 def create(
     client: WireClient, name: str = "t", *, version: int = 7, only_check: bool = False, **facts: Any
 ) -> tuple[int, int]:
-    """(error code, partitions) of creating one topic."""
+    """Create one topic. Return the error code and the number of partitions."""
     fields: dict[str, Any] = {"num_partitions": 1, "replication_factor": 1} | facts
     topic = CreateTopicsRequest.CreatableTopic(name=name, **fields)
     answer = client.ask(

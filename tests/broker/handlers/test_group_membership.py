@@ -29,13 +29,13 @@ from tests.broker.wire_client import WireClient
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
-    """One that does not wait for more members."""
+    """A broker that does not wait for more members."""
     with Broker(group_initial_rebalance_delay_ms=0) as running:
         yield running
 
 
 def join(client: WireClient, version: int = 9, member_id: str = "", **facts: int) -> JoinGroupResponse:
-    """Join group ``g``; from version 4 on, twice: first for an id."""
+    """Join group ``g``. From version 4 on, join twice, because the first request only gets a member id."""
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"topics")
     request = JoinGroupRequest(
         group_id="g",
@@ -53,7 +53,7 @@ def join(client: WireClient, version: int = 9, member_id: str = "", **facts: int
 
 
 def settle(client: WireClient, version: int = 5) -> str:
-    """A stable group ``g`` of one; its member's id."""
+    """Make a stable group ``g`` of one member. Return the id of the member."""
     joined = join(client)
     assert joined.error_code == 0
     mine = SyncGroupRequest.SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"mine")

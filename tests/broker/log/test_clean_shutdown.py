@@ -1,4 +1,4 @@
-"""The file of a clean shutdown."""
+"""The file that a clean shutdown writes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The high watermark and the last stable offset: how far consumers may read."""
+"""The high watermark and the last stable offset: the limits up to which consumers may read."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ READ_COMMITTED = 1
 
 
 def log_of(directory: Path, batches: int, **settings: str) -> PartitionLog:
-    """A log with *batches* of two records each."""
+    """Return a log with *batches* batches of two records each."""
     values = {each.name: each.default for each in topic_config_defs(BrokerConfig())}
     values |= {name.replace("_", "."): value for name, value in settings.items()}
     log = PartitionLog(directory, LogConfig.of(values), max_producer_ids=10)

@@ -7,7 +7,7 @@ from pyklient.broker.log.offset_index import OffsetIndex
 
 
 def filled(path: Path, *, interval: int = 100, max_bytes: int = 1 << 20, batches: int = 20) -> OffsetIndex:
-    """Batches of 60 bytes and 10 records each."""
+    """Return an index with batches of 60 bytes and 10 records each."""
     index = OffsetIndex(path, interval_bytes=interval, max_bytes=max_bytes)
     for at in range(batches):
         index.add_batch(at * 10 + 9, at * 60, 60)

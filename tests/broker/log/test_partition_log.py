@@ -43,7 +43,7 @@ def opened(tmp_path: Path) -> Iterator[Opener]:
 
 
 def batch(count: int = 10, *, stamp: int = 1000, size: int = 20, **options: Any) -> bytes:
-    """*count* records, a millisecond apart."""
+    """Return a batch of *count* records whose timestamps differ by a millisecond."""
     records = [NewRecord(stamp + at, b"k%d" % at, b"v" * size) for at in range(count)]
     return encode_batch(records, **options)
 
@@ -54,7 +54,7 @@ def fill(log: PartitionLog, batches: int, count: int = 10) -> None:
 
 
 def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[int]:
-    """Offsets of all records, read as a consumer would."""
+    """Return the offsets of all records, read as a consumer would read them."""
     offsets: list[int] = []
     position = log.start_offset
     while (part := log.slice(position, max_bytes, limit=log.end_offset, whole_first=True)) is not None:

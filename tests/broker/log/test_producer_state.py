@@ -9,7 +9,7 @@ from pyklient.error_codes import ErrorCode
 
 
 def stored(batches: int, *, epoch: int = 0, capacity: int = 100) -> ProducerStates:
-    """Producer 7 with *batches* batches of ten records."""
+    """Return the state of a partition in which producer 7 has stored *batches* batches of ten records."""
     states = ProducerStates(capacity)
     for at in range(batches):
         states.add_batch(7, epoch, at * 10, 10, 1000 + at * 10, 5)

@@ -1,4 +1,4 @@
-"""A leader on a real socket that answers fetches as a test says."""
+"""A leader on a real socket that answers fetches as a test requires."""
 
 import threading
 import time

@@ -8,7 +8,7 @@ MIB = 1024 * 1024
 
 
 def room(total: int, *waiting: int) -> tuple[FetchBudget, list[Cursor]]:
-    """A budget of *total*, and cursors for which so many bytes wait."""
+    """Return a budget of *total* bytes, and cursors with the given numbers of waiting bytes."""
     made = FetchBudget(total)
     cursors = [Bench().cursors[0] for _ in waiting]
     for cursor, size in zip(cursors, waiting, strict=True):
@@ -37,7 +37,7 @@ def test_a_slow_reader_cannot_use_up_the_others_shares() -> None:
 
 
 def test_readers_that_stand_still_leave_room_for_those_that_read() -> None:
-    """The rule, applied to its end: half of a hundred partitions are never read."""
+    """The extreme case of the rule: half of a hundred partitions are never read."""
     made, cursors = room(64 * MIB, *[0] * 100)
     stalled, read = cursors[:50], cursors[50:]
     for _ in range(1000):

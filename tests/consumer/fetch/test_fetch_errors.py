@@ -1,4 +1,5 @@
-"""Error codes in answers to Fetch and ListOffsets: which are tried again, and which a loop raises."""
+"""Error codes in responses to Fetch and ListOffsets: those that are tried again, and those that a loop
+raises."""
 
 import logging
 from collections.abc import Iterator

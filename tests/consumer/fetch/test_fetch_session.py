@@ -1,4 +1,5 @@
-"""Fetch sessions, played with lists: what is named, what is forgotten, what starts again."""
+"""Fetch sessions without a broker: the partitions that requests name and forget, and sessions that start
+again."""
 
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ ID, OTHER_ID = b"i" * 16, b"o" * 16
 
 
 class Sent(NamedTuple):
-    """A request, as short as it can be said."""
+    """The parts of a request that the tests compare."""
 
     session: tuple[int, int]
     named: list[tuple[str, int, int]]
@@ -36,7 +37,7 @@ def sent(request: FetchRequest) -> Sent:
 
 
 class Script:
-    """A session, and the leader's side of it as a test wants it."""
+    """A session, and the responses of its leader, which a test chooses."""
 
     def __init__(self) -> None:
         self.session = FetchSession()

@@ -1,4 +1,5 @@
-"""How much a consumer that is not read fetches ahead, counted in the answers of its broker."""
+"""The number of bytes that a consumer fetches ahead while no loop reads, counted in its broker's
+responses."""
 
 import pytest
 
@@ -15,7 +16,7 @@ PARTITIONS = 4
 
 @pytest.fixture(scope="module")
 def long_topic(feed: Feed) -> str:
-    """Four partitions of 4 MiB each, in batches of 10 kB."""
+    """Create a topic of four partitions with 4 MiB each, in batches of 10 kB."""
     topic = feed.topic(PARTITIONS)
     for partition in range(PARTITIONS):
         for _ in range(4096 * KIB // (BATCH * len(VALUE))):

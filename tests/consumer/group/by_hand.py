@@ -1,4 +1,4 @@
-"""A Membership that a test moves by hand, and an OffsetStore that is a dictionary."""
+"""A Membership that a test controls directly, and an OffsetStore that is a dictionary."""
 
 import threading
 from collections.abc import Callable, Collection, Mapping, Set
@@ -15,8 +15,8 @@ __all__ = ["DictionaryStore", "MembershipByHand"]
 
 
 class MembershipByHand:
-    """Owns what :meth:`assign` and :meth:`revoke` say, and all partitions of its topics to begin with. It has
-    no thread: they are called in the test's own."""
+    """A Membership that owns the partitions given to :meth:`assign` and :meth:`revoke`, and at first all
+    partitions of its topics. It has no thread: tests call it in their own thread."""
 
     def __init__(self, client: NetworkClient) -> None:
         self.identity = NOBODY
@@ -68,8 +68,8 @@ class MembershipByHand:
 
 
 class DictionaryStore:
-    """Keeps positions in ``positions``. Commits under another generation than ``generation`` are outdated;
-    None takes any."""
+    """An OffsetStore that keeps positions in ``positions``. Commits under another generation than
+    ``generation`` are outdated; None accepts any generation."""
 
     def __init__(
         self, positions: dict[TopicPartition, OffsetAndMetadata] | None = None, generation: int | None = None

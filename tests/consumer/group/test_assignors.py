@@ -14,7 +14,7 @@ def member(name: str, *topics: str, instance: str | None = None) -> Subscriber:
 
 
 def without_racks(counts: Mapping[str, int]) -> Partitions:
-    """Topics with so many partitions each, whose brokers are in no rack."""
+    """Return topics with the given numbers of partitions, whose brokers are in no rack."""
     return {topic: [frozenset()] * count for topic, count in counts.items()}
 
 

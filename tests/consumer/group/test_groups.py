@@ -1,4 +1,4 @@
-"""Several connectors in one group, against a broker that coordinates them."""
+"""Several connectors in one group, on a broker that coordinates the group."""
 
 import logging
 import threading
@@ -30,7 +30,7 @@ def connect(feed: Feed, group: str, **options: Any) -> ConsumerConnector:
 
 
 class Reader:
-    """Reads a stream to its end in a thread of its own."""
+    """A thread that reads a stream to its end."""
 
     def __init__(self, stream: KafkaStream) -> None:
         self.seen: list[Any] = []
@@ -52,7 +52,7 @@ class Reader:
 
 
 class Listener:
-    """Writes down what it is told."""
+    """A rebalance listener that records its calls."""
 
     def __init__(self) -> None:
         self.told: list[Any] = []

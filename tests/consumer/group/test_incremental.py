@@ -18,7 +18,8 @@ from tests.consumer.group.test_rebalances import Holder
 
 
 def assign_sticky(members: Iterable[Subscriber], partitions: Partitions) -> dict[str, list[TopicPartition]]:
-    """Let members keep an even share of what they own; give away what nobody owns."""
+    """Let members keep an equal share of the partitions that they own, and assign the partitions that nobody
+    owns."""
     ordered = sorted(members)
     everything = [
         TopicPartition(topic, n) for topic, of in sorted(partitions.items()) for n in range(len(of))

@@ -1,4 +1,4 @@
-"""Random groups are dealt the same partitions as Kafka's own assignors give them."""
+"""Random groups are assigned the same partitions as by Kafka's own assignors."""
 
 import json
 import random
@@ -17,7 +17,8 @@ pytestmark = pytest.mark.java
 _GROUPS: Final = 300
 _LETTERS: Final = "aZ09._-"
 _ANY_LETTERS: Final = _LETTERS + "é日\uffee𝄞"
-"""𝄞 is two units of UTF-16, which come before \\uffee there and after it in UTF-8."""
+"""Letters beyond ASCII. 𝄞 consists of two units of UTF-16, which sort before \uffee in UTF-16 and after it in
+UTF-8."""
 
 
 @pytest.fixture(scope="module", params=["2.8.2", "3.9.1", "4.3.1"])
@@ -27,7 +28,7 @@ def oracle(request: pytest.FixtureRequest) -> Iterator[Oracle]:
 
 
 def name(chance: random.Random, letters: str, taken: set[str]) -> str:
-    """A name that is not among those *taken* yet."""
+    """Return a name that is not in *taken*, and add it."""
     while (found := "".join(chance.choices(letters, k=chance.randint(1, 4)))) in taken:
         pass
     taken.add(found)
@@ -35,7 +36,8 @@ def name(chance: random.Random, letters: str, taken: set[str]) -> str:
 
 
 def group(chance: random.Random) -> tuple[list[Subscriber], dict[str, int]]:
-    """Members, some of them static, that subscribe to some topics each, of which some do not exist."""
+    """Return members, some of them static, that subscribe to some topics each. Some of the topics do not
+    exist."""
     taken: set[str] = set()
     topics = [name(chance, _LETTERS, taken) for _ in range(chance.randint(1, 6))]
     taken = set()

@@ -1,4 +1,5 @@
-"""Every membership with every offset store: Kafka's, one moved by hand, and a dictionary."""
+"""Every membership with every offset store: Kafka's own, a membership that the test controls, and a
+dictionary."""
 
 import threading
 from itertools import islice
@@ -22,7 +23,7 @@ from tests.consumer.stream.bench import values
 
 
 class Kept:
-    """Looks up what is committed, wherever that is."""
+    """Returns committed offsets from the store of the test."""
 
     def __init__(self, feed: Feed, positions: dict[TopicPartition, OffsetAndMetadata] | None) -> None:
         self._feed = feed
@@ -45,7 +46,7 @@ def membership(request: pytest.FixtureRequest) -> str:
 def kept(
     request: pytest.FixtureRequest, membership: str, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> Kept:
-    """Connectors of the test have this *membership*, and this store."""
+    """Make connectors of the test use this *membership* and this store."""
     positions: dict[TopicPartition, OffsetAndMetadata] | None = None
     if request.param == "dictionary":
         positions = {}

@@ -1,4 +1,4 @@
-"""What a rebalance waits for, and what ends the wait."""
+"""The events for which a rebalance waits, and those that end the wait."""
 
 import threading
 from collections.abc import Collection, Mapping
@@ -18,7 +18,7 @@ from tests.consumer.stream.bench import values
 
 
 class Holder:
-    """A loop in a thread that keeps its first message in hand until it is told to go on."""
+    """A loop in a thread that keeps its first message in hand until the test tells it to continue."""
 
     def __init__(self, stream: KafkaStream) -> None:
         self.values: list[Any] = []

@@ -1,4 +1,4 @@
-"""Positions that auto_offset_reset led to: when they count as handed out, and who may commit them."""
+"""Positions that auto_offset_reset has looked up: when they count as handed out, and who may commit them."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -33,7 +33,7 @@ def connect(feed: Feed, group: str, **options: Any) -> ConsumerConnector:
 
 
 def wait_started(connector: ConsumerConnector, *partitions: TopicPartition) -> None:
-    """Return once *connector* knows where to begin in *partitions*."""
+    """Return when *connector* knows the offsets at which *partitions* begin."""
     (stream,) = connector._streams
     wait_for(lambda: stream.handed(in_hand=True).keys() == set(partitions), "starts that were looked up")
 
@@ -76,7 +76,7 @@ def test_a_start_wakes_a_read_whose_end_it_passes() -> None:
 
 
 class Cursors:
-    """The part of a FetcherManager that an AssignmentHandler gives its cursors to."""
+    """The part of a FetcherManager to which an AssignmentHandler gives its cursors."""
 
     def __init__(self) -> None:
         self.cursors: dict[int, Cursor] = {}
@@ -90,7 +90,7 @@ class Cursors:
 def taken_over(
     bench: Bench, looked_up: dict[TopicPartition, LookedUp], committed: dict[TopicPartition, int]
 ) -> dict[int, Cursor]:
-    """The cursors of *bench*'s stream, by partition, once what it owns is assigned to it again."""
+    """Assign the partitions of *bench* to it again. Return the cursors of its stream, by partition."""
     fetchers: Any = Cursors()
     store = DictionaryStore({each: OffsetAndMetadata(at) for each, at in committed.items()})
     ownership, owned = Ownership(), bench.assignment.partitions

@@ -1,4 +1,4 @@
-"""Commits of a connector, with a coordinator that answers as the test says: no broker, no group."""
+"""Commits of a connector, with a store that answers as the test requires: without a broker and a group."""
 
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
@@ -24,8 +24,8 @@ def assignment(generation: int, since: dict[TopicPartition, int]) -> Assignment:
 
 
 class Store(NoOffsetStore):
-    """An OffsetStore whose commits end with the codes in ``answers``, one after the other, and then without
-    any. ``asked`` holds what each commit was to store."""
+    """An OffsetStore whose commits end with the codes in ``answers`` in turn, and after that without an
+    error. ``asked`` holds the positions of each commit."""
 
     def __init__(self) -> None:
         self.answers: list[dict[TopicPartition, int]] = []

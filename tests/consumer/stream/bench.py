@@ -1,4 +1,4 @@
-"""Streams without brokers: what a fetcher would queue, made by hand."""
+"""Streams without brokers: tests put into the queue what a fetcher would put there."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -18,12 +18,12 @@ __all__ = ["Bench", "batch", "marker", "until_raised", "values"]
 
 
 def batch(*texts: str, base: int = 0, **facts: Any) -> bytes:
-    """One batch of format 2 with these values."""
+    """Return one batch of format 2 with these values."""
     return encode_batch([NewRecord(0, None, text.encode(), ()) for text in texts], base_offset=base, **facts)
 
 
 def marker(base: int, kind: int, producer_id: int = 5) -> bytes:
-    """The control batch that ends a transaction: *kind* 0 aborts, 1 commits."""
+    """Return the control batch that ends a transaction: *kind* 0 aborts, 1 commits."""
     key = bytes(3) + bytes([kind])
     return encode_batch(
         [NewRecord(0, key, bytes(6), ())],
@@ -36,7 +36,7 @@ def marker(base: int, kind: int, producer_id: int = 5) -> bytes:
 
 
 def until_raised(loop: Iterable[Any], error: type[Exception] = ConsumerTimeout) -> list[Any]:
-    """What *loop* hands out until it raises *error*."""
+    """Return the messages that *loop* hands out until it raises *error*."""
     seen: list[Any] = []
 
     def run() -> None:
@@ -48,12 +48,12 @@ def until_raised(loop: Iterable[Any], error: type[Exception] = ConsumerTimeout) 
 
 
 def values(messages: Sequence[Any]) -> list[Any]:
-    """The values, as text where they are bytes."""
+    """Return the values of *messages*, as text if they are bytes."""
     return [each.value.decode() if isinstance(each.value, bytes) else each.value for each in messages]
 
 
 class Bench:
-    """One stream with an assignment of ``t-0`` and ``t-1``, and what the stream asks of its makers."""
+    """One stream with an assignment of ``t-0`` and ``t-1``, and a record of what the stream requests."""
 
     def __init__(self, *, timeout: float | None = 0.2, **decoding: Any) -> None:
         self.restarted: list[tuple[TopicPartition, int | None]] = []
@@ -64,12 +64,12 @@ class Bench:
             self._restart,
         )
         self.reads_again = False
-        """Whether what is restarted is queued again, from all that has been."""
+        """True if the batches of a partition that is restarted are queued again."""
         self._logs: dict[int, list[tuple[memoryview, int, int]]] = {}
         self.assignment = self.assign(generation=1)
 
     def assign(self, *, generation: int) -> Assignment:
-        """A new assignment, with a cursor for each partition."""
+        """Make a new assignment, with a cursor for each partition."""
         partitions = [TopicPartition("t", 0), TopicPartition("t", 1)]
         owned = {each: OwnedPartition(each, generation=generation) for each in partitions}
         self.assignment = Assignment(MemberIdentity(generation, "m"), owned)
@@ -79,14 +79,14 @@ class Bench:
         return self.assignment
 
     def deactivate(self) -> None:
-        """Revoke both partitions, as far as the stream is not told."""
+        """Revoke both partitions without telling the stream."""
         for owned in self.assignment.partitions.values():
             owned.active = False
 
     def put(
         self, *batches: bytes, partition: int = 0, start: int = 0, then: int, aborted: Any = None
     ) -> FetchedBatches:
-        """Queue *batches* as one response; *then* is the offset after them."""
+        """Queue *batches* as one response. *then* is the offset after them."""
         transactions = None if aborted is None else AbortedTransactions(aborted)
         records = memoryview(b"".join(batches))
         fetched = FetchedBatches(self.cursors[partition], records, start, then, transactions)
@@ -108,5 +108,5 @@ class Bench:
             )
 
     def committable(self, *, in_hand: bool) -> dict[int, int]:
-        """Offsets to commit, by partition."""
+        """Return the offsets to commit, by partition."""
         return {each.partition: at.offset for each, at in self.stream.handed(in_hand=in_hand).items()}

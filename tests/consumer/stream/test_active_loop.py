@@ -25,7 +25,8 @@ def loaded(*texts: str, **options: Any) -> Bench:
 
 
 def elsewhere(work: Callable[[], Any]) -> Any:
-    """What *work* → or raises in a thread of its own, which has ended by then."""
+    """Return the result of *work*, or raise its exception, after running it in a separate thread that has
+    ended."""
     found: list[Any] = []
 
     def run() -> None:
@@ -155,7 +156,8 @@ def test_a_loop_that_was_closed_or_has_raised_is_over() -> None:
 
 
 def test_two_threads_at_one_stream_lose_and_double_nothing(feed: Feed) -> None:
-    """Whichever comes second is told so; the other reads everything, and what is committed was handed out."""
+    """The loop that comes second gets an error. The other loop reads everything, and only what was handed out
+    is committed."""
     topic, group, total = feed.topic(2), feed.name(), 20_000
     for partition in range(2):
         feed.send(topic, [str(number) for number in range(total // 2)], partition)

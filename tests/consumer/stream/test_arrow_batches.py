@@ -1,4 +1,4 @@
-"""Loops over Arrow batches: the cursor, the commits and the records of ``for``, as columns."""
+"""Loops over Arrow batches have the cursor, the commits and the records of ``for`` loops, in columns."""
 
 import subprocess
 import sys
@@ -40,13 +40,14 @@ SCHEMA: Final = pyarrow.schema(
 
 
 def texts(found: Any) -> list[str]:
-    """The values of an Arrow batch."""
+    """Return the values of an Arrow batch as text."""
     found.validate(full=True)
     return [value.decode() for value in found.column("value").to_pylist()]
 
 
 def facts(found: Any) -> list[tuple[Any, ...]]:
-    """An Arrow batch or table with headers, record by record, as ``fact`` shows a message."""
+    """Return the records of an Arrow batch or table with headers, in the form in which ``fact`` returns a
+    message."""
     found.validate(full=True)
     times = found.column("timestamp").cast(pyarrow.int64()).to_pylist()
     return [

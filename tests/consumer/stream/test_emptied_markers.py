@@ -1,4 +1,4 @@
-"""Control batches whose record the log cleaner has removed, behind every way to read."""
+"""Control batches whose record the log cleaner has removed, in every way to read."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ def sent(text: str, base: int, producer_id: int) -> bytes:
 
 
 def emptied(base: int, producer_id: int) -> bytes:
-    """What the log cleaner leaves of a marker that is the last batch of its producer."""
+    """Return the batch that the log cleaner leaves of a marker that is the last batch of its producer."""
     return encode_batch(
         [], base_offset=base, control=True, transactional=True, producer_id=producer_id, producer_epoch=0
     )
@@ -31,7 +31,7 @@ def emptied(base: int, producer_id: int) -> bytes:
 
 @pytest.fixture
 def leader() -> Iterator[Leader]:
-    """A compacted log with transactions, one of them aborted."""
+    """A leader with a compacted log that has transactions, of which one is aborted."""
     log = [
         emptied(0, 5),
         sent("first", 1, 6),

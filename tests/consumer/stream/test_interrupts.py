@@ -1,4 +1,4 @@
-"""Ctrl-C between any two steps of a loop that is gone on with."""
+"""Ctrl-C between any two steps of a loop, after which another loop continues."""
 
 import sys
 import threading
@@ -28,14 +28,16 @@ _FILES = tuple(str(module.__file__) for module in _MODULES)
 
 
 def is_finalizer(frame: FrameType | None) -> bool:
-    """Whether *frame* is below a ``__del__``: what is raised in there, Python prints and drops."""
+    """Return True if *frame* was called by a ``__del__``, because Python prints and drops exceptions in
+    there."""
     while frame is not None and frame.f_code.co_name != "__del__":
         frame = frame.f_back
     return frame is not None
 
 
 class Interruption:
-    """A trace function: Ctrl-C before the *step*-th line that runs in the stream or its loop."""
+    """A trace function that raises KeyboardInterrupt before the *step*-th line that runs in the stream or its
+    loop."""
 
     def __init__(self, step: int) -> None:
         self.left = step
@@ -52,8 +54,9 @@ class Interruption:
 
 
 class InterruptedCall:
-    """A profile function: Ctrl-C at the *step*-th moment at which Python looks for one, which is when it
-    enters a function of its own or comes back from one in C. In the stream, its loop or its lock."""
+    """A profile function that raises KeyboardInterrupt at the *step*-th moment at which Python checks for
+    signals: when it enters a function of its own or returns from a function in C, in the stream, its loop or
+    its lock."""
 
     def __init__(self, step: int) -> None:
         self.left = step
@@ -93,14 +96,14 @@ def test_a_loop_interrupted_at_any_step_can_be_gone_on_with_and_nothing_is_lost(
 
 
 def places(handed_out: Any) -> list[tuple[int, int]]:
-    """Partition and offset of what a loop has handed out at once."""
+    """Return the partition and offset of each message that a loop has handed out at once."""
     if isinstance(handed_out, list):
         return [(each.partition, each.offset) for each in handed_out]
     return list(zip(handed_out["partition"].to_pylist(), handed_out["offset"].to_pylist(), strict=True))
 
 
 def read_on(loop: Iterator[Any], seen: list[tuple[int, int]]) -> None:
-    """Add what *loop* hands out to *seen*, until that is nothing."""
+    """Add what *loop* hands out to *seen*, until it hands out nothing."""
     for handed_out in loop:
         if not len(handed_out):
             return

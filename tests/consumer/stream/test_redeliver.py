@@ -1,4 +1,4 @@
-"""``redeliver``: the message or batch in hand comes again, before all else, and is not committed."""
+"""``redeliver``: the message or batch in hand is handed out again before all others, and is not committed."""
 
 import threading
 from itertools import islice
@@ -17,11 +17,11 @@ from tests.consumer.stream.bench import Bench, batch, marker, until_raised, valu
 
 
 class HandlerFailed(Exception):
-    """What the handler of these tests raises."""
+    """The exception that the handlers of these tests raise."""
 
 
 def fail_at(stream: Any, value: bytes) -> list[Any]:
-    """What a loop hands out until its handler fails at *value*."""
+    """Return the messages that a loop hands out until its handler fails at *value*."""
     seen: list[Any] = []
 
     def run() -> None:

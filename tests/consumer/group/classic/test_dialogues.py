@@ -240,7 +240,8 @@ def test_a_static_member_does_not_leave_so_that_it_may_come_back() -> None:
 def assign_all_to_the_first(
     members: Iterable[Subscriber], partitions: Partitions
 ) -> dict[str, list[TopicPartition]]:
-    """Give everything to the first member, and tell the others what they own."""
+    """Assign all partitions to the first member, and send to the other members the partitions that they
+    own."""
     first, *others = sorted(members)
     everything = [TopicPartition(topic, n) for topic, racks in partitions.items() for n in range(len(racks))]
     return {first.member_id: everything, **{each.member_id: sorted(each.owned) for each in others}}
