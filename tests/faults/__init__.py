@@ -1,1 +1,2 @@
-"""Faults between clients and real brokers, by seed: the proxy that makes them and the runs behind it."""
+"""Faults between clients and real brokers, chosen by seed: the proxy that injects them and the runs behind
+it."""

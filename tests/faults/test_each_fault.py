@@ -1,4 +1,4 @@
-"""Each fault by itself, at a request that is known beforehand, in front of the reference broker."""
+"""Each kind of fault by itself, at a known request, in front of the reference broker."""
 
 import itertools
 

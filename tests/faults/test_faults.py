@@ -1,4 +1,4 @@
-"""Ten faults under each of the two runs; ``make faults`` has a hundred."""
+"""Ten faults during each of the two runs; ``make faults`` injects a hundred."""
 
 import itertools
 
@@ -20,7 +20,7 @@ _FAULTS = 10
 
 @pytest.fixture
 def seed() -> int:
-    """Of the faults."""
+    """The seed of the faults."""
     return run_seed()
 
 

@@ -1,1 +1,1 @@
-"""pyklient and other people's clients on the same topics and in the same groups."""
+"""pyklient and other clients on the same topics and in the same groups."""

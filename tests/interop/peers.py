@@ -1,4 +1,4 @@
-"""The same few things done with confluent-kafka and with kafka-python."""
+"""The same operations with confluent-kafka and with kafka-python."""
 
 import contextlib
 import importlib
@@ -24,7 +24,7 @@ _silent.propagate = False
 
 
 class Record(NamedTuple):
-    """What must be the same on both ends."""
+    """The parts of a record that must be equal in both clients."""
 
     key: bytes | None
     value: bytes | None
@@ -37,25 +37,26 @@ class Peer(Protocol):
 
     name: str
     sends_null_headers: bool
-    """Whether it lets its user send a header whose value is null."""
+    """True if its users can send a header whose value is null."""
 
     def produce(self, bootstrap: str, topic: str, records: Sequence[Record], codec: str) -> None:
-        """Store *records* in partition 0 and wait until they are."""
+        """Produce *records* to partition 0 and wait until they are stored."""
 
     def read(self, bootstrap: str, topic: str, count: int) -> list[Record]:
-        """The first *count* records of partition 0, without a group."""
+        """Return the first *count* records of partition 0, read without a group."""
 
     def member(
         self, bootstrap: str, group: str, topic: str, client_id: str
     ) -> "contextlib.AbstractContextManager[Member]":
-        """A member of *group* by range assignment, committing by itself when it leaves."""
+        """Return a member of *group* that uses range assignment and commits when it leaves."""
 
 
 class Member(Protocol):
     """A consumer in a group."""
 
     def poll(self) -> list[tuple[int, int, Record]]:
-        """(partition, offset, record) of what has arrived; waits a moment, takes part in rebalances."""
+        """Return (partition, offset, record) of each record that has arrived. Waits a moment, and takes part
+        in rebalances."""
 
 
 class Confluent:

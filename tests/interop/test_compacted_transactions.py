@@ -20,7 +20,8 @@ pytestmark = [pytest.mark.brokers(min="4.3", needs=["compaction", "transactions"
 
 
 def transactional(bootstrap: str, name: str) -> confluent_kafka.Producer:
-    """librdkafka's producer with the transactional id *name*. What the one before left open is aborted."""
+    """Return librdkafka's producer with the transactional id *name*. It aborts a transaction that an earlier
+    producer left open."""
     producer = confluent_kafka.Producer(
         {"bootstrap.servers": bootstrap, "transactional.id": name, "log_level": 0}
     )
@@ -29,7 +30,7 @@ def transactional(bootstrap: str, name: str) -> confluent_kafka.Producer:
 
 
 def begin(producer: confluent_kafka.Producer, topic: str, *values: str) -> None:
-    """A transaction with *values*, each its own key, on the broker and not yet ended."""
+    """Begin a transaction with *values*, each of which is its own key, and wait until they are stored."""
     producer.begin_transaction()
     for value in values:
         producer.produce(topic, key=value, value=value, partition=0)
@@ -37,8 +38,9 @@ def begin(producer: confluent_kafka.Producer, topic: str, *values: str) -> None:
 
 
 def fill(bootstrap: str, topic: str) -> None:
-    """Transactions of two producers. One leaves its transaction to a successor to abort: the marker has
-    another epoch than the records then, and the cleaner keeps its batch after it has removed the record."""
+    """Write transactions of two producers. One producer leaves its transaction to a successor, which aborts
+    it: the marker then has another epoch than the records, and the cleaner keeps its batch after removing its
+    record."""
     producer, left_open = transactional(bootstrap, f"{topic}-0"), transactional(bootstrap, f"{topic}-1")
     begin(producer, topic, "kept")
     producer.commit_transaction(30)
@@ -51,7 +53,8 @@ def fill(bootstrap: str, topic: str) -> None:
 
 
 def has_emptied_marker(bootstrap: str, topic: str) -> bool:
-    """Whether a fetch from the start brings a control batch without records, and aborted transactions."""
+    """Return True if a fetch from the start returns a control batch without records, and aborted
+    transactions."""
     config = ClientConfig.from_options({"bootstrap_servers": bootstrap})
     client = NetworkClient(config)
     try:
@@ -76,7 +79,7 @@ def _fetch(topic: str) -> Dialogue[Any]:
 
 
 def librdkafka_reads(bootstrap: str, topic: str, last: bytes) -> list[bytes | None]:
-    """The values that librdkafka's consumer hands out under read_committed, up to *last*."""
+    """Return the values that librdkafka's consumer hands out under read_committed, up to *last*."""
     consumer = confluent_kafka.Consumer(
         {"bootstrap.servers": bootstrap, "group.id": topic, "isolation.level": "read_committed"}
     )
@@ -94,7 +97,7 @@ def librdkafka_reads(bootstrap: str, topic: str, last: bytes) -> list[bytes | No
 
 
 def without_ticks(values: Iterable[bytes | None]) -> list[bytes | None]:
-    """*values* but for those that are there to roll segments: the cleaner goes on removing them."""
+    """Return *values* without those that only roll segments, because the cleaner goes on removing them."""
     return [value for value in values if value != b"tick"]
 
 
@@ -113,7 +116,8 @@ def test_markers_that_the_log_cleaner_has_emptied_are_passed_over(
     with Producer(bootstrap) as producer:
 
         def cleaned() -> bool:
-            """Another record, which rolls the segment where that is due, so that it can be cleaned."""
+            """Send another record, which rolls the segment if that is due, so that it can be cleaned. Return
+            True if the log is clean."""
             producer.send(topic, b"tick", key=b"%d" % (next(ticks) % 2)).result(timeout=10)
             return has_emptied_marker(bootstrap, topic)
 

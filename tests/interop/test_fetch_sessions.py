@@ -24,7 +24,7 @@ def fill(bootstrap: str, topic: str, partitions: int, each: int) -> None:
 
 
 def check_sessions(proxy: RecordingProxy) -> None:
-    """Every fetch was answered, and most of them belong to a session."""
+    """Check that every fetch was answered, and that most fetches belong to a session."""
     epochs: dict[int, list[int]] = {}
     for exchange in proxy.exchanges:
         request, response = exchange.request, exchange.response

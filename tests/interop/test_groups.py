@@ -1,4 +1,4 @@
-"""Groups of other clients on our broker, and groups with members of all three clients."""
+"""Groups of other clients on the reference broker, and groups with members of all three clients."""
 
 import contextlib
 import threading
@@ -24,7 +24,7 @@ def produce(bootstrap: str, topic: str, partitions: int, first: int, last: int) 
 
 
 class Polling:
-    """A peer's member in a thread that polls it all the time, as its application would."""
+    """A peer's member in a thread that polls it continuously, as an application would."""
 
     def __init__(self, peer: Peer, bootstrap: str, group: str, topic: str, client_id: str) -> None:
         self.messages: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""librdkafka's mock cluster, which applications use in their own tests, as the broker of our clients."""
+"""pyklient's clients on librdkafka's mock cluster, which applications use in their own tests."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _KEYS = 100
 
 @pytest.fixture
 def mock_cluster() -> Iterator[str]:
-    """Bootstrap servers of three mock brokers, which live as long as the client that they belong to."""
+    """The bootstrap servers of three mock brokers, which run as long as the client to which they belong."""
     owner = confluent_kafka.Producer(
         {"bootstrap.servers": "ignored", "test.mock.num.brokers": "3", "log_level": 4}
     )
@@ -25,7 +25,7 @@ def mock_cluster() -> Iterator[str]:
 
 
 def read_in_group(servers: str, topic: str, count: int) -> list[Message]:
-    """The next *count* messages of the group, each of which is committed when this returns."""
+    """Return the next *count* messages of the group. Each of them is committed when this returns."""
     messages: list[Message] = []
     with ConsumerConnector(
         servers,

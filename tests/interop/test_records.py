@@ -1,4 +1,4 @@
-"""What one client produces every other one reads the same, through every broker, with every codec."""
+"""Every client reads the same records that another one has produced, on every broker and with every codec."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ every_codec = pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4",
 
 
 def some_records() -> list[Record]:
-    """Records with every kind of key, value and header, small and large."""
+    """Return records with every kind of key, value and header, small and large."""
     chance = dice("records")
     edges = [
         Record(None, b"no key", 1_700_000_000_000, ()),

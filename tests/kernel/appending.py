@@ -13,7 +13,7 @@ PLENTY = 1 << 30
 
 
 class OwnThread(SenderThread):
-    """A thread that takes every caller for the sender."""
+    """A thread object that says that every caller is the sender."""
 
     def __init__(self) -> None:
         super().__init__("pyklient-producer test")
@@ -23,7 +23,7 @@ class OwnThread(SenderThread):
 
 
 class Bench:
-    """An Appender with a fixed clock, which records the calls that it declined."""
+    """An Appender with a fixed clock that records the calls that it declined."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class Bench:
         self.nowhere: Delivery = kernel.Delivery(self._elsewhere, 0, 0)
 
     def open(self, partitions: int = 1, topic: str = "clicks") -> Batch:
-        """A topic with a batch under construction in each partition; the first of them."""
+        """Make a topic with a batch under construction in each partition. Return the first batch."""
         self.appender.set_partitions(topic, partitions)
         batches: list[Batch | None] = [
             self.appender.begin_batch(topic, number, 0.0) for number in range(partitions)

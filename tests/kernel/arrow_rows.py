@@ -24,7 +24,7 @@ PLAIN = Shape()
 
 
 def cells(items: Sequence[bytes | None], shape: Shape = PLAIN) -> Cells:
-    """A column of bytes."""
+    """Return a column of bytes."""
     every = [b"before"] * shape.first + [shape.junk if item is None else item for item in items]
     return Cells(
         len(items),
@@ -37,7 +37,7 @@ def cells(items: Sequence[bytes | None], shape: Shape = PLAIN) -> Cells:
 
 
 def numbers(items: Sequence[int | None], shape: Shape = PLAIN) -> Numbers:
-    """A column of numbers."""
+    """Return a column of numbers."""
     every = [-7] * shape.first + [-9 if item is None else item for item in items]
     return Numbers(len(items), shape.first, _validity(items, shape), array("q", every).tobytes())
 
@@ -45,7 +45,7 @@ def numbers(items: Sequence[int | None], shape: Shape = PLAIN) -> Numbers:
 def header_lists(
     items: Sequence[HeaderTuple | None], shape: Shape = PLAIN, base: int = 0, inner: Shape = PLAIN
 ) -> HeaderLists:
-    """A column of headers."""
+    """Return a column of headers."""
     every: list[HeaderTuple] = [()] * shape.first + [item or () for item in items]
     pairs = [pair for item in every for pair in item]
     return HeaderLists(

@@ -1,4 +1,4 @@
-"""Both kernels, whichever of them the tests run on."""
+"""Both kernels, whichever of them the tests run with."""
 
 import importlib
 from types import SimpleNamespace

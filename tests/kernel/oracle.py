@@ -16,11 +16,11 @@ _SOURCE = Path(__file__).parents[1] / "oracles" / "RecordsOracle.java"
 
 
 class Refused(Exception):
-    """Kafka's classes raised an exception; the message is theirs."""
+    """Kafka's classes raised an exception, whose message this has."""
 
 
 class RecordsOracle(Oracle):
-    """``MemoryRecords`` of one Kafka version in a process of its own. A context manager."""
+    """The class ``MemoryRecords`` of one Kafka version in a separate process. A context manager."""
 
     def __init__(self, version: str, scratch: Path) -> None:
         """*scratch* is a directory for the source file, which differs in its imports."""
@@ -49,7 +49,7 @@ class RecordsOracle(Oracle):
         leader_epoch: int = -1,
         transactional: bool = False,
     ) -> bytes:
-        """The records as Kafka writes them."""
+        """Return the records as Kafka writes them."""
         given = [
             {
                 "timestamp": record.timestamp_ms,
@@ -76,7 +76,7 @@ class RecordsOracle(Oracle):
         )
 
     def mark(self, *, commit: bool, base_offset: int, producer_id: int) -> bytes:
-        """The control batch that ends a transaction."""
+        """Return the control batch that ends a transaction."""
         return bytes.fromhex(
             self.question("mark", commit=commit, base_offset=base_offset, producer_id=producer_id)
         )
@@ -96,12 +96,12 @@ class RecordsOracle(Oracle):
         return bytes.fromhex(self.question("lower", bytes=data.hex(), magic=magic, from_offset=from_offset))
 
     def murmur2(self, data: Sequence[bytes]) -> list[int]:
-        """The default partitioner's hash of each."""
+        """Return the default partitioner's hash of each item."""
         lines = self.ask(json.dumps({"do": "murmur2", "bytes": each.hex()}) for each in data)
         return [int(line) for line in lines]
 
     def question(self, do: str, **given: Any) -> str:
-        """Return the answer to one question. Raises Refused if Kafka raises an exception."""
+        """Return the answer to one request. Raises Refused if Kafka raises an exception."""
         [answer] = self.ask([json.dumps({"do": do, **given})])
         if answer.startswith("!"):
             raise Refused(answer[2:])

@@ -1,4 +1,4 @@
-"""Arrow's buffers read without pyarrow, record by record."""
+"""Reads Arrow's buffers without pyarrow, record by record."""
 
 from itertools import pairwise
 from typing import Any
@@ -9,7 +9,7 @@ __all__ = ["cells", "row_of", "rows", "rows_left"]
 
 
 def cells(column: ByteColumn) -> list[bytes | None]:
-    """The byte strings of a column."""
+    """Return the byte strings of a column."""
     ends = column.offsets.tolist()
     assert ends[0] == 0
     assert ends[-1] == len(column.data)
@@ -27,7 +27,8 @@ def cells(column: ByteColumn) -> list[bytes | None]:
 
 
 def rows(columns: ArrowColumns) -> list[tuple[Any, ...]]:
-    """(offset, timestamp, timestamp type, key, value, headers) of each record; headers None if left out."""
+    """Return (offset, timestamp, timestamp type, key, value, headers) of each record; headers is None if left
+    out."""
     offsets = columns.offsets.tolist()
     headers: list[Any] = [None] * len(offsets)
     if columns.headers is not None:
@@ -56,7 +57,7 @@ def rows_left(chunk: ColumnChunk) -> list[tuple[Any, ...]]:
 
 
 def row_of(message: Any) -> tuple[Any, ...]:
-    """Return a message as such a row."""
+    """Return *message* as such a tuple."""
     return (
         message.offset,
         message.timestamp_ms,

@@ -1,4 +1,4 @@
-"""Records for tests: a few by hand, and hypothesis strategies for all of them."""
+"""Records for tests: a few written by hand, and hypothesis strategies."""
 
 from typing import Final
 
@@ -32,5 +32,5 @@ legacy_records = st.builds(NewRecord, _timestamps, _bytes, _bytes, st.just(()))
 
 
 def batches_of(magic: int) -> st.SearchStrategy[list[NewRecord]]:
-    """Lists of one or more records that format *magic* can hold."""
+    """Return lists of one or more records that format *magic* can hold."""
     return st.lists(new_records if magic == 2 else legacy_records, min_size=1, max_size=10)

@@ -131,7 +131,8 @@ def test_an_incomplete_batch_at_the_end_ends_the_iteration(magic: int) -> None:
 
 
 def test_the_oversized_entry_that_brokers_pad_with_is_an_incomplete_tail() -> None:
-    """A broker that has converted everything fills the response with an endless entry at offset -1."""
+    """A broker that has converted all records fills the response with an entry of endless length at offset
+    -1."""
     padding = (-1).to_bytes(8, "big", signed=True) + (1 << 20).to_bytes(4, "big") + bytes(500)
     assert list(iter_batches(padding)) == []
     assert batch_end(memoryview(padding), 0) == 0

@@ -1,4 +1,4 @@
-"""Assigning offsets, and converting batches between formats."""
+"""Assigning offsets to batches, and converting batches between formats."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Our record bytes are read by Kafka's own classes, and theirs by us."""
+"""Kafka's own classes read the record bytes of pyklient, and pyklient reads theirs."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -32,7 +32,7 @@ _ids = [f"{magic}-{codec.name.lower()}" for magic, codec in ALLOWED]
 
 @pytest.fixture(scope="module")
 def oracles(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, RecordsOracle]]:
-    """One process for each Kafka version."""
+    """A process for each Kafka version."""
     with ExitStack() as stack:
         yield {
             kafka: stack.enter_context(RecordsOracle(kafka, tmp_path_factory.mktemp("oracle")))
@@ -47,13 +47,14 @@ def oracle(request: pytest.FixtureRequest, oracles: dict[str, RecordsOracle]) ->
 
 
 def samples(magic: int) -> list[NewRecord]:
-    """Records of every shape that the format has, the last of them too large for one block of any codec."""
+    """Return records of every shape that the format has, the last of them too large for one block of any
+    codec."""
     large = Random(magic).randbytes(100_000) + bytes(100_000)
     return [*(SAMPLES if magic == 2 else LEGACY_SAMPLES), NewRecord(1_700_000_000_500, b"large", large)]
 
 
 def ours(data: bytes) -> list[dict[str, Any]]:
-    """Return the records that we read in *data*, in the form of the oracle's answers."""
+    """Return the records that pyklient reads in *data*, in the form of the oracle's answers."""
     return [_facts(batch) for batch in iter_batches(data)]
 
 
@@ -119,7 +120,8 @@ def test_we_read_what_kafka_writes(
 def test_what_no_compressor_had_a_say_in_is_byte_for_byte_the_same(
     magic: int, codec: Compression, oracle: RecordsOracle
 ) -> None:
-    """Compressors may find different matches, so there the bytes around the payload are compared."""
+    """Compressors may find different matches, so for compressed batches only the bytes around the payload are
+    compared."""
     records = samples(magic)
     written = oracle.write(
         records, magic=magic, compression=codec, base_offset=5, timestamp_type=CREATE_TIME if magic else -1
@@ -207,7 +209,7 @@ def test_a_batch_compressed_in_several_lz4_frames_is_refused_by_both(oracle: Rec
 
 
 def in_parts(records: list[NewRecord], codec: Compression) -> bytes:
-    """A batch whose records are compressed in three streams, cut in the middle of records."""
+    """Return a batch whose records are compressed in three streams, divided in the middle of records."""
     payload = encode_batch(records)[BATCH_SIZE:]
     third = len(payload) // 3
     parts = [payload[:third], payload[third : 2 * third], payload[2 * third :]]

@@ -1,4 +1,4 @@
-"""The kernel is selected at import, and a pinned kernel is never replaced silently."""
+"""The kernel is selected at import, and a kernel that was chosen explicitly is never replaced silently."""
 
 import os
 import subprocess
@@ -101,8 +101,8 @@ def test_one_that_does_not_load_is_passed_over_unless_it_is_pinned() -> None:
 
 
 def copied(folder: Path, *, sources: bool, compiled: bool) -> Path:
-    """A copy of the package in *folder*, with the installed one's compiled kernel if *compiled*. Return the
-    directory of its kernel."""
+    """Copy the package into *folder*, with the installed compiled kernel if *compiled*. Return the directory
+    of its kernel."""
     for source in PACKAGE.rglob("*"):
         wanted = {".py"} | ({".pyx", ".pxi", ".pxd"} if sources else set())
         if source.suffix in wanted or (compiled and str(source) == COMPILED_FILE):

@@ -1,6 +1,6 @@
-"""Malformed record bytes raise our own errors, in bounded time and memory.
+"""Malformed record bytes raise pyklient's own errors, in limited time and memory.
 
-Checksums are made right, or not compared, so that the parsers get the bytes.
+Checksums are corrected or not compared, so that the parsers get the bytes.
 """
 
 import tracemalloc
@@ -43,7 +43,7 @@ def resealed(data: bytes | bytearray) -> bytes:
 
 
 def consume(kernel: Any, data: bytes, *, check_crcs: bool = True) -> None:
-    """Read everything in *data* every way there is. Only errors that are expected may come out."""
+    """Read everything in *data* in every possible way. Only expected errors may be raised."""
     for use in (partial(_decode, kernel), _walk, _convert, _assign):
         with suppress(*EXPECTED):
             use(data, check_crcs)
@@ -140,7 +140,7 @@ def test_noise(kernel: Any, noise: bytes) -> None:
 
 
 def single(magic: int, codec: Compression) -> bytes:
-    """One batch, or one entry: an uncompressed set of an old format is several."""
+    """Return one batch, or one entry, because an uncompressed set of an old format consists of several."""
     records = SAMPLES if magic == 2 else LEGACY_SAMPLES if codec else LEGACY_SAMPLES[4:5]
     return encode_batch(records, magic=magic, compression=codec, base_offset=3)
 
@@ -296,7 +296,8 @@ def test_a_timestamp_beyond_64_bits_is_corrupt(kernel: Any, base: int, delta: in
 
 
 def test_a_key_of_negative_length_does_not_lead_backwards(kernel: Any) -> None:
-    """A parser that steps back by it reads the same bytes again, and may even end where it should."""
+    """A parser that moves back by the negative length would read the same bytes again, and might even end at
+    the right byte."""
     for negative in range(3, 40, 2):
         record = bytes((0, 0, 0, negative)) + b"\x01\x00" * 8
         with pytest.raises(CorruptRecordError, match="negative length"):

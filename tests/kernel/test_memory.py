@@ -1,4 +1,4 @@
-"""Memory for responses and columns is never in use twice at a time."""
+"""A block of memory for responses and columns is never used twice at the same time."""
 
 from array import array
 from typing import Any

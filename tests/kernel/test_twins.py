@@ -1,4 +1,5 @@
-"""Both kernels give the same bytes, the same objects and the same exceptions, for good input and for bad."""
+"""Both kernels return the same bytes and objects and raise the same exceptions, for good and for bad
+input."""
 
 import pickle
 from typing import Any, Final
@@ -40,7 +41,7 @@ headers = st.lists(st.tuples(st.text(max_size=70), st.none() | st.binary(max_siz
 
 
 def plain(message: Any) -> tuple[Any, ...]:
-    """A message of either kernel as a tuple."""
+    """Return a message of either kernel as a tuple."""
     return tuple(getattr(message, name) for name in FIELDS)
 
 
@@ -141,7 +142,8 @@ def test_batches_cut_off_at_every_byte(batch: bytes) -> None:
 
 
 def test_every_byte_of_a_record_at_its_limits() -> None:
-    """Each byte of a small section in turn is what hurts most."""
+    """Each byte of a small section in turn is replaced by the values that are most likely to cause an
+    error."""
     section = encode_batch([NewRecord(7, b"k", b"v", (("n", b"h"),)), NewRecord(9, None, None)])[61:]
     for at in range(len(section)):
         for byte in (0, 1, 2, 3, 0x7E, 0x7F, 0x80, 0x81, 0xFE, 0xFF):

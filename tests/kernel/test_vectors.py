@@ -1,4 +1,4 @@
-"""Bytes written down by hand from Kafka's layouts, and hashes its Java client gives."""
+"""Bytes written by hand from Kafka's layouts, and hashes that its Java client computes."""
 
 import zlib
 from typing import Any
@@ -95,7 +95,7 @@ def test_the_standard_checksum_is_that_of_the_lz4_library() -> None:
 
 
 def test_the_frame_header_of_old_producers_has_the_checksum_that_they_computed() -> None:
-    """0x82 is what the LZ4 specification says for these flags, 0x7f what Kafka 0.8 wrote."""
+    """The LZ4 specification gives 0x82 for these flags; Kafka 0.8 wrote 0x7f."""
     payload = encode_batch([NewRecord(-1, None, b"x")], magic=0, compression=Compression.LZ4)
     frame = payload[payload.index(b"\x04\x22\x4d\x18") :]
     assert frame[:6].hex() == "04224d186040"

@@ -14,14 +14,15 @@ from tests.servers.tls import Certificates
 
 @pytest.fixture(scope="session")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Certificates good and bad, made once."""
+    """Valid and invalid certificates, made once."""
     directory: Path = tmp_path_factory.mktemp("tls") / "certificates"
     return Certificates(directory)
 
 
 @pytest.fixture
 def broker() -> Iterator[ScriptedBroker]:
-    """Answers a heartbeat with its generation as the throttle time, so that answers can be told apart."""
+    """A broker that answers a heartbeat with its generation as the throttle time, so that responses can be
+    distinguished."""
     with ScriptedBroker() as broker:
         broker.on(HeartbeatRequest, lambda request: HeartbeatResponse(throttle_time_ms=request.generation_id))
         yield broker
@@ -29,7 +30,7 @@ def broker() -> Iterator[ScriptedBroker]:
 
 @pytest.fixture
 def connection(broker: ScriptedBroker) -> Iterator[Connection]:
-    """To *broker*."""
+    """A connection to *broker*."""
     connection = opened(broker)
     yield connection
     connection.close()

@@ -1,4 +1,4 @@
-"""Connections to scripted brokers, and what becomes of their requests."""
+"""Connections to scripted brokers, and the outcomes of their requests."""
 
 from concurrent.futures import Future
 from typing import Any

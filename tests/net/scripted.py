@@ -32,7 +32,7 @@ HOST: Final = "127.0.0.1"
 
 
 class Addressed:
-    """A place where nothing listens, and a node that is said to be there."""
+    """An address at which nothing listens, and the id of a node that is said to be there."""
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
@@ -55,17 +55,17 @@ class _Token:
 
 
 SILENCE: Final = _Token()
-"""A handler's result: no answer, the connection stays."""
+"""A handler returns this to send no response and keep the connection."""
 
 HANG_UP: Final = _Token()
-"""A handler's result: close the connection."""
+"""A handler returns this to close the connection."""
 
 Handler = Callable[[Any], ApiMessage | _Token | bytes]
-"""From a request to its response; bytes go out as they are."""
+"""A function from a request to its response; bytes are sent unchanged."""
 
 
 def config_for(*brokers: "ScriptedBroker | RawServer", **options: Any) -> AdminConfig:
-    """Options of a client that finds its way through *brokers*, with short pauses."""
+    """Return options of a client that connects through *brokers*, with short pauses."""
     chosen = {
         "bootstrap_servers": ",".join(broker.address for broker in brokers),
         "reconnect_backoff_ms": 10,
@@ -82,7 +82,7 @@ def metadata_of(
     topics: Sequence[MetadataResponse.MetadataResponseTopic] = (),
     controller_id: int = -1,
 ) -> MetadataResponse:
-    """A cluster of *nodes*, as its members describe it."""
+    """Return the metadata of a cluster of *nodes*."""
     brokers = [
         MetadataResponse.MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port)
         for node in nodes
@@ -91,7 +91,8 @@ def metadata_of(
 
 
 class RawServer:
-    """Accepts on a free port of the loopback; each connection gets a thread that runs *serve*."""
+    """A server that accepts connections on a free port of the loopback interface; each connection gets a
+    thread that runs *serve*."""
 
     def __init__(self, serve: Callable[[socket.socket], None], *, node_id: int = 1, port: int = 0) -> None:
         self.node_id = node_id
@@ -118,7 +119,7 @@ class RawServer:
         self.close()
 
     def drop_connections(self) -> None:
-        """Close every connection, as a broker does that is shut down."""
+        """Close every connection, as a broker does when it shuts down."""
         for sock in self._sockets:
             with contextlib.suppress(OSError):
                 sock.shutdown(socket.SHUT_RDWR)
@@ -156,9 +157,9 @@ class RawServer:
 
 
 class ScriptedBroker(RawServer):
-    """A broker of one node. ``requests`` are the messages it got, without those about versions.
+    """A broker of one node. ``requests`` are the messages that it received, except those about versions.
 
-    *versions* narrows what it claims to know: API key → (first, last). With *tls* it speaks TLS.
+    *versions* limits the versions that it says it supports: API key → (first, last). With *tls* it uses TLS.
     """
 
     def __init__(
@@ -181,11 +182,11 @@ class ScriptedBroker(RawServer):
         super().__init__(self._converse, node_id=node_id, port=port)
 
     def on(self, request: type[ApiMessage], handler: Handler) -> None:
-        """Answer *request* with what *handler* returns."""
+        """Answer *request* with the result of *handler*."""
         self._handlers[request] = handler
 
     def count(self, request: type[ApiMessage]) -> int:
-        """How many of that kind have come."""
+        """Return the number of requests of that kind that have arrived."""
         return sum(isinstance(message, request) for message in self.requests)
 
     def _converse(self, sock: socket.socket) -> None:

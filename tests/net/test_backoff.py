@@ -1,4 +1,4 @@
-"""How long to wait before the next try: twice as long each time, up to a limit, with some jitter."""
+"""The pause before the next try: twice as long each time, up to a limit, with some jitter."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""Connections by node and purpose: one each, replaced when they end, left alone while a node is down."""
+"""Connections by node and purpose: one for each, replaced when they end, and not opened while a node is in
+its back-off."""
 
 import socket
 import threading
@@ -45,7 +46,7 @@ def pool(broker: ScriptedBroker) -> Iterator[Pool]:
 
 @pytest.fixture
 def nobody() -> Iterator[Endpoint]:
-    """An address where nothing listens."""
+    """An address at which nothing listens."""
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         yield Endpoint(9, "127.0.0.1", unused.getsockname()[1])
@@ -155,7 +156,7 @@ def test_a_connection_whose_session_ends_soon_is_replaced_once_it_is_quiet(
 
 
 class Asking:
-    """An ``ask`` in another thread, which the broker answers when the test says so."""
+    """An ``ask`` in another thread, which the broker answers when the test allows it."""
 
     def __init__(self, broker: ScriptedBroker, connection: Connection) -> None:
         self.answers: list[HeartbeatResponse] = []
@@ -360,7 +361,7 @@ def test_an_abandoned_pool_refuses_and_lets_go_of_its_sockets(broker: ScriptedBr
 
 
 class Stuck:
-    """An opener that waits for a word before it fails."""
+    """An opener that fails when the test allows it."""
 
     def __init__(self) -> None:
         self.opened = 0
@@ -430,7 +431,7 @@ def _fails_to_connect(pool: Pool, endpoint: Endpoint) -> None:
 
 
 class NotedBackoff(Backoff):
-    """No pause at all; notes what it was asked."""
+    """A back-off without pauses that records the numbers of failures."""
 
     def __init__(self) -> None:
         super().__init__(0, 0)

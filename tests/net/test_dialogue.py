@@ -1,4 +1,4 @@
-"""Dialogues, run with a list of answers and over a network that answers at once."""
+"""Dialogues, run with a list of responses and over a network that answers at once."""
 
 import pytest
 
@@ -33,7 +33,8 @@ def test_the_last_of_a_limited_number_of_attempts_raises_its_error() -> None:
 
 
 class Instant(NetworkClient):
-    """A client that answers at once, without a network: with *failure*, if given, else with a heartbeat."""
+    """A client that answers at once without a network: with *failure* if given, otherwise with a
+    heartbeat."""
 
     def __init__(self, failure: KafkaError | None = None, backoff: Backoff | None = None) -> None:
         super().__init__(AdminConfig())
@@ -76,7 +77,7 @@ def test_a_pause_is_cut_short_where_the_time_allowed_ends_before_it() -> None:
 
 
 class NotedBackoff(Backoff):
-    """No pause at all; notes what it was asked."""
+    """A back-off without pauses that records the numbers of failures."""
 
     def __init__(self) -> None:
         super().__init__(0, 0)

@@ -1,4 +1,4 @@
-"""Snapshots of the cluster: whole, immutable, never going back in time."""
+"""Snapshots of the cluster: complete, immutable, and never older than the last one."""
 
 from typing import Any
 

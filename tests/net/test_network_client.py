@@ -1,4 +1,5 @@
-"""The client's network as a whole: finding brokers, knowing the cluster, surviving its changes."""
+"""The network side of a client as a whole: it finds brokers, knows the cluster, and survives changes of the
+cluster."""
 
 import pickle
 import re

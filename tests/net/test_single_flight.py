@@ -17,7 +17,8 @@ def is_final(error: KafkaError) -> bool:
 
 
 class Attempts:
-    """A SingleFlight whose first attempt goes on until ``end``, while a second thread wants the same."""
+    """A SingleFlight whose first attempt lasts until ``end`` is called, while a second thread wants the same
+    thing."""
 
     def __init__(self) -> None:
         self.flights: SingleFlight[str, str] = SingleFlight()

@@ -1,4 +1,4 @@
-"""Kafka's own classes as a child process that answers lines with lines."""
+"""Kafka's own classes in a child process that answers each line with a line."""
 
 import subprocess
 from collections.abc import Iterable
@@ -34,7 +34,7 @@ class Oracle:
         )
 
     def ask(self, questions: Iterable[str]) -> list[str]:
-        """One line of answer for each line of *questions*, in order."""
+        """Return one line of answer for each line of *questions*, in order."""
         lines = list(questions)
         stdin, stdout = self._pipes()
         writer = Thread(target=_write, args=(stdin, lines), daemon=True)
@@ -72,7 +72,7 @@ class Oracle:
 
 
 def answers(version: str, source: str) -> list[str]:
-    """All lines that a Java source file of this directory writes when it is asked nothing."""
+    """Return all lines that a Java source file of this directory writes without input."""
     ran = subprocess.run(
         java_command(kafka_libs(version), str(_HERE / source)),
         stdin=subprocess.DEVNULL,

@@ -1,4 +1,4 @@
-"""A broker that takes requests and keeps its answers to them back, so that requests pile up in flight."""
+"""A broker that accepts requests and delays its responses, so that requests stay in flight."""
 
 import contextlib
 import socket
@@ -31,11 +31,11 @@ class HoldingBroker(ProduceBroker):
 
     @property
     def unanswered(self) -> int:
-        """Produce requests that have come and wait for their answer."""
+        """The number of Produce requests that have arrived and wait for a response."""
         return len(self._held)
 
     def hold(self) -> None:
-        """Keep answers back from now on."""
+        """Delay responses from now on."""
         self._holding = True
 
     def answer_one(self) -> None:
@@ -45,7 +45,7 @@ class HoldingBroker(ProduceBroker):
             self._send(held)
 
     def let_go(self) -> None:
-        """Answer everything, and every later request at once."""
+        """Answer all requests, and every later request at once."""
         with self._table:
             self._holding = False
             while self._held:

@@ -42,7 +42,7 @@ __all__ = [
 
 TOPIC: Final = "clicks"
 ONE_BY_ONE: Final = {"batch_size": 0, "linger_ms": 0}
-"""Options with which every record goes by itself."""
+"""Options with which every record is sent by itself."""
 
 _REMEMBERED, _SEQUENCES = 5, 1 << 31
 
@@ -57,13 +57,13 @@ class Refuse(NamedTuple):
 
 
 class LoseAnswer(NamedTuple):
-    """Store, and then do something else than saying so: a code, or a handler's token."""
+    """Store the batch, but answer with an error code, or as a handler's token says."""
 
     instead: Any
 
 
 class Seen(NamedTuple):
-    """A batch as it came, stored or not."""
+    """A batch as it arrived, stored or not."""
 
     partition: int
     producer_id: int
@@ -74,7 +74,7 @@ class Seen(NamedTuple):
 
 
 class _Remembered(NamedTuple):
-    """One of a producer's last batches."""
+    """One of the last batches of a producer."""
 
     sequence: int
     records: int
@@ -83,7 +83,7 @@ class _Remembered(NamedTuple):
 
 @dataclass
 class _State:
-    """What is known of a producer in one partition."""
+    """The state of a producer in one partition."""
 
     epoch: int
     expected: int
@@ -94,10 +94,11 @@ Fault = Refuse | LoseAnswer | Callable[[ProduceRequest], Any] | None
 
 
 class ProduceBroker(ScriptedBroker):
-    """``faults`` are used up one per Produce request, None for none; after them all goes well.
+    """A broker that stores produced records. ``faults`` are applied to one Produce request each, None to
+    none; later requests succeed.
 
-    ``seen`` are all batches that came, ``stored`` the values by partition, in order. ``largest`` is the
-    largest batch it takes; with ``old_format`` it takes none with a producer id.
+    ``seen`` are all batches that arrived, ``stored`` the values by partition, in order. ``largest`` is the
+    largest batch that it accepts; with ``old_format`` it accepts no batch with a producer id.
     """
 
     def __init__(self, partitions: int = 1, **options: Any) -> None:
@@ -121,7 +122,7 @@ class ProduceBroker(ScriptedBroker):
         )
 
     def producer(self, **options: Any) -> Producer:
-        """A producer for this broker, with short pauses."""
+        """Return a producer for this broker, with short pauses."""
         quick: dict[str, Any] = {
             "reconnect_backoff_ms": 10,
             "reconnect_backoff_max_ms": 50,
@@ -182,7 +183,7 @@ class ProduceBroker(ScriptedBroker):
         return answer
 
     def _remembered(self, partition: int, batch: RecordBatch) -> _Remembered | None:
-        """Return what is remembered of *batch*, if it is one of the last batches of its producer."""
+        """Return the remembered data of *batch* if it is one of the last batches of its producer."""
         state = self._producers.get((partition, batch.producer_id))
         if state is None or state.epoch != batch.producer_epoch:
             return None
@@ -218,7 +219,8 @@ class ProduceBroker(ScriptedBroker):
 
 @contextmanager
 def producing(broker: ProduceBroker, **options: Any) -> Iterator[Producer]:
-    """A producer that is closed whatever happens, without raising what nobody has looked at."""
+    """A producer that is always closed, without raising errors for failures that the test has not looked
+    at."""
     producer = broker.producer(**options)
     try:
         yield producer
@@ -228,17 +230,17 @@ def producing(broker: ProduceBroker, **options: Any) -> Iterator[Producer]:
 
 
 def numbers(count: int) -> list[bytes]:
-    """Values that can be told apart."""
+    """Return *count* different values."""
     return [b"%d" % number for number in range(count)]
 
 
 def identities(seen: list[Seen]) -> list[tuple[int, int, int]]:
-    """Producer id, epoch and sequence of batches."""
+    """Return the producer id, epoch and sequence number of batches."""
     return [(one.producer_id, one.epoch, one.sequence) for one in seen]
 
 
 def wait_until(condition: Callable[[], bool], timeout: float = 10.0) -> None:
-    """Return once *condition* holds; fails after *timeout* seconds."""
+    """Return when *condition* is true. Fail after *timeout* seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, "it did not come true in time"

@@ -1,4 +1,4 @@
-"""Flush, close, ``with``: nothing sent is forgotten, no failure vanishes, no thread stays."""
+"""Flush, close and ``with``: no sent record is forgotten, no failure is lost, no thread remains."""
 
 import gc
 import os
@@ -30,7 +30,7 @@ def own_threads() -> list[str]:
 
 
 def run(program: str, broker: ProduceBroker, *flags: str) -> subprocess.CompletedProcess[str]:
-    """Run *program*, in which ``producer`` is one for *broker*, in a process of its own."""
+    """Run *program*, in which ``producer`` is a producer for *broker*, in a separate process."""
     head = f"from pyklient.producer.producer import Producer\nproducer = Producer({broker.address!r})\n"
     return subprocess.run(
         [sys.executable, *flags, "-c", head + program],

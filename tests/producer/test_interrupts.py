@@ -21,8 +21,8 @@ pytestmark = pytest.mark.both_kernels
 
 
 class Interruption:
-    """A profile function: Ctrl-C at the *step*-th moment at which Python looks for one, which is when it
-    enters a function of its own or comes back from one in C. Not in this file."""
+    """A profile function that raises KeyboardInterrupt at the *step*-th moment at which Python checks for
+    signals: when it enters a function of its own or returns from a function in C. It ignores this file."""
 
     def __init__(self, step: int) -> None:
         self.left = step
@@ -35,7 +35,7 @@ class Interruption:
 
 
 def interrupt(step: int, call: Callable[[], object]) -> bool:
-    """Have Ctrl-C come in the middle of *call*. Return whether it did: *call* has so many steps."""
+    """Raise KeyboardInterrupt at *step* in the middle of *call*. Return True if *call* has so many steps."""
     interruption, interrupted = Interruption(step), False
     before = sys.getprofile()
     sys.setprofile(interruption)
@@ -91,7 +91,7 @@ def test_a_producer_goes_on_after_ctrl_c_at_any_step(
 
 @contextmanager
 def signals(handle: Callable[[], object]) -> Iterator[None]:
-    """Have *handle* called at random moments, in a call of itself too."""
+    """Call *handle* at random moments, also while it runs."""
     before = signal.signal(signal.SIGALRM, lambda number, frame: handle())
     signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005)
     try:

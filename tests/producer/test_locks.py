@@ -1,4 +1,4 @@
-"""Wakeups: a thread waits for one, and another one sets it."""
+"""Wakeups: one thread waits for a wakeup, and another thread sets it."""
 
 import threading
 import time

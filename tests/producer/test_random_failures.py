@@ -1,4 +1,5 @@
-"""Failures of every kind at random: what is said to be stored is stored once, in order, and nothing hangs."""
+"""Random failures of every kind: records reported as stored are stored once and in order, and nothing
+hangs."""
 
 import random
 

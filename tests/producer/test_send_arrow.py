@@ -1,4 +1,4 @@
-"""Records from Arrow data: every column that they may have, in every shape it may come in."""
+"""Records from Arrow data: every column that they may have, in every type."""
 
 import importlib
 import signal
@@ -42,7 +42,7 @@ HEADERS = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pya
 
 
 class Frame:
-    """A data frame of a library that pyklient has never heard of."""
+    """A data frame of a library that pyklient does not know."""
 
     def __init__(self, table: Any) -> None:
         self.table = table
@@ -52,7 +52,7 @@ class Frame:
 
 
 class Block:
-    """What has but one batch to give."""
+    """An object that provides a single batch."""
 
     def __init__(self, batch: Any) -> None:
         self.batch = batch
@@ -62,7 +62,8 @@ class Block:
 
 
 def arrived(broker: ProduceBroker) -> list[tuple[Any, ...]]:
-    """(partition, timestamp, key, value, headers) of each record, in the order in which they came."""
+    """Return (partition, timestamp, key, value, headers) of each record, in the order in which the records
+    arrived."""
     return [
         (seen.partition, record.timestamp_ms, record.key, record.value, record.headers)
         for seen in broker.seen

@@ -1,4 +1,5 @@
-"""What is known of topics: what a first record lacks is told apart, in time; leaders that move are found."""
+"""The metadata of topics: what is missing for a first record is named soon, and leaders that move are
+found."""
 
 import threading
 import time
@@ -23,7 +24,7 @@ from tests.producer.script import TOPIC, ProduceBroker, Refuse, producing, wait_
 
 
 def refusal(producer: Producer, topic: str = TOPIC) -> KafkaError:
-    """What a send raises, within a second or two."""
+    """Return the error that a ``send`` raises, within a second or two."""
     started = time.monotonic()
     with pytest.raises(KafkaError) as caught:
         producer.send(topic, b"x")
@@ -148,7 +149,8 @@ def test_a_topic_that_is_deleted_is_asked_for_again(broker: ProduceBroker) -> No
 
 
 def test_records_survive_a_broker_that_does_not_know_their_topic_for_a_moment(broker: ProduceBroker) -> None:
-    """As one that has just started: nobody sends any more, so only what is under way can ask for it."""
+    """A broker that has just started may not know a topic. No ``send`` is called any more, so only the
+    records under way can cause a refresh."""
     with producing(broker, retry_backoff_ms=500, retry_backoff_max_ms=500) as producer:
         producer.send(TOPIC, b"x").result(10)
         broker.known_topics[TOPIC] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -195,7 +197,7 @@ def test_a_broker_that_cannot_be_reached_holds_up_nobody_else(broker: ProduceBro
 
 
 def test_a_frozen_broker_holds_up_nobody_else(broker: ProduceBroker) -> None:
-    """The frozen one takes no bytes any more, so that writing to it waits."""
+    """The frozen broker accepts no bytes, so writing to it blocks."""
     frozen = threading.Event()
     broker.partitions = 2
     with ProduceBroker(node_id=2) as other:
@@ -255,7 +257,7 @@ def test_a_name_that_no_topic_can_have_harms_no_other_topic(broker: ProduceBroke
 
 
 def asked_for(broker: ProduceBroker) -> list[set[str]]:
-    """The topics of each question for metadata."""
+    """Return the topics of each request for metadata."""
     questions = [message for message in broker.requests if isinstance(message, MetadataRequest)]
     return [{topic.name or "" for topic in question.topics or ()} for question in questions]
 

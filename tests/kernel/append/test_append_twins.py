@@ -1,4 +1,5 @@
-"""Both kernels append the same records to the same batches, decline the same calls, and report the same."""
+"""Both kernels append the same records to the same batches, decline the same calls, and return the same
+reports."""
 
 import pickle
 import sys
@@ -75,7 +76,7 @@ class Bench:
         return result
 
     def state(self) -> Any:
-        """Everything that can be seen from outside."""
+        """Return the whole state that can be seen from outside."""
         return (
             self.appender.used_memory,
             self.appender.topics(),
@@ -271,7 +272,7 @@ class TestEach:
         assert batch.count == 0
 
     def test_a_clock_that_sends_loses_nothing(self, kernel: Any) -> None:
-        """Foreign code that runs in the middle of a send may send as well."""
+        """Code of the user that runs in the middle of a ``send`` may call ``send`` too."""
 
         def sending() -> int:
             if not batch.count:

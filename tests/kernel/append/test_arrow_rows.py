@@ -1,4 +1,4 @@
-"""Rows of columns become the records that as many calls of ``send`` make, on both kernels."""
+"""Rows of columns become the same records as calls of ``send``, in both kernels."""
 
 import threading
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ PARTITIONS: Final = 3
 
 
 class Tracker:
-    """A tracker that nobody waits for."""
+    """A tracker that no caller waits for."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -31,7 +31,7 @@ class Tracker:
 
 
 class Mill:
-    """An Appender whose declined calls begin batches, and move the sticky partition each time."""
+    """An Appender whose declined calls begin batches, and change the sticky partition each time."""
 
     def __init__(self, kernel: Any, batch_size: int, memory: int) -> None:
         self.kernel = kernel
@@ -191,7 +191,7 @@ def test_a_row_that_cannot_be_sent_stops_there_and_not_before(
 
 
 def _compare(rows: list[Row], layout: Layout, batch_size: int, memory: int) -> None:
-    """Check that both kernels do the same, row by row and in columns."""
+    """Check that both kernels give the same result, row by row and in columns."""
     columns = columns_of(rows, layout)
     alike = [
         row._replace(

@@ -1,4 +1,4 @@
-"""The memory that a batch sets aside while it grows. All of it is charged, and moving a batch is costly."""
+"""The memory that a batch allocates while it grows. All of it is charged, and moving a batch is expensive."""
 
 from itertools import pairwise
 from typing import Any
@@ -12,7 +12,7 @@ RECORD = bytes(100)
 
 
 def capacities(bench: Bench, batch: Any) -> list[int]:
-    """Append to *batch* until that is declined. Return each capacity that it had."""
+    """Append to *batch* until an append is declined. Return each capacity that it had."""
     found: list[int] = []
     while bench.appender.send("clicks", RECORD) is not bench.nowhere:
         if batch.capacity not in found:

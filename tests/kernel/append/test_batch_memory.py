@@ -1,4 +1,4 @@
-"""A batch uses the memory of an earlier one again, once nothing refers to that memory."""
+"""A batch uses the memory of an earlier batch again when nothing refers to that memory."""
 
 import gc
 import random
@@ -18,7 +18,7 @@ SIZES = (100, 5_000, 40_000, 300_000, 1_000_000)
 
 
 class Held(NamedTuple):
-    """A payload that is still referred to, the number of its records, and their values."""
+    """A payload that is still in use, the number of its records, and their values."""
 
     payload: Any
     size: int
@@ -32,7 +32,7 @@ class Held(NamedTuple):
 
 
 class Line:
-    """One batch after the other."""
+    """A sequence of batches, one after the other."""
 
     def __init__(self, kernel: Any) -> None:
         tracker = DeliveryTracker(SenderThread("pyklient-producer test"))

@@ -1,4 +1,4 @@
-"""Decoding fetched bytes into columns: they hold the records that ``decode`` makes messages of."""
+"""Decoding fetched bytes into columns: they hold the same records as the messages of ``decode``."""
 
 from array import array
 from typing import Any, Final
@@ -131,7 +131,7 @@ def test_header_names_beyond_ascii(kernel: Any, name: str) -> None:
 
 
 def test_header_names_that_are_not_utf_8_are_readable_one_by_one() -> None:
-    """Two halves of a character in two names do not make one."""
+    """Two names that each end in half a character are not joined into one."""
     data = bytearray(encode_batch([NewRecord(1, None, None, (("n1", b"v"), ("n2", b""), ("é", b"")))]))
     data[data.index(b"n1") + 1] = 0xC3
     data[data.index(b"n2")] = 0xA9

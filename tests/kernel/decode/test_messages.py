@@ -1,4 +1,4 @@
-"""Message and Chunk, which a reader gets."""
+"""Message and Chunk, as a reader gets them."""
 
 import copy
 import gc
@@ -108,7 +108,7 @@ class TestMessage:
 
 @pytest.fixture(params=["at once", "one at a time"])
 def made(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The ways in which messages are made, which differ in the compiled kernel only."""
+    """The ways in which messages are made, which differ only in the compiled kernel."""
     if request.param == "one at a time":
         monkeypatch.setattr(message_decoding, "_ENOUGH_MESSAGES", 1)
 

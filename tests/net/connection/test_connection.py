@@ -1,4 +1,5 @@
-"""One connection: answers to whom they belong, failures to everyone who waits, nothing left behind."""
+"""One connection: responses reach their callers, failures reach everyone who waits, and nothing is left
+behind."""
 
 import pickle
 import signal

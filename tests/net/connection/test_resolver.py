@@ -1,4 +1,4 @@
-"""Lookups of host names: bounded in time and in threads, whatever the system's function does."""
+"""Lookups of host names: limited in time and in threads, whatever the system's function does."""
 
 import socket
 import subprocess
@@ -20,7 +20,7 @@ FOUND = [(int(socket.AF_INET), int(socket.SOCK_STREAM), 6, ("127.0.0.1", 9092))]
 
 
 class NameServer:
-    """Answers for the system's function once the test lets it, always 127.0.0.1."""
+    """A replacement for the system's function that returns 127.0.0.1 when the test allows it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answers = threading.Event()

@@ -1,4 +1,4 @@
-"""SASL against a broker that checks: who is let in, who is not, and what each refusal says."""
+"""SASL against a broker that checks the login: who is accepted, who is not, and the text of each error."""
 
 import base64
 import hashlib
@@ -28,7 +28,8 @@ _SALT = b"salt of the earth"
 
 
 class SaslBroker(ScriptedBroker):
-    """Knows one user. *lies* makes its SCRAM signature wrong; *lifetime_ms* is that of its sessions."""
+    """A broker that knows one user. *lies* makes its SCRAM signature wrong; *lifetime_ms* is the lifetime of
+    its sessions."""
 
     def __init__(self, *mechanisms: str, lies: bool = False, lifetime_ms: int = 0) -> None:
         super().__init__()

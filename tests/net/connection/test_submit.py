@@ -1,4 +1,5 @@
-"""Requests whose answers go to a function: sent at once where that takes no wait, else by another thread."""
+"""Requests whose responses go to a function: sent at once if that needs no wait, otherwise by another
+thread."""
 
 import socket
 import threading
@@ -22,7 +23,8 @@ from tests.servers.process import wait_until
 
 @pytest.mark.parametrize("ended", [False, True])
 def test_what_would_take_a_wait_is_left_to_another_thread(ended: bool) -> None:
-    """A peer that reads only when it is told to: whoever must not wait gets back what is left to do."""
+    """The peer reads only when the test tells it to: a thread that must not wait gets the remainder of its
+    request back."""
     go_on = threading.Event()
     heard: list[Any] = []
     data = ProduceRequest.TopicProduceData.PartitionProduceData(records=bytes(20_000_000))
@@ -89,7 +91,7 @@ def test_a_small_request_goes_at_once_and_an_ended_connection_says_so(
 
 
 class OutOfMemory(TcpTransport):
-    """Of which every write fails in a way that no transport foresees."""
+    """A transport whose writes fail with an error that no transport expects."""
 
     def send(self, parts: Any, time_left: Any) -> None:
         raise MemoryError

@@ -1,4 +1,4 @@
-"""TLS: both directions at once, and what each kind of wrong certificate or port is called."""
+"""TLS: both directions at the same time, and the error for each kind of wrong certificate or port."""
 
 import contextlib
 import os
@@ -39,7 +39,7 @@ def server_context(own: Path, trusted: Path | None = None) -> ssl.SSLContext:
 
 
 def ask_metadata(broker: ScriptedBroker | RawServer, **options: Any) -> None:
-    """One request and its answer, with a client of *options*."""
+    """Ask for metadata once, with a client of *options*."""
     client = NetworkClient(config_for(broker, **options))
     try:
         client.connection(-1, Purpose.OTHER, 2).ask(MetadataRequest(topics=[]), 2)
@@ -187,7 +187,7 @@ def test_a_refusal_is_read_though_the_broker_has_hung_up_already(certificates: C
 
 
 def test_large_requests_and_answers_cross_each_other(certificates: Certificates) -> None:
-    """Each side sends more than all buffers hold before it reads: no lock may be held while waiting."""
+    """Each side sends more than all buffers hold before it reads, so no lock may be held while waiting."""
     size = 6_000_000
     sent = os.urandom(size)
     got: list[bytes] = []

@@ -1,4 +1,4 @@
-"""Bytes over a real pair of sockets: all of them, in order, in bounded time."""
+"""Bytes over a real pair of sockets: all of them, in order, in limited time."""
 
 import contextlib
 import socket

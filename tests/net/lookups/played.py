@@ -1,4 +1,4 @@
-"""Run a dialogue with a list of answers: no thread, no socket, no waiting."""
+"""Runs a dialogue with a list of responses, without threads, sockets and waiting."""
 
 from collections.abc import Sequence
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b",
 
 
 def played(dialogue: Dialogue[T], answers: Sequence[Any]) -> tuple[T, list[Step]]:
-    """Run *dialogue* with *answers* to all its steps but the pauses. Return its result and the steps.
+    """Run *dialogue* with *answers* to all its steps except the pauses. Return its result and the steps.
 
     An exception among the answers is a network failure.
     """
@@ -35,7 +35,8 @@ def played(dialogue: Dialogue[T], answers: Sequence[Any]) -> tuple[T, list[Step]
 
 
 def cluster(leaders: dict[TopicPartition, int], *, nodes: Sequence[int] = (1, 2), error: int = 0) -> Metadata:
-    """Return the Metadata of a cluster with these leaders; -1 is none. *error* is that of each topic."""
+    """Return the Metadata of a cluster with these leaders; -1 means none. *error* is the error code of each
+    topic."""
     topics: dict[str, MetadataResponse.MetadataResponseTopic] = {}
     for partition, leader in leaders.items():
         topic = topics.setdefault(

@@ -1,4 +1,4 @@
-"""FindCoordinator, with a list of answers."""
+"""FindCoordinator, with a list of responses."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""ListOffsets, with a list of answers."""
+"""ListOffsets, with a list of responses."""
 
 from collections.abc import Sequence
 
@@ -30,7 +30,7 @@ def offsets(found: dict[TopicPartition, int], *, error: int = 0) -> ListOffsetsR
 
 
 def asked(steps: Sequence[Step]) -> list[tuple[int, set[TopicPartition]]]:
-    """To whom the ListOffsets requests among *steps* went, and for what."""
+    """Return the recipients of the ListOffsets requests in *steps*, and the partitions that they ask for."""
     return [
         (
             step.to,

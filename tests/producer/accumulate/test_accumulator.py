@@ -1,4 +1,5 @@
-"""Between users' threads and the sender: checks, batches, memory; with a clock passed in."""
+"""The accumulator between users' threads and the sender: checks, batches and memory, with a clock that tests
+control."""
 
 import itertools
 import random
@@ -31,7 +32,7 @@ LIMITS = Limits(batch_size=1_000, buffer_memory=80_000, max_request_size=5_000, 
 
 
 class FixedTopics(TopicMetadata):
-    """Topics that need no broker."""
+    """Topics that exist without a broker."""
 
     def __init__(self, **partitions: int) -> None:
         self.partitions = partitions
@@ -54,7 +55,7 @@ class FixedTopics(TopicMetadata):
 
 
 class NotedThread(SenderThread):
-    """A thread that never runs, and notes what it is asked for."""
+    """A thread that never runs, and records what it is asked to do."""
 
     def __init__(self) -> None:
         super().__init__("pyklient-producer test")
@@ -73,7 +74,7 @@ class NotedThread(SenderThread):
 
 
 class Bench:
-    """An accumulator with nobody behind it: the test plays the sender."""
+    """An accumulator without a sender: the test does the sender's part."""
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class Bench:
         return self.accumulator.appender.send(*arguments, **named)
 
     def finish(self, batch: Batch, error: Any = None) -> None:
-        """Do as the sender does with a batch that has been stored."""
+        """Complete a batch that has been stored, as the sender does."""
         self.accumulator.appender.seal_batch(batch)
         listeners = batch.report(0, batch.count, 0, -1, error)
         self.thread.is_sender = True

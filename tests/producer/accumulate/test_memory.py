@@ -1,4 +1,5 @@
-"""What a producer at full speed takes while its broker does not answer, measured from outside."""
+"""The memory that a producer at full speed uses while its broker does not answer, measured from outside the
+process."""
 
 import subprocess
 import sys

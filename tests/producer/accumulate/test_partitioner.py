@@ -1,4 +1,4 @@
-"""Which partition a record goes to."""
+"""The choice of the partition of a record."""
 
 import itertools
 import random

@@ -24,7 +24,7 @@ BACKOFF = 0.01
 
 
 class Responses:
-    """Notes what becomes of requests."""
+    """Records the outcomes of requests."""
 
     def __init__(self) -> None:
         self.heard: list[str] = []
@@ -37,7 +37,7 @@ class Responses:
 
 
 class Bench:
-    """A queue with two requests in flight, of which nothing is known yet."""
+    """A queue with two requests in flight, which have no response yet."""
 
     def __init__(self) -> None:
         self.responses = Responses()
@@ -52,11 +52,11 @@ class Bench:
         self.request = InFlightRequest({}, 0, ProduceRequest(), 9, 0)
 
     def throttled(self) -> None:
-        """The broker has answered, and throttles the client."""
+        """Let the broker answer one request, and throttle the client."""
         self.queue._answered(self.request, ProduceResponse(throttle_time_ms=int(THROTTLE * 1000)))
 
     def lost_connection(self) -> None:
-        """The other request has not reached it."""
+        """Let the other request fail before it reaches the broker."""
         self.queue._not_sent(self.request, BrokerConnectionError("cut"))
 
 

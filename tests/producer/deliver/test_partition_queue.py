@@ -1,4 +1,5 @@
-"""One partition's batches stay in order, nothing lost and nothing twice; how far they may run ahead."""
+"""One partition's batches stay in order, none is lost or stored twice, and the number in flight is
+limited."""
 
 import threading
 from itertools import count
@@ -36,7 +37,7 @@ REMEMBERED = 5
 
 
 class OneRecordSealer(Sealer):
-    """Seals batches as if each had one record."""
+    """Seals each batch as if it had one record."""
 
     def __init__(self) -> None:
         self.linger = 0.0
@@ -46,7 +47,7 @@ class OneRecordSealer(Sealer):
 
 
 class Bench:
-    """A queue with any number of batches of one record, due at once."""
+    """A queue with any number of batches of one record, which are due at once."""
 
     def __init__(self, batches: int) -> None:
         sequences = Sequences()
@@ -69,14 +70,14 @@ class Bench:
         return batch
 
     def take_all(self) -> list[SealedBatch]:
-        """What may go at once."""
+        """Return the batches that may be sent at once."""
         taken = []
         while self.queue.ready(1.0):
             taken.append(self.take())
         return taken
 
     def lose(self, batch: SealedBatch) -> None:
-        """Its answer has been lost."""
+        """Lose the response to *batch*."""
         self.queue.retry(batch, BrokerConnectionError("cut"), in_doubt=True, not_before=0.0)
 
 
@@ -205,8 +206,8 @@ def test_a_record_that_is_refused_leaves_no_gap_behind_it(broker: ProduceBroker)
 
 
 def test_a_record_in_doubt_that_fails_for_good_does_not_double_what_follows(broker: ProduceBroker) -> None:
-    """The first is stored, but the broker does not say so and then refuses it. The others were stored too,
-    with their answers lost, so they must keep their identities."""
+    """The first batch is stored, but the broker does not confirm it and then rejects it. The other batches
+    were stored too, and their responses lost, so they must keep their identities."""
     broker.faults.extend(
         [
             LoseAnswer(ErrorCode.REQUEST_TIMED_OUT),

@@ -1,4 +1,5 @@
-"""What becomes of records by the broker's answer, or without one: stored, sent again, or failed, once."""
+"""The outcomes of records after a response, or without one: stored, sent again, or failed, and reported
+once."""
 
 import threading
 from typing import Any
@@ -145,7 +146,7 @@ def test_a_batch_stored_by_an_earlier_attempt_keeps_its_own_timestamps(broker: P
 
 
 class Again:
-    """Answers the first *times* requests with value ``1`` in them as *fault* says."""
+    """Applies *fault* to the first *times* requests that contain value ``1``."""
 
     def __init__(self, broker: ProduceBroker, fault: Refuse | LoseAnswer, times: int) -> None:
         self._broker, self._fault, self._times = broker, fault, times

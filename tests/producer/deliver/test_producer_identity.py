@@ -1,4 +1,4 @@
-"""Producer ids: got where there are some, done without where there are none, begun anew where it must be."""
+"""Producer ids: requested if the broker has them, not used otherwise, and with a new epoch when necessary."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""Decisions about a batch after an error: every combination that RetryPolicy tells apart."""
+"""Decisions about a batch after an error: every combination that RetryPolicy distinguishes."""
 
 import pytest
 

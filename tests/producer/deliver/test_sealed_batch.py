@@ -1,4 +1,4 @@
-"""Batches in the format and the size that the broker takes."""
+"""Batches in the format and the size that the broker accepts."""
 
 import re
 from typing import Any

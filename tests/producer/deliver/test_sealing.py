@@ -1,4 +1,4 @@
-"""What ``compression_type`` does to records on their way: on the wire, in a broker's log, and in memory."""
+"""The effect of ``compression_type`` on records: in requests, in a broker's log, and in memory."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,13 +19,13 @@ PLAIN: Final = sum(map(len, VALUES))
 
 
 def stored_in(log: Path) -> list[RecordBatch]:
-    """The batches in the segment files of a partition."""
+    """Return the batches in the segment files of a partition."""
     return [batch for path in sorted(log.glob("*.log")) for batch in iter_batches(path.read_bytes())]
 
 
 @pytest.fixture
 def reference(tmp_path: Path) -> Iterator[Broker]:
-    """A reference broker whose files can be looked at."""
+    """A reference broker whose files the test can read."""
     with Broker(data_dir=tmp_path / "data") as broker:
         yield broker
 

@@ -1,4 +1,4 @@
-"""The sender's thread: calls in order, no new batch missed, an end in every case."""
+"""The sender's thread: calls in order, no new batch missed, and an end in every case."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.both_kernels
 
 
 class Bell(Timed):
-    """Notes in the diary when its timer fires."""
+    """A timer that writes into the diary when it fires."""
 
     def __init__(self, diary: "Diary") -> None:
         self.diary = diary
@@ -37,7 +37,7 @@ class Bell(Timed):
 
 
 class Diary(SenderWork):
-    """Work that notes what it is told to do."""
+    """Work that records the calls that it gets."""
 
     def __init__(self) -> None:
         self.rung: list[tuple[Timed, float]] = []
@@ -46,7 +46,7 @@ class Diary(SenderWork):
         self.going = True
         self.full = False
         self.when_asked: list[Callable[[], None]] = []
-        """What happens at the moment at which it is asked whether it is full."""
+        """Functions that are called when the work is asked whether it is full."""
         self.crash: list[BaseException | None] = []
 
     def has_new_batches(self) -> bool:
@@ -85,7 +85,7 @@ def sender(diary: Diary) -> Iterator[SenderThread]:
 
 
 def on_thread(sender: SenderThread, call: Callable[[], None]) -> None:
-    """Have *call* run on the thread, and wait for it."""
+    """Run *call* on the thread, and wait for its end."""
     done = threading.Event()
 
     def run() -> None:
@@ -273,7 +273,7 @@ def test_batches_added_while_the_brokers_are_full_are_seen_with_the_next_respons
 
 
 def test_batches_added_before_the_thread_sleeps_are_not_missed(diary: Diary) -> None:
-    """They were added while the thread was awake, so nothing wakes it for them."""
+    """The batches were added while the thread was awake, so nothing wakes it for them."""
     diary.news = 5
     sender = SenderThread("pyklient-producer test")
     sender.assign(diary)
@@ -308,7 +308,8 @@ def test_timers_that_are_set_again_do_not_pile_up_until_they_are_due(broker: Pro
 
 
 def refuse_threads(monkeypatch: pytest.MonkeyPatch, *names: str) -> list[str]:
-    """Let no thread start whose name begins with one of *names*. Returns the names of those refused."""
+    """Prevent threads whose names begin with one of *names* from starting. Return the names of those that
+    were prevented."""
     refused: list[str] = []
     start = threading.Thread.start
 
