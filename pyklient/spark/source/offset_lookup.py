@@ -13,6 +13,7 @@ from pyklient.net.lookups.topic_partitions import missing_topic
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.primitives import ZERO_UUID
+from pyklient.spark.option_names import SPARK_NAMES, rename_options
 from pyklient.spark.source.offset_ranges import LogEnds
 from pyklient.spark.source.source_options import Bound, Subscription
 from pyklient.topic_partition import TopicPartition
@@ -147,13 +148,15 @@ def find_log_ends(known: Mapping[TopicPartition, int]) -> Dialogue[dict[TopicPar
 class OffsetLookup:
     """Looks up partitions and offsets, over connections that are kept until :meth:`close`.
 
-    Each call lasts ``default_api_timeout_ms`` at most and raises KafkaTimeoutError after that.
+    Each call lasts ``default_api_timeout_ms`` at most and raises KafkaTimeoutError after that. Errors have
+    Spark's names for options.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
         self._config = config
         self._level = int(config.isolation_level == "read_committed")
-        self._client = NetworkClient(config)
+        with rename_options(SPARK_NAMES):
+            self._client = NetworkClient(config)
 
     def partitions(self, subscription: Subscription, *, missing_ok: bool = False) -> list[TopicPartition]:
         """Return the partitions of *subscription*: see :func:`find_partitions`."""
@@ -206,4 +209,5 @@ class OffsetLookup:
         self.close()
 
     def _play(self, dialogue: Dialogue[_T]) -> _T:
-        return self._client.play(dialogue, self._config.default_api_timeout_ms / 1000)
+        with rename_options(SPARK_NAMES):
+            return self._client.play(dialogue, self._config.default_api_timeout_ms / 1000)
