@@ -7,6 +7,7 @@ because every process can read a command line.
 
 import functools
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import Field, dataclass, fields, replace
 from pathlib import Path
@@ -20,7 +21,7 @@ from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerC
 from pyklient.config.client_options import unknown_option
 from pyklient.config.dotted_names import typed, with_underscores
 from pyklient.config.option import check_option
-from pyklient.errors import ConfigurationError
+from pyklient.errors import ConfigurationError, KafkaError
 
 __all__ = ["ClusterOptions", "cluster_options"]
 
@@ -35,6 +36,10 @@ _NOBODY_THERE = {"bootstrap_refused_timeout_ms": 3_000}
 """The time-out while the port of every broker is closed, unless an option sets the time to wait. A broker
 that is starting opens its port within this time."""
 _LONGEST_TIMEOUT = 1_000_000
+_WAITING_OPTION = re.compile(
+    f"({'|'.join(re.escape(each.waiting_option) for each in (ClientConfig, ProducerConfig))}"
+    "|bootstrap_refused_timeout_ms) sets the time to wait"
+)
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
 _BYTES_STAY = "keys and values are bytes here"
 _OBJECTS = {
@@ -138,9 +143,24 @@ def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
     )
     @functools.wraps(command)
     def with_timeout(*args: Any, **rest: Any) -> _Result:
-        return command(*args, **rest)
+        try:
+            return command(*args, **rest)
+        except click.ClickException as error:
+            if isinstance(error, click.UsageError):
+                raise
+            raise click.ClickException(_with_our_timeout(error.message)) from error
+        except KafkaError as error:
+            error.args = tuple(
+                _with_our_timeout(each) if isinstance(each, str) else each for each in error.args
+            )
+            raise
 
     return with_timeout
+
+
+def _with_our_timeout(message: str) -> str:
+    """Return *message* with ``--timeout`` in the place of the client's option that sets the time to wait."""
+    return _WAITING_OPTION.sub("--timeout sets the time to wait", message)
 
 
 def _with_connection(

@@ -112,7 +112,20 @@ def test_an_option_of_all_commands_after_one_of_them_is_shown_its_place(
             ["topics", "list", "-b", "127.0.0.1:1", "-X", "bootstrap_refused_timeout_ms=0"],
             "No broker was found within",
         ),
+        (
+            ["topics", "list", "-b", "127.0.0.1:1", "-X", "bootstrap_refused_timeout_ms=0"],
+            "--timeout sets the time to wait",
+        ),
+        (
+            ["produce", "t", "-b", "127.0.0.1:1", "-X", "max_block_ms=300", "-f", __file__],
+            "--timeout sets the time to wait; no line is stored",
+        ),
+        (
+            ["consume", "t", "-b", "127.0.0.1:1", "-X", "bootstrap_refused_timeout_ms=0"],
+            "bootstrap_refused_timeout_ms sets the time to wait",
+        ),
         (["groups", "list", "-b", "127.0.0.1:1", "--timeout", "0.3"], "No broker answered within 0.3 s"),
+        (["groups", "list", "-b", "127.0.0.1:1", "--timeout", "0.3"], "--timeout sets the time to wait"),
         (["consume", "no-such-topic", "--to-end"], "UNKNOWN_TOPIC_OR_PARTITION"),
         (["groups", "describe", "no-such-group"], "GROUP_ID_NOT_FOUND"),
     ],
