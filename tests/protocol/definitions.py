@@ -1,4 +1,5 @@
-"""Kafka's message definitions as they lie in the jars, and how ours differ from them."""
+"""Kafka's message definitions, read from its jars, and the differences between them and pyklient's
+declarations."""
 
 import json
 import re
@@ -23,7 +24,7 @@ from tests.servers.maven import kafka_libs
 __all__ = ["KAFKAS", "MESSAGES", "Definition", "Overrides", "definition", "differences", "json_name"]
 
 KAFKAS: Final = ("3.9.1", "4.3.1")
-"""Oldest first. 3.9.1 is the last that knows the versions which 4.0 removed."""
+"""The versions of Kafka, oldest first. 3.9.1 is the last one that has the versions which 4.0 removed."""
 
 MESSAGES: Final[tuple[type[ApiMessage], ...]] = (
     *REQUESTS.values(),
@@ -52,14 +53,14 @@ class Definition:
     shared: dict[str, list[dict[str, Any]]]
 
     def nested(self, field: dict[str, Any]) -> list[dict[str, Any]]:
-        """The fields of the structure that *field* holds."""
+        """Return the fields of the structure that *field* holds."""
         inside: list[dict[str, Any]] | None = field.get("fields")
         return self.shared[_base(field)] if inside is None else inside
 
 
 @cache
 def definition(kafka: str, name: str) -> Definition:
-    """The definition of message *name* in Kafka *kafka*'s jar."""
+    """Return the definition of message *name* in the jar of Kafka *kafka*."""
     (jar,) = kafka_libs(kafka).glob("kafka-clients-*.jar")
     with zipfile.ZipFile(jar) as archive:
         text = archive.read(f"common/message/{name}.json").decode()
@@ -75,15 +76,16 @@ def definition(kafka: str, name: str) -> Definition:
 
 
 def json_name(name: str) -> str:
-    """The name in the definitions of the field that is called *name* here: ``max_bytes`` → ``MaxBytes``."""
+    """Return the name in Kafka's definitions for the field *name*: ``max_bytes`` → ``MaxBytes``."""
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 
 
 def differences(cls: type[ApiMessage], kafka: str, overrides: Overrides | None = None) -> list[str]:
-    """In what the declaration of *cls* differs from Kafka *kafka*'s definition; nothing where it agrees.
+    """Return the differences between the declaration of *cls* and the definition of Kafka *kafka*; an empty
+    list if there are none.
 
-    Compared in each version of the definition: the fields in order, their types, null, tags, defaults and
-    compact strings; and over all versions which fields are ignorable.
+    In each version of the definition these are compared: the order of fields, their types, null, tags,
+    defaults and compact strings; and over all versions which fields are ignorable.
     """
     theirs = definition(kafka, cls.__name__)
     found = []
@@ -114,7 +116,7 @@ def _compared(ours: list[tuple[str, Any]], theirs: list[tuple[str, Any]], where:
 def _ours(
     cls: type[Struct], version: int, overrides: Overrides, path: str = "", flexible: bool | None = None
 ) -> list[tuple[str, Any]]:
-    """(path, facts) of every field in *version*, structures opened."""
+    """Return (path, facts) of every field in *version*, including the fields of structures."""
     if flexible is None:
         flexible = issubclass(cls, ApiMessage) and cls.is_flexible(version)
     found: list[tuple[str, Any]] = []
@@ -162,7 +164,7 @@ def _theirs(
 def _ignorable_differences(
     cls: type[ApiMessage], theirs: Definition, kafka: str, overrides: Overrides
 ) -> list[str]:
-    """A field that some versions lack must be ignorable where the newest definition says so."""
+    """Return the fields that some versions lack and that are ignorable in only one of the two."""
     ours = dict(_our_ignorables(cls, range(cls.versions[0], cls.versions[1] + 1), overrides))
     newer: set[str] = set()
     for later in KAFKAS[KAFKAS.index(kafka) + 1 :]:
@@ -206,7 +208,7 @@ def _is_struct(field: dict[str, Any]) -> bool:
 
 
 def _default(field: dict[str, Any]) -> Any:
-    """The default as a Python value; for a structure ``{}``."""
+    """Return the default as a Python value; ``{}`` for a structure."""
     text = field.get("default")
     if text == "null" or (text is None and field["type"] == "records"):
         return None
@@ -222,7 +224,7 @@ def _default(field: dict[str, Any]) -> Any:
 
 
 def _span(text: str | None) -> range:
-    """``3-13``, ``9+``, ``2`` or ``none`` as a range."""
+    """Return ``3-13``, ``9+``, ``2`` or ``none`` as a range."""
     if text is None or text == "none":
         return range(0)
     if text.endswith("+"):

@@ -1,4 +1,4 @@
-"""Random messages, and the same as the JSON that Kafka's converters read."""
+"""Random messages, each also as the JSON that Kafka's converters read."""
 
 import base64
 from collections.abc import Callable
@@ -15,11 +15,11 @@ _M = TypeVar("_M", bound=ApiMessage)
 
 _BITS: Final = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 _LONG: Final = 200
-"""Longer than one byte of a varint can tell."""
+"""A length that does not fit one byte of a varint."""
 
 
 def random_message(cls: type[_M], version: int, random: Random) -> tuple[_M, dict[str, Any]]:
-    """A message with every field that *version* carries set at random, and its JSON."""
+    """Return a message in which every field that *version* carries is random, and its JSON."""
     message, data = _random_struct(cls, version, random)
     assert isinstance(message, cls)
     return message, data

@@ -1,4 +1,4 @@
-"""Our declarations against the definitions in Kafka's jars."""
+"""pyklient's declarations of messages, compared with the definitions in Kafka's jars."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -41,7 +41,8 @@ def test_a_change_to_any_fact_of_any_field_is_noticed(cls: type[ApiMessage]) -> 
 def _changes(
     message: type[ApiMessage], cls: type[Struct], sent: range
 ) -> Iterator[tuple[type[Struct], str, tuple[Field, ...]]]:
-    """Each declaration of *cls* and what it holds with one fact changed; *sent* in these versions at all."""
+    """Yield declarations of *cls* in each of which one fact is changed. *sent* are the versions in which the
+    class is used."""
     for index, field in enumerate(cls.declared):
         for what, changed in _changed_fields(message, field, sent):
             declared = (*cls.declared[:index], changed, *cls.declared[index + 1 :])

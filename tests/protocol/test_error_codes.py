@@ -1,4 +1,4 @@
-"""The table of error codes against Kafka's, and what an error says."""
+"""The table of error codes, compared with Kafka's, and the text of an error."""
 
 import pickle
 

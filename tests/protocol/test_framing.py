@@ -1,4 +1,4 @@
-"""Frames and correlation ids, the two roles against each other."""
+"""Frames and correlation ids: the client's side and the broker's side with each other."""
 
 import struct
 

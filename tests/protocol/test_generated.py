@@ -1,4 +1,4 @@
-"""Declarations that are hard on code that is written from them, and what its errors look like."""
+"""Declarations for which it is hard to generate code, and the errors that the generated code raises."""
 
 import traceback
 from dataclasses import replace
@@ -49,7 +49,7 @@ class _Batch(Struct):
 
 @message(versions=(0, 1), flexible=1)
 class _Mixed(ApiMessage):
-    """Of everything something, the records in the middle."""
+    """A structure with a field of every kind; the records are in the middle."""
 
     leaves: list[_Leaf] = EMPTY
     blob: Bytes | None = b""

@@ -1,4 +1,4 @@
-"""Hostile bytes against every message: an error of our own, in bounded time and memory."""
+"""Malformed bytes for every message: an error of pyklient's own, in limited time and memory."""
 
 import gc
 import os
@@ -94,7 +94,7 @@ def _decode_or_refuse(cls: type[ApiMessage], data: bytes, version: int) -> None:
 
 
 def _nested_arrays() -> Iterator[tuple[type[ApiMessage], int, bytes]]:
-    """Arrays that announce far more than they hold, on every level."""
+    """Yield messages with arrays that declare far more elements than they contain, on every level."""
     for count in (-2, 1_000, 1 << 24, 0x7FFFFFFF):
         yield MetadataRequest, 1, struct.pack(">i", count)
         yield FetchRequest, 0, struct.pack(">iiiih1si", -1, 0, 0, 1, 1, b"t", count)
@@ -182,7 +182,7 @@ def test_record_bytes_of_a_large_frame_are_not_copied() -> None:
 
 
 def _peak_of(cls: type[ApiMessage], version: int, data: bytes) -> int:
-    """The most memory, in bytes, that decoding *data* holds at once."""
+    """Return the largest number of bytes of memory that decoding *data* uses at once."""
     gc.collect()
     tracemalloc.start()
     try:

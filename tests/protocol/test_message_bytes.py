@@ -1,4 +1,4 @@
-"""Our bytes against those of Kafka's own classes, message by message."""
+"""pyklient's bytes compared with those of Kafka's own classes, message by message."""
 
 import json
 from collections.abc import Iterator
@@ -26,13 +26,13 @@ _INSTANCES: Final = 100
 
 @pytest.fixture(scope="module")
 def seed() -> int:
-    """Of all random messages of this run."""
+    """The seed of all random messages of this run."""
     return run_seed()
 
 
 @pytest.fixture(scope="module")
 def oracles() -> Iterator[dict[str, Oracle]]:
-    """One process for each Kafka version."""
+    """A process for each Kafka version."""
     with ExitStack() as stack:
         yield {kafka: stack.enter_context(Oracle(kafka, "MessageOracle.java")) for kafka in KAFKAS}
 
@@ -81,7 +81,8 @@ def _versions_that_disagree(
 def _disagreements(
     cls: type[ApiMessage], version: int, oracles: dict[str, Oracle], random: Random, name: str = ""
 ) -> list[str]:
-    """What goes wrong with random messages of *version*: other bytes than Kafka's, or not the same back."""
+    """Return the differences for random messages of *version*: other bytes than Kafka's, or another message
+    after decoding."""
     name = name or cls.__name__
     messages, questions = [], []
     for _ in range(_INSTANCES):
@@ -106,5 +107,5 @@ def _disagreements(
 
 
 def _java_name(cls: type[ApiMessage], name: str) -> str:
-    """The generated class: "Data" is added to what is not only data."""
+    """Return the name of the generated Java class, which may end in "Data"."""
     return name if cls.api_key < 0 and name.startswith("Consumer") else f"{name}Data"

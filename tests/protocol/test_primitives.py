@@ -1,4 +1,4 @@
-"""The elementary types: known bytes, and what is refused."""
+"""The elementary types: known bytes, and bytes that raise errors."""
 
 import struct
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""How messages behave as Python objects, and what encoding refuses."""
+"""The behaviour of messages as Python objects, and the values that cannot be encoded."""
 
 from typing import Any
 

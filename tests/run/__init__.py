@@ -1,1 +1,1 @@
-"""How a run of the tests is organised: which tests run where, with which seed, and what it reports."""
+"""The organization of a test run: which worker runs which tests, the seed, and the report."""

@@ -23,7 +23,7 @@ OWN_SERVERS = {
     "reference_broker": "reference",
     "secure_kafka": "secure",
 }
-"""Fixtures that stand for one server each, by the server's name."""
+"""The fixtures that represent one server each, with the server's name."""
 
 _SECONDS = {
     SPARK: 380.0,
@@ -48,7 +48,7 @@ _OF_A_TEST = 0.05
 
 
 def servers_of(item: pytest.Item) -> tuple[str, ...]:
-    """Names of the servers that *item* uses, Spark the first."""
+    """Return the names of the servers that *item* uses, Spark first."""
     fixtures = getattr(item, "fixturenames", ())
     callspec = getattr(item, "callspec", None)
     broker = callspec.params.get("any_broker") if callspec else None
@@ -58,17 +58,17 @@ def servers_of(item: pytest.Item) -> tuple[str, ...]:
 
 
 def group_of(item: pytest.Item) -> str:
-    """The name of *item*'s group: that of the first of its servers that takes long to start, or its file."""
+    """Return the name of *item*'s group: the first of its servers that takes long to start, or its file."""
     return next((name for name in servers_of(item) if is_slow(name)), item.nodeid.split("::")[0])
 
 
 def seconds(group: str, tests: int) -> float:
-    """About how long *group* of so many *tests* takes."""
+    """Return about how many seconds *group* takes, with *tests* tests."""
     return _SECONDS.get(group, tests * _OF_A_TEST)
 
 
 def lanes(groups: Collection[str], count: int) -> list[list[str]]:
-    """Those of *groups* that have servers, in *count* lanes, the longest first."""
+    """Return those of *groups* that have servers, divided into *count* lanes, the longest group first."""
     found: list[list[str]] = [[] for _ in range(count)]
     taken = [0.0] * count
     for group in sorted(filter(is_slow, groups), key=lambda group: (-seconds(group, 1), group)):
@@ -84,7 +84,8 @@ def is_slow(group: str) -> bool:
 
 
 def uses(items: Iterable[pytest.Item], worker: str | None, count: int) -> list[Use]:
-    """Those of *items* whose order is known, with their servers: a lane of *worker*'s, or all without one.
+    """Return those of *items* whose order is known, with their servers: the lane of *worker*, or all of them
+    without a worker.
 
     *worker* is xdist's name for it ("gw0"), *count* the number of workers.
     """

@@ -1,4 +1,4 @@
-"""The end of a run's report: where the time went."""
+"""The end of a run's report: how much time each part of the run took."""
 
 import os
 from collections import Counter, defaultdict
@@ -17,7 +17,7 @@ _LARGEST = 15
 
 
 class Report:
-    """Tells at the end of a run of a minute or more which groups, tests and servers took how long."""
+    """At the end of a run of a minute or more, reports how long groups, tests and servers took."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

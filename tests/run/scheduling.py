@@ -1,4 +1,4 @@
-"""Deals the groups of tests to xdist's workers, by lanes."""
+"""Distributes the groups of tests to xdist's workers, by lanes."""
 
 import json
 from collections.abc import Iterable
@@ -15,16 +15,16 @@ __all__ = ["LaneScheduling", "write_groups"]
 
 
 def write_groups(directory: Path, worker: str, items: Iterable[pytest.Item]) -> None:
-    """Tell the process that schedules which group each test is in: it knows their names alone."""
+    """Write the group of each test for the process that schedules, which knows only the names of tests."""
     written = directory / f"{worker}.new"
     written.write_text(json.dumps({item.nodeid: group_of(item) for item in items}))
     written.replace(directory / f"{worker}.json")
 
 
 class LaneScheduling(LoadScopeScheduling):
-    """Each worker gets the groups of its lane, one after the other; then files, the longest first.
+    """Gives each worker the groups of its lane, one after the other, and then files, the longest first.
 
-    *directory* is where workers have written their groups before they said that they have all tests.
+    *directory* is where workers have written their groups before they reported that they have all tests.
     """
 
     def __init__(self, config: pytest.Config, log: Producer, directory: Path) -> None:
@@ -57,7 +57,7 @@ class LaneScheduling(LoadScopeScheduling):
             super()._reschedule(node)
 
     def _next(self, node: WorkerController) -> str | None:
-        """The group that *node* runs next, of those that nobody has begun."""
+        """Return the group that *node* runs next, of those that no worker has begun."""
         alive = {each.gateway.id for each in self.nodes}
         lane = [group for group, owner in self._owners.items() if owner == node.gateway.id]
         free = [group for group in self.workqueue if self._owners.get(group) not in alive]

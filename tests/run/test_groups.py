@@ -1,4 +1,5 @@
-"""Which worker runs what: tests that share a server stay together, and the lanes are about as long."""
+"""The distribution of tests to workers: tests that share a server stay together, and the lanes take about the
+same time."""
 
 from collections.abc import Sequence
 from types import SimpleNamespace
@@ -14,7 +15,7 @@ _SERVERS = [SPARK, *(name for name in KINDS if is_slow(name))]
 
 
 def item(nodeid: str, *fixtures: str, broker: str | None = None, used: Sequence[str] = ()) -> Any:
-    """As much of a collected test as is looked at."""
+    """Return an object with the attributes of a collected test that are used."""
     return SimpleNamespace(
         nodeid=nodeid,
         fixturenames=fixtures,

@@ -1,4 +1,4 @@
-"""A run with two workers, each a process: which of them ran what, and how long its servers lived."""
+"""A run with two workers, each a process: which tests each of them ran, and how long its servers ran."""
 
 import json
 import os
@@ -69,7 +69,8 @@ def test_without(number):
 
 
 def run(directory: Path, *arguments: str) -> list[list[str]]:
-    """What has happened in the order in which it was written: worker, "start", "stop" or "test", name."""
+    """Return what happened, in the order in which it was written: the worker, "start", "stop" or "test", and
+    the name."""
     log = directory / "log"
     (directory / "conftest.py").write_text(_CONFTEST.format(log=str(log)))
     (directory / "pytest.ini").write_text("[pytest]\ntimeout = 60\nmarkers =\n  uses\n  java\n  long\n")

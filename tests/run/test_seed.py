@@ -1,4 +1,4 @@
-"""One seed repeats all that is random in a run."""
+"""One seed repeats all random numbers in a run."""
 
 import os
 import subprocess

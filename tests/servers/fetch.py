@@ -39,7 +39,8 @@ def things(kafka: Collection[str] = VERSIONS, *, spark: bool = True) -> dict[str
 
 
 def fetch(wanted: Mapping[str, Callable[[], Path]], say: Callable[[str], None]) -> None:
-    """Fetch *wanted*, and *say* how far that is. Raises MissingProgramError, FetchError."""
+    """Fetch the *wanted* things, and report the progress with *say*. Raises MissingProgramError and
+    FetchError."""
     program("java")
     for number, (name, libs) in enumerate(wanted.items(), 1):
         began = time.monotonic()

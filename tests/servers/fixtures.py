@@ -26,7 +26,7 @@ _serial = itertools.count(1)
 
 
 class NewTopic(Protocol):
-    """Creates a topic that only this test uses; returns its name."""
+    """Creates a topic that only this test uses, and returns its name."""
 
     def __call__(self, partitions: int = 1, **config: object) -> str: ...
 
@@ -85,7 +85,7 @@ def any_broker(request: pytest.FixtureRequest) -> Server:
 
 @pytest.fixture(scope="session")
 def kafka_cluster(servers: ServerPool) -> KraftCluster:
-    """Three brokers of Kafka 4.3.1; replication factor 3, two in-sync replicas at least."""
+    """Three brokers of Kafka 4.3.1, with replication factor 3 and at least two in-sync replicas."""
     server = servers.get("cluster")
     assert isinstance(server, KraftCluster)
     return server
@@ -93,7 +93,7 @@ def kafka_cluster(servers: ServerPool) -> KraftCluster:
 
 @pytest.fixture(scope="session")
 def newest_kafka(servers: ServerPool) -> KraftCluster:
-    """One broker of Kafka 4.3.1, the same as ``any_broker`` has."""
+    """One broker of Kafka 4.3.1, the same broker that ``any_broker`` uses."""
     server = servers.get("kafka-4.3.1")
     assert isinstance(server, KraftCluster)
     return server
@@ -109,7 +109,7 @@ def secure_kafka(servers: ServerPool) -> SecureBroker:
 
 @pytest.fixture(scope="session")
 def reference_broker(servers: ServerPool) -> ReferenceBroker:
-    """pyklient's own broker in a process of its own."""
+    """The reference broker in a separate process."""
     server = servers.get("reference")
     assert isinstance(server, ReferenceBroker)
     return server
@@ -117,20 +117,20 @@ def reference_broker(servers: ServerPool) -> ReferenceBroker:
 
 @pytest.fixture
 def bootstrap(any_broker: Server) -> str:
-    """``host:port`` of the broker that the suite runs on."""
+    """The ``host:port`` of the broker on which the suite runs."""
     return any_broker.bootstrap_servers
 
 
 @pytest.fixture
 def new_name(request: pytest.FixtureRequest) -> NewName:
-    """Names for topics and groups that no other test, of this run or another, uses."""
+    """Returns names for topics and groups that no other test uses, in this run or another."""
     words = re.sub(r"\W+", "-", request.node.name)[:60].strip("-")
     return lambda: f"{words}-{next(_serial)}-{uuid.uuid4().hex[:8]}"
 
 
 @pytest.fixture
 def new_topic(bootstrap: str, new_name: NewName) -> NewTopic:
-    """Creates topics on the broker that the suite runs on."""
+    """Creates topics on the broker on which the suite runs."""
 
     def new_topic(partitions: int = 1, **config: object) -> str:
         return create_topic(bootstrap, new_name(), partitions, config)
@@ -139,7 +139,7 @@ def new_topic(bootstrap: str, new_name: NewName) -> NewTopic:
 
 
 class StartReference(Protocol):
-    """Starts a reference broker with settings of its own."""
+    """Starts a reference broker with its own settings."""
 
     def __call__(self, **settings: object) -> ReferenceBroker: ...
 

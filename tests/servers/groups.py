@@ -1,7 +1,7 @@
 """Groups as the brokers describe them.
 
-Through pyklient's own Admin: librdkafka ends the whole process by an assertion when a coordinator goes away
-while it describes a group.
+They are described with pyklient's own Admin: librdkafka ends the whole process with an assertion when a
+coordinator goes away while it describes a group.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,8 @@ def _admin(bootstrap_servers: str) -> Admin:
 
 
 def assignments(bootstrap_servers: str, group: str) -> dict[str, set[int]]:
-    """Client id → partitions of each member, while the group is stable; empty while it is not."""
+    """Return the partitions of each member by client id while the group is stable; an empty dict while it is
+    not."""
     with _admin(bootstrap_servers) as admin:
         try:
             described = admin.describe_group(group)
@@ -36,20 +37,20 @@ def assignments(bootstrap_servers: str, group: str) -> dict[str, set[int]]:
 
 
 def committed(bootstrap_servers: str, group: str, topic: str) -> dict[int, int]:
-    """Partition → committed offset, of those that have one."""
+    """Return the committed offset of each partition that has one."""
     with _admin(bootstrap_servers) as admin:
         offsets = admin.group_offsets(group)
     return {where.partition: stored.offset for where, stored in offsets.items() if where.topic == topic}
 
 
 def wait_committed(bootstrap_servers: str, group: str, topic: str, offsets: Mapping[int, int]) -> None:
-    """Return once exactly *offsets*, by partition, are what *group* has committed."""
+    """Return when the committed offsets of *group* are exactly *offsets*, by partition."""
     wait_until(
         lambda: committed(bootstrap_servers, group, topic) == offsets, 30, f"{offsets} committed", poll=0.05
     )
 
 
 def coordinator(bootstrap_servers: str, group: str) -> int:
-    """The id of the broker that coordinates *group*."""
+    """Return the id of the broker that coordinates *group*."""
     with _admin(bootstrap_servers) as admin:
         return admin.describe_group(group).coordinator

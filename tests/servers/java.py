@@ -1,4 +1,4 @@
-"""How the tests run Java: the options of the JVM, and the command line."""
+"""The options of the JVM and the command line with which the tests run Java."""
 
 from importlib.metadata import version
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.servers.programs import program
 __all__ = ["QUICK_JVM", "SERVER_JVM", "classpath", "java_command", "spark_jvm"]
 
 QUICK_JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""Starts fast, stays small and leaves the cores to the tests."""
+"""Options for a JVM that starts fast, uses little memory and leaves the cores to the tests."""
 
 SERVER_JVM = (
     "-server",
@@ -18,11 +18,11 @@ SERVER_JVM = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
 )
-"""What Kafka's own start script asks of the JVM, for brokers and tools."""
+"""The options that Kafka's own start script gives to the JVM, for brokers and tools."""
 
 
 def classpath(libs: Path) -> str:
-    """Every jar of *libs*, as ``java -cp`` takes it."""
+    """Return all jars of *libs* in the form that ``java -cp`` expects."""
     return f"{libs}/*"
 
 
@@ -34,7 +34,7 @@ def java_command(
     jvm: tuple[str, ...] = QUICK_JVM,
     options: tuple[str, ...] = (),
 ) -> list[str]:
-    """The command line that runs class *main* (or a ``.java`` source) with the jars of *libs*."""
+    """Return the command line that runs class *main* (or a ``.java`` source) with the jars of *libs*."""
     java = program("java")
     tuning = (
         f"-Xmx{heap}",

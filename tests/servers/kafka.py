@@ -37,16 +37,18 @@ _QUICK = {
     "offsets.topic.num.partitions": 4,
     "transaction.state.log.num.partitions": 4,
 }
-"""What makes a broker of tests start fast, stay small and let groups notice a death soon."""
+"""The settings with which a broker of the tests starts fast, uses little memory and removes dead members
+soon."""
 
 
 def new_cluster_id() -> str:
-    """An id as Kafka's tools take it: 16 bytes in base64, the first letter not a dash."""
+    """Return a cluster id in the form that Kafka's tools expect: 16 bytes in base64 that do not begin with a
+    dash."""
     return base64.urlsafe_b64encode(b"\x00" + os.urandom(15)).decode().rstrip("=")
 
 
 def properties_text(properties: Mapping[str, object]) -> str:
-    """*properties* as Java reads them from a file."""
+    """Return *properties* in the form that Java reads from a file."""
     return "".join(f"{name}={value}\n" for name, value in properties.items())
 
 
@@ -57,9 +59,9 @@ def kraft_properties(
     advertised: Mapping[str, str],
     data: str,
 ) -> dict[str, object]:
-    """What a broker that is its own controller must be told.
+    """Return the properties of a broker that is also a controller.
 
-    ``voters`` are all nodes' controllers by id, ``listeners`` and ``advertised`` addresses by listener.
+    ``voters`` are the controllers of all nodes by id, ``listeners`` and ``advertised`` addresses by listener.
     """
     replicas = min(3, len(voters))
     in_sync = max(1, replicas - 1)
@@ -86,11 +88,11 @@ def kraft_properties(
 
 
 class KraftCluster:
-    """Brokers of Kafka 4.3.1, each its own controller too. Nodes are numbered from 1.
+    """Brokers of Kafka 4.3.1, each of which is also a controller. Nodes are numbered from 1.
 
-    ``settings`` go to every broker. ``listeners`` adds listeners, name → protocol, each with a free port
+    ``settings`` apply to every broker. ``listeners`` adds listeners, name → protocol, each with a free port
     (see ``endpoint``). ``scram`` are users, name → password, created with both mechanisms. ``heap`` and
-    ``jvm`` are each broker's.
+    ``jvm`` apply to each broker.
     """
 
     def __init__(
@@ -129,11 +131,11 @@ class KraftCluster:
         return ",".join(f"{HOST}:{ports['PLAINTEXT']}" for ports in self._ports.values())
 
     def endpoint(self, listener: str, node: int = 1) -> int:
-        """The port of *listener* on *node*."""
+        """Return the port of *listener* on *node*."""
         return self._ports[node][listener]
 
     def start(self) -> None:
-        """Format the storage, start all nodes at once, return when each knows all of them."""
+        """Format the storage, start all nodes at once, and return when each node knows all of them."""
         for node in self.processes:
             self._format(node)
         for process in self.processes.values():
@@ -142,16 +144,16 @@ class KraftCluster:
             self._wait_ready(node)
 
     def kill(self, node: int = 1) -> None:
-        """SIGKILL one broker."""
+        """Send SIGKILL to one broker."""
         self.processes[node].kill()
 
     def restart(self, node: int = 1) -> None:
-        """Start a broker that was killed, on the same port and data; return when it serves."""
+        """Start a broker that was killed, on the same port and data. Return when it serves."""
         self.processes[node].launch()
         self._wait_ready(node)
 
     def stop(self) -> None:
-        """End all nodes. What they stored is thrown away, so nobody waits for it to be written."""
+        """End all nodes. Their data is deleted, so nobody waits for it to be written."""
         for process in self.processes.values():
             process.kill()
 
@@ -187,7 +189,7 @@ class KraftCluster:
 
 
 class ZooKeeperKafka:
-    """One broker of Kafka 2.8.2 with a ZooKeeper of its own."""
+    """One broker of Kafka 2.8.2 with its own ZooKeeper."""
 
     def __init__(self, directory: Path, reaper: Reaper) -> None:
         self.name = f"kafka-{_ZOOKEEPER_ERA}"
@@ -209,11 +211,11 @@ class ZooKeeperKafka:
         self.restart()
 
     def kill(self) -> None:
-        """SIGKILL the broker; ZooKeeper stays."""
+        """Send SIGKILL to the broker; ZooKeeper goes on."""
         self.process.kill()
 
     def restart(self) -> None:
-        """Start the broker once ZooKeeper has forgotten its last life; return when it serves."""
+        """Start the broker when ZooKeeper has ended its previous session. Return when it serves."""
         self.zookeeper.wait_gone("/brokers/ids/0")
         self.process.launch()
         self.process.wait_ready(lambda: serves(self.bootstrap_servers))

@@ -1,4 +1,4 @@
-"""The brokers that the suite runs on: which Kafka each is, what it can do, how it is made."""
+"""The brokers on which the suite runs: their Kafka versions, their capabilities, and how they are started."""
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from tests.servers.server import Server
 __all__ = ["CAPABILITIES", "KINDS", "SUITE", "Kind", "Wanted"]
 
 CAPABILITIES = frozenset({"compaction", "deletion of records", "old requests", "transactions"})
-"""What not every broker can do, as ``needs`` of the marker ``brokers`` names it.
+"""The capabilities that not every broker has, by their names in ``needs`` of the marker ``brokers``.
 
-Old requests are versions that Kafka 4.0 no longer takes (KIP-896).
+Old requests are versions that Kafka 4.0 no longer accepts (KIP-896).
 """
 
 _NEW = CAPABILITIES - {"old requests"}
@@ -62,18 +62,18 @@ KINDS = {
         Kind("container", (4, 3, 1), _container, jars=("4.3.1",)),
     )
 }
-"""All servers by name."""
+"""All kinds of servers by name."""
 
 SUITE = ("reference", "kafka-4.3.1", "kafka-2.8.2")
-"""Those that tests with the fixture ``any_broker`` run on, unless told otherwise."""
+"""The servers on which tests with the fixture ``any_broker`` run by default."""
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a test asks of the brokers that it runs on: the arguments of the marker ``brokers``.
+    """The requirements of a test on its brokers: the arguments of the marker ``brokers``.
 
-    ``min`` and ``max`` bound the version ("2.4"; both are included, and a bound of fewer numbers says nothing
-    about the rest). ``zookeeper`` and ``real`` must be as given. ``needs`` are CAPABILITIES.
+    ``min`` and ``max`` limit the version ("2.4"; both are included, and a limit with fewer numbers leaves the
+    others open). ``zookeeper`` and ``real`` must be as given. ``needs`` are CAPABILITIES.
     """
 
     min: str = ""
@@ -88,7 +88,7 @@ class Wanted:
             raise ValueError(f"needs={self.needs!r}; it takes a list of {', '.join(sorted(CAPABILITIES))}")
 
     def fits(self, kind: Kind) -> bool:
-        """Return True if *kind* is all that."""
+        """Return True if *kind* meets all requirements."""
         lowest, highest = _numbers(self.min), _numbers(self.max)
         return (
             kind.version[: len(lowest)] >= lowest

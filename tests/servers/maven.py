@@ -21,11 +21,12 @@ _ARTIFACTS = {
     "3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", _LOGGER),
     "2.8.2": ("org.apache.kafka:kafka_2.13:2.8.2", _LOGGER),
 }
-"""What makes each version run. 3.9.1 brings ZooKeeper 3.8.4; 4.x has its command-line tools in a jar apart.
-None brings a logger: without one a broker that does not start dies in silence."""
+"""The artifacts that each version needs to run. 3.9.1 includes ZooKeeper 3.8.4; 4.x has its command-line
+tools in a separate jar. No version includes a logger, without which a broker that does not start gives no
+reason."""
 
 VERSIONS = tuple(_ARTIFACTS)
-"""The versions of Kafka that can be had."""
+"""The versions of Kafka that can be fetched."""
 
 _CONNECTOR = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
@@ -33,7 +34,7 @@ _CONNECTOR = (
     "org.apache.kafka:kafka-clients:3.9.1",
     "org.apache.commons:commons-pool2:2.12.0",
 )
-"""What PySpark 4.0.0 needs for format("kafka") beside its own jars."""
+"""The artifacts that PySpark 4.0.0 needs for format("kafka") in addition to its own jars."""
 
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -51,20 +52,22 @@ _DEPENDENCY = """\
 
 
 class FetchError(Exception):
-    """Maven could not fetch the jars; the message ends with what it said."""
+    """Maven could not fetch the jars; the message ends with Maven's output."""
 
 
 def kafka_libs(version: str) -> Path:
-    """The directory with all jars of Kafka *version*, fetched into the cache if need be (about ten seconds).
+    """Return the directory with all jars of Kafka *version*, which are fetched into the cache if necessary
+    (about ten seconds).
 
     The cache is ``$XDG_CACHE_HOME/pyklient/kafka/<version>``, by default under ``~/.cache``. Raises
-    MissingProgramError without Maven, FetchError where Maven fails.
+    MissingProgramError without Maven, FetchError if Maven fails.
     """
     return _libs(cache() / "kafka" / version, _ARTIFACTS[version])
 
 
 def connector_libs() -> Path:
-    """The directory with the jars of Spark's own Kafka connector 4.0.0; errors as of :func:`kafka_libs`."""
+    """Return the directory with the jars of Spark's own Kafka connector 4.0.0. Raises the errors of
+    :func:`kafka_libs`."""
     return _libs(cache() / "spark-kafka" / "4.0.0", _CONNECTOR, "-DexcludeTransitive=true")
 
 
@@ -87,7 +90,7 @@ def _libs(home: Path, artifacts: Iterable[str], *options: str) -> Path:
 
 
 def cache() -> Path:
-    """Where the tests keep what they have fetched."""
+    """Return the directory in which the tests keep what they have fetched."""
     base = os.environ.get("XDG_CACHE_HOME")
     return (Path(base) if base else Path.home() / ".cache") / "pyklient"
 
@@ -101,7 +104,7 @@ def _reads(path: Path) -> str | None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Only one test run at a time fetches; the others wait for it and find what it has fetched."""
+    """Let only one test run at a time fetch. The others wait for it and use what it has fetched."""
     with path.open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

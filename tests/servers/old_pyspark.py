@@ -1,4 +1,4 @@
-"""PySpark 4.0.0 beside the one that is installed: fetched once per machine, and put before it on the path."""
+"""PySpark 4.0.0 in addition to the installed one: fetched once per machine, and put before it on the path."""
 
 import os
 import shutil
@@ -17,14 +17,14 @@ _TIMEOUT = 600
 
 
 def environment() -> dict[str, str]:
-    """The variables of a process that imports PySpark 4.0.0, and all else as this one does."""
+    """Return the environment of a process that imports PySpark 4.0.0 and is otherwise like this one."""
     path = os.pathsep.join([str(old_pyspark()), str(_ROOT)])
     kept = {name: value for name, value in os.environ.items() if name not in ("SPARK_HOME", "PYTHONPATH")}
     return kept | {"PYTHONPATH": path, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
 
 
 def old_pyspark() -> Path:
-    """The directory of PySpark 4.0.0, fetched if need be. Raises FetchError."""
+    """Return the directory of PySpark 4.0.0, which is fetched if necessary. Raises FetchError."""
     home = cache() / f"pyspark-{VERSION}"
     packages, complete = home / "packages", home / "complete"
     if not complete.exists():

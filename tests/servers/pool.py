@@ -1,4 +1,5 @@
-"""The servers of one test process: started one ahead of their first test, stopped after their last one."""
+"""The servers of one test process: each is started shortly before its first test, and stopped after its last
+one."""
 
 import itertools
 import time
@@ -32,7 +33,7 @@ class Use:
 
 @dataclass
 class Served:
-    """How long a server took to start, and how long it ran, in seconds."""
+    """The time that a server took to start, and the time that it ran, in seconds."""
 
     name: str
     start: float
@@ -52,7 +53,7 @@ class _Server(_Running):
 
 
 SERVERS = pytest.StashKey["ServerPool"]()
-"""The pool of the process, once a test has used it."""
+"""The pool of the process, when a test has used it."""
 
 
 class ServerPool:
@@ -77,7 +78,7 @@ class ServerPool:
         self.served: list[Served] = []
 
     def before(self, test: str) -> None:
-        """Start the servers of *test*, and the one that is needed next after them, in the background."""
+        """Start the servers of *test* and, in the background, the server that is needed next."""
         for name in self._soon.get(test, ()):
             self._prepare(name)
 
@@ -90,30 +91,32 @@ class ServerPool:
                 self._end(name, lent)
 
     def get(self, name: str) -> Server:
-        """Server *name*, started if need be. What kept it from starting is raised, each time."""
+        """Return server *name*, which is started if necessary. If it could not be started, raise that error
+        in each call."""
         return self._prepare(name).result(timeout=300).server
 
     def lend(self, name: str, start: Callable[[], _Lent], stop: Callable[[_Lent], None]) -> _Lent:
-        """What *start* returns, which the thread of the tests has to start and to *stop*, as it has Spark."""
+        """Return the result of *start*. The thread of the tests must call *start* and *stop*, as for
+        Spark."""
         began = time.monotonic()
         lent = start()
         self._lent[name] = _Running(lambda: stop(lent), began, time.monotonic() - began)
         return lent
 
     def start_reference(self, settings: Mapping[str, object]) -> ReferenceBroker:
-        """Another reference broker, with settings of its own, for the caller to stop."""
+        """Return another reference broker, with its own settings, which the caller must stop."""
         broker = ReferenceBroker(self._home("reference"), self._reaper, settings)
         self._made.append(broker)
         broker.start()
         return broker
 
     def logs(self) -> Iterator[tuple[str, str]]:
-        """The end of the logs of all servers made so far."""
+        """Yield the end of the logs of all servers made so far."""
         for server in self._made:
             yield from server.logs().items()
 
     def close(self) -> None:
-        """Stop everything. Raises what went wrong as a server was stopped."""
+        """Stop everything. Raise the errors that occurred while servers were stopped."""
         self._executor.shutdown(wait=True, cancel_futures=True)
         for name, lent in self._lent.items():
             self._end(name, lent)
@@ -153,7 +156,7 @@ class ServerPool:
 
 
 def _soon(uses: Sequence[Use]) -> dict[str, tuple[str, ...]]:
-    """The servers that run, or start, during each test: its own, and the next one that is not among them."""
+    """Return the servers that run, or start, during each test: its own servers, and the next other one."""
     found: dict[str, tuple[str, ...]] = {}
     ahead: list[str] = []  # servers of later tests, the nearest first
     for use in reversed(uses):

@@ -14,10 +14,11 @@ _random = random.SystemRandom()
 
 
 def free_port() -> int:
-    """A port that nobody uses, never given out twice by this process, nor by two that test side by side.
+    """Return a port that nobody uses. This process, or two processes that test at the same time, never get it
+    twice.
 
-    It lies below the range from which the system takes the ports of outgoing connections: a client that
-    reconnects to a broker which is down must neither occupy its port nor, on loopback, reach itself.
+    It lies below the range from which the system chooses the ports of outgoing connections: a client that
+    reconnects to a broker which is down must neither occupy its port nor, on loopback, connect to itself.
     """
     share = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % _SHARES
     for _ in range(1000):

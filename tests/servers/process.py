@@ -1,4 +1,4 @@
-"""A server program, in a process group of its own: started, waited for, killed, stopped, within bounds."""
+"""A server program in its own process group: started, waited for, killed and stopped, in limited time."""
 
 import os
 import re
@@ -22,7 +22,8 @@ class ServerFailedError(Exception):
 
 
 def wait_until(condition: Callable[[], bool], timeout: float, what: str, poll: float = 0.05) -> None:
-    """Return once *condition* holds; TimeoutError that says *what* did not come true in *timeout* seconds."""
+    """Return when *condition* is true. Raise a TimeoutError that names *what* if that takes more than
+    *timeout* seconds."""
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
@@ -31,7 +32,7 @@ def wait_until(condition: Callable[[], bool], timeout: float, what: str, poll: f
 
 
 def resident(pid: int) -> int:
-    """Bytes of memory that process *pid* holds."""
+    """Return the bytes of memory that process *pid* uses."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize()
     except FileNotFoundError:  # no /proc: macOS
@@ -41,11 +42,11 @@ def resident(pid: int) -> int:
 
 
 class Growth:
-    """By how much the memory of process *pid* grows from now on.
+    """The growth of the memory of process *pid* from now on.
 
-    ``peak`` counts what the process has given back meanwhile too. It is forgotten here how much the process
-    has held before, which getrusage never forgets. Memory that the process has kept for itself can be used
-    again without any growth, so let a fresh process do what is measured.
+    ``peak`` also counts memory that the process has released meanwhile. It ignores the memory that the
+    process used before, which getrusage cannot. Memory that the process has kept can be used again without
+    growth, so a measurement needs a new process.
     """
 
     def __init__(self, pid: int) -> None:
@@ -57,7 +58,7 @@ class Growth:
 
     @property
     def peak(self) -> int:
-        """Bytes that the process held at most, beyond what it held at first."""
+        """Return the largest number of bytes that the process used, beyond those that it used at first."""
         if self._status.exists():
             found = re.search(r"VmHWM:\s+(\d+) kB", self._status.read_text())
             assert found, f"process {self._pid} has ended"
@@ -103,7 +104,8 @@ class ServerProcess:
         self._reaper.adopt(self._process.pid)
 
     def wait_ready(self, ready: Callable[[], bool], timeout: float = _START_TIMEOUT) -> None:
-        """Return once *ready*. Raises ServerFailedError if the program ends or is not ready in time."""
+        """Return when *ready* is true. Raises ServerFailedError if the program ends or is not ready in
+        time."""
 
         def ended_or_ready() -> bool:
             if not self.running:
@@ -116,20 +118,20 @@ class ServerProcess:
             raise ServerFailedError(f"{error}; {self.log}:\n{self.tail()}") from None
 
     def kill(self) -> None:
-        """SIGKILL, and gone when this returns."""
+        """Send SIGKILL, and wait for the end of the process."""
         self._signal(signal.SIGKILL)
         self._reap(10)
 
     def pause(self) -> None:
-        """SIGSTOP: connections stay open, nothing answers."""
+        """Send SIGSTOP: connections stay open, but nothing answers."""
         self._signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Goes on after :meth:`pause`."""
+        """Let the process go on after :meth:`pause`."""
         self._signal(signal.SIGCONT)
 
     def stop(self) -> None:
-        """SIGTERM, then SIGKILL for one that does not end in time."""
+        """Send SIGTERM, and SIGKILL if the process does not end in time."""
         if not self.running:
             return
         self._signal(signal.SIGCONT)
@@ -140,7 +142,7 @@ class ServerProcess:
             self.kill()
 
     def tail(self, lines: int = 30) -> str:
-        """The last lines of the log."""
+        """Return the last lines of the log."""
         try:
             return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
         except FileNotFoundError:

@@ -1,4 +1,5 @@
-"""Programs that the tests need and do not bring: found, or an error that says how to get them."""
+"""Programs that the tests need and that are not part of them: their paths, or an error that says how to
+install them."""
 
 import shutil
 
@@ -14,11 +15,11 @@ _PACKAGES = {
 
 
 class MissingProgramError(Exception):
-    """A program that the tests cannot do without is not installed. Never a reason to skip them."""
+    """A program that the tests need is not installed. This is never a reason to skip a test."""
 
 
 def program(name: str) -> str:
-    """The path of program *name*. Raises MissingProgramError that says what to install."""
+    """Return the path of program *name*. Raises MissingProgramError, which says what to install."""
     path = shutil.which(name)
     if path is None:
         raise MissingProgramError(f"{name} is not on the PATH; these tests need {_PACKAGES[name]}")

@@ -1,6 +1,6 @@
-"""A proxy that reads along: it passes requests on to one broker and keeps those that a test asks for.
+"""A proxy that forwards requests to one broker and records those that a test asks for.
 
-Clients connect to the address that a broker advertises, so the proxy puts its own in the place of it.
+Clients connect to the address that a broker advertises, so the proxy replaces it by its own address.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _PATIENCE = 60.0
 
 
 class Exchange(NamedTuple):
-    """A request as it went through, in its version, its size as a frame, and the answer."""
+    """A request that was forwarded, with its version, the size of its frame, and the response."""
 
     request: ApiMessage
     version: int
@@ -30,7 +30,8 @@ class Exchange(NamedTuple):
 
 
 class RecordingProxy:
-    """Stands in front of the one broker at *bootstrap*. Keeps the exchanges of the requests *kinds*."""
+    """A proxy in front of the only broker at *bootstrap*. It records the requests *kinds* with their
+    responses."""
 
     def __init__(self, bootstrap: str, *kinds: type[ApiMessage]) -> None:
         host, _, port = bootstrap.rpartition(":")
@@ -70,7 +71,7 @@ class RecordingProxy:
                 threading.Thread(target=self._serve, args=(client, broker), daemon=True).start()
 
     def _serve(self, client: socket.socket, broker: socket.socket) -> None:
-        """One connection, one request after the other."""
+        """Serve one connection, one request after the other."""
         theirs, ours = ServerFraming(), ClientFraming("proxy")
         with contextlib.suppress(OSError), client, broker:
             while (frame := _frame(client)) is not None:
@@ -92,7 +93,7 @@ class RecordingProxy:
                 self.exchanges.append(Exchange(received.message, received.version, size, response))
 
     def _moved(self, response: ApiMessage) -> ApiMessage:
-        """*response* with this proxy's address in place of the broker's."""
+        """Return *response* with this proxy's address in place of the broker's address."""
         if isinstance(response, MetadataResponse):
             for broker in response.brokers:
                 broker.host, broker.port = "127.0.0.1", self.port
@@ -105,7 +106,7 @@ class RecordingProxy:
 
 
 def _frame(sock: socket.socket) -> bytes | None:
-    """The next frame without its length, None at the end."""
+    """Return the next frame without its length, None at the end."""
     head = _exactly(sock, 4)
     return None if head is None else _exactly(sock, int.from_bytes(head, "big"))
 

@@ -1,7 +1,7 @@
-"""A process that outlives the test run by a moment and ends the servers that the run left behind.
+"""A process that runs a little longer than the test run and ends the servers that the run has left.
 
-Fixtures stop their servers; a test run that is itself killed cannot. The reaper reads the ids of process
-groups from a pipe and, when the pipe closes without them having been taken back, kills them.
+Fixtures stop their servers, but a test run that is killed cannot. The reaper reads the ids of process groups
+from a pipe. When the pipe closes, it kills those that were not released.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ __all__ = ["Reaper"]
 
 
 class Reaper:
-    """Knows the process groups of all running servers. One for the whole test run."""
+    """Knows the process groups of all running servers. There is one for the whole test run."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -22,15 +22,15 @@ class Reaper:
         )
 
     def adopt(self, group: int) -> None:
-        """Kill process group *group* should the test run end without :meth:`release`."""
+        """Kill process group *group* if the test run ends without :meth:`release`."""
         self._tell(f"+{group}")
 
     def release(self, group: int) -> None:
-        """*group* has ended."""
+        """Forget *group*, which has ended."""
         self._tell(f"-{group}")
 
     def close(self) -> None:
-        """End the reaper, and with it whatever is still adopted."""
+        """End the reaper and all process groups that it still knows."""
         if self._process.stdin is not None:
             self._process.stdin.close()
         self._process.wait(timeout=10)

@@ -22,7 +22,8 @@ with Broker(port=int(sys.argv[1]), data_dir=sys.argv[2], **{settings}):
 
 
 class ReferenceBroker:
-    """``pyklient.broker.Broker(**settings)`` in a process of its own, with its data in *directory*."""
+    """The broker ``pyklient.broker.Broker(**settings)`` in a separate process, with its data in
+    *directory*."""
 
     def __init__(self, directory: Path, reaper: Reaper, settings: Mapping[str, object] | None = None) -> None:
         self.name = "reference"
@@ -39,18 +40,18 @@ class ReferenceBroker:
         return f"{HOST}:{self.port}"
 
     def start(self) -> None:
-        """Start, and return when it serves."""
+        """Start the broker. Return when it serves."""
         self.process.launch({"PYTHONPATH": str(_ROOT)})
         self.process.wait_ready(lambda: serves(self.bootstrap_servers), timeout=30)
 
     restart = start
 
     def kill(self) -> None:
-        """SIGKILL."""
+        """Send SIGKILL."""
         self.process.kill()
 
     def stop(self) -> None:
-        """SIGTERM: the broker closes its log."""
+        """Send SIGTERM, after which the broker closes its logs."""
         self.process.stop()
 
     def logs(self) -> dict[str, str]:

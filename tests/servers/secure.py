@@ -1,4 +1,4 @@
-"""A 4.3.1 broker behind TLS and SASL, with listeners whose certificates a client must refuse."""
+"""A 4.3.1 broker with TLS and SASL, including listeners whose certificates a client must not accept."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ _LISTENERS = {
     "SHORT": "SASL_PLAINTEXT",
 }
 SESSION_SECONDS = 1.5
-"""After so long, the broker ends connections of SHORT that have not logged in again (KIP-368)."""
+"""The seconds after which the broker closes connections of SHORT that have not logged in again (KIP-368)."""
 
 
 class SecureBroker(KraftCluster):
@@ -57,7 +57,7 @@ class SecureBroker(KraftCluster):
         super().__init__(directory, reaper, settings=settings, listeners=_LISTENERS, scram={USER: PASSWORD})
 
     def address(self, listener: str, host: str = HOST) -> str:
-        """``host:port`` of *listener*."""
+        """Return the ``host:port`` of *listener*."""
         return f"{host}:{self.endpoint(listener)}"
 
     def _tls(self, prefix: str, listener: str) -> dict[str, object]:

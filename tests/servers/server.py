@@ -1,4 +1,4 @@
-"""What the tests ask of any broker, and the one that they did not start."""
+"""The interface of all brokers in the tests, and a broker that the tests did not start."""
 
 from typing import Protocol
 
@@ -14,23 +14,23 @@ class Server(Protocol):
     def bootstrap_servers(self) -> str: ...
 
     def start(self) -> None:
-        """Start, and return when it serves."""
+        """Start. Return when it serves."""
 
     def kill(self) -> None:
-        """SIGKILL, and gone when this returns."""
+        """Send SIGKILL, and wait for the end of the process."""
 
     def restart(self) -> None:
-        """Start again after :meth:`kill`, on the same port and data; return when it serves."""
+        """Start again after :meth:`kill`, on the same port and data. Return when it serves."""
 
     def stop(self) -> None:
-        """End it for good."""
+        """End the broker finally."""
 
     def logs(self) -> dict[str, str]:
-        """The end of each log, by what to call it."""
+        """Return the end of each log, with a name for it."""
 
 
 class ExternalKafka:
-    """A running cluster that is not ours to start or stop."""
+    """A running cluster that the tests neither start nor stop."""
 
     name = "external"
 
@@ -38,7 +38,7 @@ class ExternalKafka:
         self.bootstrap_servers = bootstrap_servers
 
     def start(self) -> None:
-        """It runs."""
+        """Do nothing, because the cluster runs already."""
 
     stop = start
 

@@ -1,4 +1,4 @@
-"""Processes that tests start, as seen from outside."""
+"""Processes that tests start, observed from outside."""
 
 import subprocess
 import sys

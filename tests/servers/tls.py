@@ -1,4 +1,4 @@
-"""Certificates for tests, made on the spot: good ones, and one of each kind that must be refused."""
+"""Certificates for tests, made when needed: valid ones, and one of each kind that must not be accepted."""
 
 import datetime
 import ipaddress
@@ -23,22 +23,23 @@ class _Authority:
 
 
 class Certificates:
-    """PEM files in one directory. A key store holds the certificate and its key, as Kafka and we take it."""
+    """PEM files in one directory. A key store contains the certificate and its key, as Kafka and pyklient
+    expect."""
 
     authority: Path
-    """The authority behind all of them but ``stranger``."""
+    """The authority that has signed all certificates except those of ``stranger``."""
     stranger: Path
-    """An authority that signed none of them."""
+    """An authority that has signed none of the other certificates."""
     server: Path
-    """Key store for ``localhost``, ``127.0.0.1`` and ``::1``."""
+    """The key store for ``localhost``, ``127.0.0.1`` and ``::1``."""
     expired: Path
-    """The same, ended yesterday."""
+    """The same key store with a certificate that expired yesterday."""
     elsewhere: Path
-    """Key store for ``kafka.example.org`` only."""
+    """The key store for ``kafka.example.org`` only."""
     client: Path
-    """Key store of a client, signed by ``authority``."""
+    """The key store of a client, signed by ``authority``."""
     uninvited: Path
-    """Key store of a client, signed by ``stranger``."""
+    """The key store of a client, signed by ``stranger``."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True)

@@ -1,4 +1,5 @@
-"""Topics as librdkafka sees them, so that set-up does not depend on the client under test."""
+"""Topics as librdkafka sees them, so that the preparation of a test does not depend on the client under
+test."""
 
 import functools
 import logging
@@ -31,7 +32,7 @@ _silent.propagate = False
 
 @functools.lru_cache(maxsize=16)
 def admin(bootstrap_servers: str) -> AdminClient:
-    """An admin client that keeps its opinions to itself. Kept, for its answers end with it."""
+    """Return an admin client that logs nothing. It is kept, because its responses become invalid with it."""
     return _new_admin(bootstrap_servers)
 
 
@@ -47,7 +48,7 @@ def _new_admin(bootstrap_servers: str) -> AdminClient:
 
 
 def serves(bootstrap_servers: str, brokers: int = 1) -> bool:
-    """Whether *bootstrap_servers* answer and name at least *brokers* live brokers and a controller."""
+    """Return True if *bootstrap_servers* answer and name at least *brokers* live brokers and a controller."""
     try:
         metadata = _new_admin(bootstrap_servers).list_topics(timeout=1)
     except KafkaException:
@@ -94,19 +95,19 @@ def _is_served(bootstrap_servers: str, topic: str, partitions: int) -> bool:
 
 
 def leaders(bootstrap_servers: str, topic: str) -> dict[int, int]:
-    """Partition → id of its leader, -1 for none; empty for an unknown topic."""
+    """Return the id of each partition's leader, -1 for none; an empty dict for an unknown topic."""
     metadata = admin(bootstrap_servers).list_topics(topic, timeout=10).topics[topic]
     return {number: partition.leader for number, partition in metadata.partitions.items()}
 
 
 def replicas_in_sync(bootstrap_servers: str, topic: str) -> int:
-    """How many replicas of all partitions of *topic* together are in sync."""
+    """Return the total number of in-sync replicas of all partitions of *topic*."""
     metadata = admin(bootstrap_servers).list_topics(topic, timeout=10).topics[topic]
     return sum(len(partition.isrs) for partition in metadata.partitions.values())
 
 
 def stored_records(bootstrap: str, topic: str) -> Iterator[Message]:
-    """Yield all records that *topic* holds now."""
+    """Yield all records that *topic* contains now."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": f"{topic}-check", "log_level": 0})
     try:
         numbers = consumer.list_topics(topic, timeout=30).topics[topic].partitions

@@ -36,16 +36,16 @@ class ZooKeeper:
         self.process = ServerProcess("zookeeper", command, directory, reaper)
 
     def start(self) -> None:
-        """Start, and return when it answers."""
+        """Start. Return when it answers."""
         self.process.launch()
         self.process.wait_ready(lambda: self._command("ruok") == "imok")
 
     def stop(self) -> None:
-        """End it; what it stored is thrown away."""
+        """End the server and delete its data."""
         self.process.kill()
 
     def wait_gone(self, path: str, timeout: float = 30) -> None:
-        """Return once no session holds the ephemeral node *path*, such as that of a killed broker."""
+        """Return when no session holds the ephemeral node *path*, such as the node of a killed broker."""
         wait_until(lambda: self._is_gone(path), timeout, f"{path} gone from ZooKeeper")
 
     def _is_gone(self, path: str) -> bool:
@@ -53,7 +53,7 @@ class ZooKeeper:
         return bool(sessions) and path not in sessions.split()
 
     def _command(self, word: str) -> str:
-        """The answer to one of ZooKeeper's four-letter commands; empty when there is none."""
+        """Return the answer to one of ZooKeeper's four-letter commands; empty if there is none."""
         try:
             with socket.create_connection((HOST, self.port), timeout=5) as connection:
                 connection.sendall(word.encode())

@@ -1,4 +1,4 @@
-"""Tasks that fail once, when a part of their rows is in Kafka already."""
+"""Tasks that fail once, when some of their rows are in Kafka already."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -12,8 +12,8 @@ __all__ = ["fails_once"]
 
 
 def fails_once(address: str, topic: str, stored: int) -> Callable[[Iterable[Any]], Iterator[Any]]:
-    """Rows, or batches of them, as they come, but the first attempt fails after the last, once *stored*
-    records are there."""
+    """Return a function that passes rows, or batches of rows. The first attempt fails after the last row,
+    when *stored* records are in the topic."""
 
     def rows_until_failure(rows: Iterable[Any]) -> Iterator[Any]:
         context = TaskContext.get()

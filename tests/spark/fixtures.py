@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def spark(servers: ServerPool, tmp_path_factory: pytest.TempPathFactory) -> "SparkSession":
-    """Spark on two cores of this machine, which tries a task four times as a cluster does."""
+    """Spark on two cores of this machine, which tries a task four times, as a cluster does."""
     from tools.spark.session import new_session  # and PySpark, which most runs of tests do without
 
     program("java")

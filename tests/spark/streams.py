@@ -1,4 +1,4 @@
-"""Streaming queries in tests: started, waited for, and what they have read."""
+"""Streaming queries in tests: they are started, waited for, and record the rows that they have read."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -16,8 +16,8 @@ _PATIENCE = 90
 
 
 class Stream:
-    """One query, again and again from the same checkpoint. ``batches`` are the rows of each micro-batch that
-    has been committed, by its id."""
+    """One query, which is started again and again from the same checkpoint. ``batches`` are the rows of each
+    micro-batch that has been committed, by its id."""
 
     def __init__(self, spark: SparkSession, bootstrap: str, checkpoint: Path, **options: object) -> None:
         self.batches: dict[int, list[Row]] = {}
@@ -28,7 +28,7 @@ class Stream:
 
     @property
     def reader(self) -> DataStreamReader:
-        """What the query reads with."""
+        """Return the reader of the query."""
         reader = self._spark.readStream.format("pyklient")
         for name, value in self._options.items():
             text = json.dumps(value) if isinstance(value, dict) else str(value)
@@ -36,13 +36,13 @@ class Stream:
         return reader
 
     def start(self, **trigger: Any) -> StreamingQuery:
-        """Start the query, as often as it likes or by a *trigger*."""
+        """Start the query, with a *trigger* or without one."""
         writer = self.reader.load().writeStream.option("checkpointLocation", str(self.checkpoint))
         return writer.foreachBatch(self._take).trigger(**(trigger or {"processingTime": "0 seconds"})).start()
 
     @contextmanager
     def running(self, **trigger: Any) -> Iterator[StreamingQuery]:
-        """The query, for the time of the ``with`` block."""
+        """Run the query during the ``with`` block."""
         query = self.start(**trigger)
         try:
             yield query
@@ -50,7 +50,7 @@ class Stream:
             query.stop()
 
     def drain(self) -> list[int]:
-        """All there is now, to its end. → the numbers that all runs have read, sorted."""
+        """Read all rows that exist now, and end. Return the numbers that all runs have read, sorted."""
         query = self.start(availableNow=True)
         assert query.awaitTermination(_PATIENCE), query.status
         return self.numbers
@@ -61,7 +61,7 @@ class Stream:
         return sorted(int(row.value) for rows in self.batches.values() for row in rows)
 
     def offsets(self, batch: int) -> dict[str, dict[str, int]]:
-        """Where the checkpoint says that micro-batch *batch* ends."""
+        """Return the offsets at which micro-batch *batch* ends, from the checkpoint."""
         found: dict[str, dict[str, int]] = json.loads(
             (self.checkpoint / "offsets" / str(batch)).read_text().splitlines()[-1]
         )

@@ -1,4 +1,4 @@
-"""Ten kills; ``make chaos-spark`` has fifty."""
+"""Ten kills; ``make chaos-spark`` makes fifty."""
 
 import random
 import signal

@@ -1,4 +1,4 @@
-"""The pipeline of ``make demo-spark``, on a share of its flights."""
+"""The pipeline of ``make demo-spark``, on a part of its flights."""
 
 import importlib.util
 import re
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def demo() -> ModuleType:
-    """examples/spark/flights.py"""
+    """The module examples/spark/flights.py."""
     spec = importlib.util.spec_from_file_location("flights_demo", ROOT / "examples" / "spark" / "flights.py")
     assert spec is not None
     assert spec.loader is not None

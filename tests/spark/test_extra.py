@@ -1,4 +1,4 @@
-"""Spark stays out of the way of those who do not want it."""
+"""pyklient works without Spark, and does not import it unless it is used."""
 
 import subprocess
 import sys

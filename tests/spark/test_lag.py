@@ -1,4 +1,4 @@
-"""LagListener: a streaming query's place as a group's offsets."""
+"""LagListener: the offsets of a streaming query, committed to a group."""
 
 import json
 import logging

@@ -1,4 +1,4 @@
-"""A task's memory does not grow with what it reads; ``make memory-spark`` reads 5 GB."""
+"""The memory of a task does not grow with the number of rows it reads; ``make memory-spark`` reads 5 GB."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Jobs written for Spark's own Kafka connector give the same with the word changed, on the oldest PySpark."""
+"""Jobs written for Spark's own Kafka connector give the same results with pyklient, on the oldest PySpark."""
 
 import json
 import re
@@ -23,7 +23,7 @@ _TIMEOUT = 900
 
 @pytest.fixture(scope="session")
 def results(newest_kafka: KraftCluster, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """What came of every job with either word."""
+    """The results of every job with both formats."""
     bootstrap = newest_kafka.bootstrap_servers
     output = tmp_path_factory.mktemp("same-job") / "results.json"
     jars = ",".join(str(jar) for jar in sorted(connector_libs().glob("*.jar")))

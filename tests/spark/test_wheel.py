@@ -1,4 +1,4 @@
-"""Spark finds ``format("pyklient")`` where pyklient is installed from a wheel, as users install it."""
+"""Spark finds ``format("pyklient")`` if pyklient is installed from a wheel, as users install it."""
 
 import os
 import shutil
@@ -49,7 +49,8 @@ def run(directory: Path, *command: object, **variables: str) -> str:
 
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
-    """The interpreter of an environment with the wheel, and all else as in this one but its pyklient."""
+    """The interpreter of an environment in which pyklient comes from the wheel, and all other packages from
+    this one."""
     source, wheels, home = tmp_path / "source", tmp_path / "wheels", tmp_path / "environment"
     source.mkdir()
     for part in _PARTS:

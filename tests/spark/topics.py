@@ -1,4 +1,4 @@
-"""Topics for Spark's tests, filled by librdkafka or in transactions, so that what is read is not ours."""
+"""Topics for the tests of Spark, filled by librdkafka, so that the records are not written by pyklient."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _PATIENCE = 30.0
 
 
 def fill(bootstrap: str, topic: str, records: Iterable[dict[str, Any]], **options: Any) -> None:
-    """Send *records*, each the arguments of confluent-kafka's ``produce``; all are stored on return."""
+    """Send *records*, each the arguments of confluent-kafka's ``produce``. All are stored on return."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 2, **options})
     failed: list[object] = []
 
@@ -28,7 +28,8 @@ def fill(bootstrap: str, topic: str, records: Iterable[dict[str, Any]], **option
 
 
 def number_records(numbers: Iterable[int], partitions: int = 1) -> list[dict[str, Any]]:
-    """Records with a number as the value, dealt over *partitions*; the number is the time in seconds too."""
+    """Return records with a number as the value, divided among *partitions*; the number is also the time in
+    seconds."""
     return [
         {"value": b"%d" % number, "partition": number % partitions, "timestamp": 1000 * (number + 1)}
         for number in numbers
@@ -54,6 +55,6 @@ def transaction(
 
 
 def delete_before(bootstrap: str, topic: str, offset: int, partition: int = 0) -> None:
-    """Delete what is before *offset*, as retention does."""
+    """Delete the records before *offset*, as retention does."""
     where = TopicPartition(topic, partition, offset)
     admin(bootstrap).delete_records([where])[where].result(_PATIENCE)

@@ -1,4 +1,4 @@
-"""The codecs: round trips, the framings that others use, and input that lies about its size."""
+"""The codecs: round trips, the framings that other clients use, and input that declares a wrong size."""
 
 import subprocess
 import sys
@@ -95,7 +95,7 @@ def test_zstd_is_read_with_and_without_a_declared_size_and_in_several_frames() -
 
 @pytest.mark.parametrize("codec", CODECS, ids=_ids)
 def test_cut_off_anywhere_is_corrupt_or_shorter(codec: Compression) -> None:
-    """zstd has no end mark that its reader reports; there the records that are missing tell."""
+    """zstd has no end mark that its reader reports, so missing records are recognized by their number."""
     data = Random(4).randbytes(200) + b"abc" * 200
     whole = compress(codec, data)
     for cut in range(len(whole)):
@@ -206,7 +206,7 @@ BOMBS: Final[dict[str, tuple[Compression, Callable[[], bytes]]]] = {
     "zstd": (Compression.ZSTD, lambda: _streamed(lambda: zstandard.ZstdCompressor().compressobj())),
     "zstd sized": (Compression.ZSTD, lambda: zstandard.ZstdCompressor().compress(bytes(256 * MIB))),
 }
-"""More than any limit here, from at most a few megabytes."""
+"""A few megabytes at most that expand to more than any limit here."""
 
 _IN_LITTLE_MEMORY: Final = """
 import resource, sys
@@ -226,7 +226,7 @@ except (KafkaError, MemoryError) as error:
 
 @pytest.mark.parametrize("name", BOMBS)
 def test_a_compression_bomb_is_an_error_in_bounded_memory_and_time(name: str) -> None:
-    """In a process that may take twice the limit and a little more, codecs' own libraries included."""
+    """The process may use at most twice the limit and a little more, including the codecs' own libraries."""
     codec, make = BOMBS[name]
     command = [sys.executable, "-c", _IN_LITTLE_MEMORY, str(codec.value), str(16 * MIB), str(44 * MIB)]
     started = monotonic()
@@ -236,7 +236,7 @@ def test_a_compression_bomb_is_an_error_in_bounded_memory_and_time(name: str) ->
 
 
 def test_declared_sizes_are_not_believed() -> None:
-    """A few bytes that promise gigabytes, and hold nothing of the kind."""
+    """A few bytes declare gigabytes that they do not contain."""
     huge_snappy = b"\xff\xff\xff\xff\x07" + bytes(20)
     with pytest.raises(CorruptRecordError, match="cannot hold"):
         decompress(Compression.SNAPPY, huge_snappy)

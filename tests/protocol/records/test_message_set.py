@@ -33,7 +33,7 @@ def wrapper(
     timestamp: int = 99,
     attributes: int = Compression.GZIP,
 ) -> bytes:
-    """*inner* as one compressed entry."""
+    """Return *inner* as one compressed entry."""
     payload = compress(Compression.GZIP, inner, magic)
     return encode_entry(magic, offset, timestamp, None, payload, attributes)
 
@@ -71,7 +71,7 @@ def test_inner_offsets_may_have_gaps_after_compaction() -> None:
 
 
 def test_a_wrapper_at_offset_0_counts_from_0() -> None:
-    """Some producers leave the wrapper's offset at 0 instead of the last inner one."""
+    """Some producers leave the wrapper's offset at 0 instead of setting it to the last inner offset."""
     inner = b"".join(encode_entry(1, relative, 5, None, b"x") for relative in (0, 1, 2))
     assert [record.offset for record in read(wrapper(1, inner, offset=0))] == [0, 1, 2]
 

@@ -1,1 +1,1 @@
-"""The data source on a cluster whose nodes have no pyklient: it comes with the job."""
+"""The data source on a cluster whose nodes have no pyklient: the job brings it."""

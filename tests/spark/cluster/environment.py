@@ -13,7 +13,8 @@ _ROOT = Path(__file__).parents[3]
 
 
 def pack(directory: Path) -> Path:
-    """Make it in *directory*. What pyklient needs, and is large, is only pointed to: all nodes are here."""
+    """Make the environment in *directory*. Large packages that pyklient needs are only linked, because all
+    nodes are on this machine."""
     environment = directory / "environment"
     command = [sys.executable, "-m", "venv", "--without-pip", str(environment)]
     subprocess.run(command, check=True, capture_output=True)

@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def _where(numbers: Iterable[int]) -> Iterator[list[Any]]:
-    """Which pyklient the node has, where from, and with which kernel."""
+    """Yield the version, the location and the kernel of the pyklient that the node uses."""
     import os
 
     import pyklient

@@ -13,7 +13,7 @@ __all__ = ["archived_session"]
 def archived_session(
     master: str, archive: str, home: Path, settings: Mapping[str, str] | None = None
 ) -> SparkSession:
-    """A session on *master*, whose nodes unpack *archive*; *settings* are those that differ."""
+    """Return a session on *master* whose nodes unpack *archive*; *settings* are additional settings."""
     usual = {
         "spark.archives": f"{archive}#environment",
         "spark.cores.max": "2",

@@ -47,7 +47,7 @@ def main() -> None:
 
 
 def _slowly(rows: DataFrame) -> DataFrame:
-    """*rows*, with a task that does not end soon after its last row, unless it is run a second time."""
+    """Return *rows*, with a task that ends long after its last row unless it is run a second time."""
 
     def passing_on(batches: Iterator[Any]) -> Iterator[Any]:
         yield from batches

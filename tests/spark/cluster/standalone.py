@@ -15,7 +15,8 @@ _DEPLOY = "org.apache.spark.deploy"
 
 
 class StandaloneCluster:
-    """A master and *workers* with a core each, under two names: Spark runs no task twice on one host."""
+    """A master and *workers* workers with a core each, under two host names: Spark runs no task twice on one
+    host."""
 
     def __init__(self, directory: Path, reaper: Reaper, spark_home: Path, workers: int = 2) -> None:
         program("java")
@@ -42,7 +43,7 @@ class StandaloneCluster:
             self._processes.append(ServerProcess(f"spark-worker-{number}", worker, home, reaper))
 
     def start(self) -> None:
-        """Start all; return when the workers are the master's."""
+        """Start all processes. Return when the master knows the workers."""
         master, *workers = self._processes
         master.launch(self._environment)
         self._wait(master, "I have been elected leader")
@@ -56,7 +57,7 @@ class StandaloneCluster:
             process.stop()
 
     def tail(self) -> str:
-        """The end of each log."""
+        """Return the end of each log."""
         return "\n".join(f"--- {each.name}\n{each.tail()}" for each in self._processes)
 
     def _wait(self, process: ServerProcess, line: str) -> None:

@@ -24,14 +24,14 @@ from tools.spark.processes import spark_home
 _ROOT = Path(__file__).parents[3]
 _COUNT = 1000
 _MANY = 40_000
-"""So many that some have left the buffers on their way before a task has all of them."""
+"""A number of rows so large that some of them are sent before a task has all of them."""
 
 pytestmark = [pytest.mark.java, pytest.mark.slow, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the nodes' files are."""
+    """The directory with the nodes' files."""
     program("java")
     return tmp_path_factory.mktemp("cluster")
 
@@ -50,20 +50,20 @@ def standalone(home: Path) -> Iterator[StandaloneCluster]:
 
 @pytest.fixture(scope="module")
 def archive(home: Path) -> Path:
-    """The environment that the nodes are sent: one for all jobs."""
+    """The environment that is sent to the nodes: the same for all jobs."""
     return pack(home)
 
 
 @pytest.fixture
 def given(reference_broker: ReferenceBroker, new_name: NewName, tmp_path: Path) -> dict[str, str]:
-    """What a job is told: a topic to read, which is empty yet, and one to write."""
+    """The arguments of a job: an empty topic to read, and one to write."""
     bootstrap, name = reference_broker.bootstrap_servers, new_name()
     source, copy = (create_topic(bootstrap, topic, 2) for topic in (name, f"{name}-copy"))
     return {"bootstrap": bootstrap, "source": source, "copy": copy, "home": str(tmp_path)}
 
 
 def run(cluster: StandaloneCluster, archive: Path, given: dict[str, str], job: str = "job") -> dict[str, Any]:
-    """The *job* on *cluster*; what it has printed."""
+    """Run the *job* on *cluster*. Return what it has printed."""
     arguments = [cluster.master, str(archive), json.dumps(given)]
     ran = subprocess.run(
         [sys.executable, "-m", f"tests.spark.cluster.{job}", *arguments],

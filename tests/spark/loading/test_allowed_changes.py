@@ -1,4 +1,5 @@
-"""load(): a directory keeps to its topics, its cluster and its columns, unless a change is asked for."""
+"""load(): the topics, the cluster and the columns of a directory stay the same, unless a change is
+allowed."""
 
 import json
 import re

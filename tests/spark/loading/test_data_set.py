@@ -1,4 +1,5 @@
-"""The directory of a data set: published in one step, by one, and cleaned of what others have left."""
+"""The directory of a data set: a load is published in one step, only one of several loads, and remains of
+others are removed."""
 
 import os
 import signal
@@ -25,7 +26,7 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture(params=["local", pytest.param("hadoop", marks=pytest.mark.uses("spark"))])
 def files(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[FileSystem]:
-    """Both ways to a directory of this machine."""
+    """Both kinds of access to a directory of this machine."""
     if request.param == "local":
         yield LocalFileSystem(tmp_path / "set")
         return
@@ -76,7 +77,7 @@ def test_a_number_is_published_once(files: FileSystem) -> None:
 
 
 class AnswersGetLost(LocalFileSystem):
-    """A directory whose server does what it is asked for, and is cut off before it can say so."""
+    """A directory whose server carries out each request, but whose response is lost."""
 
     def rename(self, folder: str, target: str) -> None:
         super().rename(folder, target)
@@ -156,7 +157,7 @@ data.remove_failed(staging.number)
 
 
 def run(path: Path, limit: int) -> int:
-    """One load, killed at step *limit*; how it ended."""
+    """Run one load that is killed at step *limit*. Return its exit status."""
     command = [sys.executable, "-c", _LOADER, str(path), str(limit)]
     return subprocess.run(command, cwd=ROOT, check=False, timeout=60).returncode
 

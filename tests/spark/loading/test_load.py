@@ -28,13 +28,13 @@ pytestmark = pytest.mark.brokers(min="4.3")
 
 
 def stored(spark: SparkSession, path: Path) -> Counter[tuple[str, int, int, int]]:
-    """Topic, partition, offset and value of each row that a plain reader sees."""
+    """Return the topic, partition, offset and value of each row that a reader sees."""
     rows = spark.read.parquet(str(path)).select("topic", "partition", "offset", "value")
     return Counter((row[0], row[1], row[2], int(row[3])) for row in rows.collect())
 
 
 def once(topic: str, count: int, partitions: int = 1) -> Counter[tuple[str, int, int, int]]:
-    """The same of ``number_records(range(count), partitions)``, each once."""
+    """Return the same for ``number_records(range(count), partitions)``, each row once."""
     return Counter((topic, each % partitions, each // partitions, each) for each in range(count))
 
 

@@ -1,4 +1,4 @@
-"""``pyklient load``: the command, in this process and in one of its own."""
+"""``pyklient load``: the command, in this process and in a separate one."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""load(): any name of a directory, any pattern of topics."""
+"""load() with unusual names of directories and unusual patterns of topics."""
 
 import os
 import re

@@ -1,6 +1,6 @@
-"""``python -m tests.spark.same_job BOOTSTRAP PREFIX JARS OUTPUT`` runs every job with either word.
+"""``python -m tests.spark.same_job BOOTSTRAP PREFIX JARS OUTPUT`` runs every job with both formats.
 
-What came of each is written to OUTPUT as JSON, for the test to compare.
+The results are written to OUTPUT as JSON, for the test to compare.
 """
 
 import json
@@ -23,7 +23,7 @@ _WORDS = ("kafka", "pyklient")
 
 
 def main(bootstrap: str, prefix: str, jars: str, output: str) -> None:
-    """Run them all."""
+    """Run all jobs."""
     topics = make_topics(bootstrap, prefix)
     with tempfile.TemporaryDirectory() as home:
         spark = new_session("local[2]", Path(home), {"spark.jars": jars})
@@ -46,7 +46,7 @@ def main(bootstrap: str, prefix: str, jars: str, output: str) -> None:
 
 
 def _all_jobs(word: Word) -> dict[str, dict[str, Any]]:
-    """Run every job with *word*. Return what came of each."""
+    """Run every job with the format *word*. Return their results."""
     return {
         "jobs": {name: _rows(job, word) for name, job in (JOBS | WRITES).items()},
         "errors": {name: _error(job, word) for name, (job, _) in (ERRORS | REFUSED).items()},
@@ -54,7 +54,7 @@ def _all_jobs(word: Word) -> dict[str, dict[str, Any]]:
 
 
 def _rows(job: Any, word: Word) -> dict[str, Any]:
-    """What a job gives: its schema, and its rows as text, sorted."""
+    """Return the result of a job: its schema, and its rows as text, sorted."""
     began = time.monotonic()
     try:
         frame = job(word, word.topics)

@@ -1,4 +1,4 @@
-"""Jobs as their users write them, but for the word that is changed."""
+"""Jobs as users write them, except for the name of the format."""
 
 import json
 import tempfile
@@ -19,7 +19,7 @@ _PATIENCE = 120
 
 @dataclass
 class Word:
-    """What a job is given: the session, the topics, and the word. ``other`` is the other word."""
+    """The arguments of a job: the session, the topics, and the format. ``other`` is the other format."""
 
     spark: SparkSession
     bootstrap: str
@@ -29,23 +29,23 @@ class Word:
     made: list[str] = field(default_factory=list)
 
     def read(self, **options: object) -> DataFrame:
-        """A batch."""
+        """Return the rows of a batch query."""
         rows: DataFrame = self._with(self.spark.read.format(self.format), options).load()
         return rows
 
     def stream(self, word: str = "", **options: object) -> DataFrame:
-        """A stream."""
+        """Return the rows of a streaming query."""
         rows: DataFrame = self._with(self.spark.readStream.format(word or self.format), options).load()
         return rows
 
     def drained(self, rows: DataFrame, checkpoint: str, output: str) -> None:
-        """Write all there is of a stream to Parquet files in *output*."""
+        """Write all rows of a stream to Parquet files in *output*."""
         writer = rows.writeStream.format("parquet").option("path", output)
         query = writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start()
         assert query.awaitTermination(_PATIENCE)
 
     def collected(self, rows: DataFrame, **options: Any) -> DataFrame:
-        """All there is of a stream, as a batch."""
+        """Return all rows of a stream as a batch."""
         name = f"rows_{self.format}_{len(self.made)}"
         self.made.append(name)
         query = rows.writeStream.format("memory").queryName(name).trigger(availableNow=True)
@@ -65,7 +65,7 @@ Job = Callable[[Word, Topics], DataFrame]
 
 
 def _moved(word: Word, topics: Topics) -> DataFrame:
-    """A query that the other word began, with more to read by the time it goes on."""
+    """Return the rows of a query that began with the other format, and finds more rows when it continues."""
     topic = create_topic(word.bootstrap, f"{topics.prefix}-moved-{word.format}", 2)
     options = {"subscribe": topic, "startingOffsets": "earliest"}
     with tempfile.TemporaryDirectory() as directory:
@@ -77,7 +77,7 @@ def _moved(word: Word, topics: Topics) -> DataFrame:
 
 
 def _written(word: Word, topics: Topics) -> DataFrame:
-    """What a sink has written, as the connector reads it."""
+    """Return the rows that a sink has written, as Spark's own connector reads them."""
     target = create_topic(word.bootstrap, f"{topics.prefix}-written-{word.format}", 3)
     source = word.read(subscribe=topics.clicks, includeHeaders="true").select(
         "key", "value", "headers", "partition"
@@ -185,7 +185,7 @@ JOBS: dict[str, Job] = {
     "rows written": _written,
     "a stream written": _streamed,
 }
-"""Each gives rows; both words give the same ones, of the same schema."""
+"""The jobs. Each returns rows; both formats return the same rows with the same schema."""
 
 
 def _ran(job: Job) -> Job:
@@ -281,7 +281,7 @@ ERRORS: dict[str, tuple[Job, str]] = {
         "(?i)minOffset.*maxOffset",
     ),
 }
-"""Each raises with either word, and both errors say so: a pattern that both match."""
+"""Jobs that raise an error with both formats, and a pattern that both errors match."""
 
 LIMITED: Job = _ran(lambda word, t: word.stream(subscribe=t.clicks, maxOffsetsPerTrigger=3))
-"""What the connector has and a data source on PySpark 4.0 cannot."""
+"""A job that Spark's own connector can run and a data source on PySpark 4.0 cannot."""

@@ -9,23 +9,23 @@ __all__ = ["Topics", "make_topics"]
 
 
 class Topics(NamedTuple):
-    """Names of topics of one run, all with the same beginning."""
+    """The names of the topics of one run, which have the same prefix."""
 
     prefix: str
     clicks: str
-    """60 records in 3 partitions, one each second from second 1 on, in turn; some keys are null, some have
-    headers."""
+    """60 records in 3 partitions in turn, one for each second from second 1 on; some keys are null, some
+    records have headers."""
     views: str
-    """5 records, null values among them."""
+    """5 records, some with null values."""
     empty: str
     paid: str
-    """Two records, two of an aborted transaction, two of a committed one."""
+    """Two records, two records of an aborted transaction, two of a committed one."""
     old: str
     """10 records, of which the first 4 are deleted."""
 
 
 def make_topics(bootstrap: str, prefix: str) -> Topics:
-    """Create and fill them."""
+    """Create the topics and fill them."""
     topics = Topics(
         prefix,
         create_topic(bootstrap, f"{prefix}-clicks", 3),

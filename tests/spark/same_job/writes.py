@@ -1,4 +1,4 @@
-"""Writes as their users write them, but for the word that is changed."""
+"""Writes as users write them, except for the name of the format."""
 
 import tempfile
 from collections.abc import Callable, Sequence
@@ -30,14 +30,14 @@ def _write(word: Word, rows: DataFrame, **options: object) -> None:
 
 
 def _read(word: Word, topic: str) -> DataFrame:
-    """What is in *topic*, whoever has written it: as Spark's own source reads it."""
+    """Return the records in *topic*, whoever has written them, as Spark's own source reads them."""
     reader = word.spark.read.format("kafka").option("kafka.bootstrap.servers", word.bootstrap)
     rows: DataFrame = reader.option("subscribe", topic).option("includeHeaders", "true").load()
     return rows.select("key", "value", "partition", "offset", "headers")
 
 
 def _some_rows(word: Word, *topics: str) -> DataFrame:
-    """A row of every kind for each of *topics*, all of one partition."""
+    """Return a row of every kind for each of *topics*, all in one partition."""
     rows: list[tuple[Any, ...]] = []
     for topic in topics:
         rows += [
@@ -106,7 +106,7 @@ def _streamed(word: Word, rows: DataFrame, target: str, mode: str) -> DataFrame:
 
 
 def _all_of_a_stream(word: Word, topics: Topics) -> DataFrame:
-    """Every column of what was read: those that a record has not are passed over."""
+    """Write every column that was read. Those that a record does not have are ignored."""
     rows = word.stream(subscribe=topics.clicks, startingOffsets="earliest", includeHeaders="true")
     return _streamed(word, rows, _target(word, "appended"), "append")
 
@@ -131,7 +131,7 @@ WRITES: dict[str, Job] = {
     "a stream written as it was read": _all_of_a_stream,
     "a complete aggregate written": _an_aggregate,
 }
-"""Each writes, and gives what is in the topic afterwards."""
+"""The writes. Each returns the records of the topic afterwards."""
 
 
 def _refused(columns: Sequence[str], **options: object) -> Job:
@@ -191,4 +191,4 @@ REFUSED: dict[str, tuple[Callable[[Word, Topics], DataFrame], str]] = {
     "a stream without values": (_stream_refused(["key"], topic="t"), "(?i)value.*(not found|missing)"),
     "a stream without a topic": (_stream_refused(["value"]), "(?i)topic option|option topic"),
 }
-"""Each raises with either word, and both errors say so: a pattern that both match."""
+"""Writes that raise an error with both formats, and a pattern that both errors match."""

@@ -1,4 +1,5 @@
-"""Workers and brokers that are killed in the middle of a write: no row is lost, and copies are told apart."""
+"""Workers and brokers that are killed in the middle of a write: no row is lost, and copies can be
+recognized."""
 
 import os
 import signal
@@ -32,7 +33,8 @@ def wait_stored(bootstrap: str, topic: str, count: int) -> None:
 
 
 def killed_once(batches: Iterator[Any], options: SinkOptions) -> Iterator[Any]:
-    """*batches*, of which some are stored when this worker dies, unless its task has been tried before."""
+    """Yield *batches*. This worker dies when some of them are stored, unless its task has been tried
+    before."""
     context = TaskContext.get()
     assert context is not None
     if context.attemptNumber() == 0:
@@ -45,21 +47,21 @@ def killed_once(batches: Iterator[Any], options: SinkOptions) -> Iterator[Any]:
 
 
 class DoomedBatchSink(BatchWriter):
-    """Its worker dies once."""
+    """A batch sink whose worker dies once."""
 
     def write(self, iterator: Iterator[Any]) -> SentRecords:
         return super().write(killed_once(iterator, self._options))
 
 
 class DoomedStreamSink(ArrowStreamWriter):
-    """Its worker dies once."""
+    """A stream sink whose worker dies once."""
 
     def write(self, iterator: Iterator[Any]) -> SentRecords:
         return super().write(killed_once(iterator, self._options))
 
 
 class DoomedSource(PyklientDataSource):
-    """Its sinks' workers die once."""
+    """A data source with sinks whose workers die once."""
 
     @classmethod
     def name(cls) -> str:
@@ -77,7 +79,7 @@ def numbers(spark: SparkSession, count: int = ROWS) -> DataFrame:
 
 
 def assert_every_row_is_there(messages: list[Message], count: int = ROWS) -> None:
-    """Each at least once, and exactly once by the headers."""
+    """Check that each row was stored at least once, and by the headers exactly once."""
     places = {
         tuple(value for name, value in message.headers if name.startswith("pyklient-")): message.value
         for message in messages
@@ -144,7 +146,8 @@ def test_a_worker_killed_while_it_writes_a_stream(
 
 
 def held(gate: Path, after: int) -> Callable[[Iterator[Any]], Iterator[Any]]:
-    """Batches as they come; those *after* so many once the file *gate* is there."""
+    """Return a function that passes batches. It holds those after the first *after* back until the file
+    *gate* exists."""
 
     def batches_until_gate(batches: Iterator[Any]) -> Iterator[Any]:
         for number, batch in enumerate(batches):

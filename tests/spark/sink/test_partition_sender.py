@@ -43,7 +43,7 @@ def keys(messages: Iterable[Message]) -> list[int]:
 
 
 def place(message: Message) -> tuple[Any, ...]:
-    """What the headers for deduplication say."""
+    """Return the values of the headers for deduplication."""
     return tuple(value for name, value in message.headers if name.startswith("pyklient-"))
 
 

@@ -1,4 +1,5 @@
-"""Producers that outlive a task: who gets which, and what becomes of a broken one."""
+"""Producers that are used by several tasks: which task gets which producer, and how a failed one is
+closed."""
 
 import os
 from collections.abc import Iterator

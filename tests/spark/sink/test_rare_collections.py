@@ -1,4 +1,4 @@
-"""The garbage collector is held back while rows are sent, and is as it was afterwards."""
+"""The garbage collector runs less often while rows are sent, and as before afterwards."""
 
 import gc
 from collections.abc import Iterator

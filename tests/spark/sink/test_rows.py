@@ -1,4 +1,4 @@
-"""Rows and record batches as records, without Spark around them."""
+"""Rows and record batches that become records, without Spark."""
 
 import importlib
 from collections.abc import Iterable, Iterator
@@ -33,7 +33,7 @@ def broker() -> Iterator[ProduceBroker]:
 
 
 def sent(broker: ProduceBroker, rows: Iterable[Any], topic: str | None = TOPIC, **how: Any) -> list[Any]:
-    """(value, key, headers) of what arrives, in order, with a single partition in use."""
+    """Return (value, key, headers) of each record that arrives, in order, from a single partition."""
     with broker.producer(partitioner=lambda _topic, _key, _count: 0) as producer:
         to_record, origin = how.get("to_record"), how.get("origin")
         count = send_rows(producer, rows, topic, to_record, origin)

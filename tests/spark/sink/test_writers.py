@@ -1,4 +1,4 @@
-"""``df.write.format("pyklient")`` and ``writeStream``: what arrives, and what is refused."""
+"""``df.write.format("pyklient")`` and ``writeStream``: the records that arrive, and the errors."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -48,7 +48,7 @@ def values(messages: Iterable[Message]) -> list[int]:
 
 
 def place(message: Message) -> tuple[Any, ...]:
-    """What the headers for deduplication say."""
+    """Return the values of the headers for deduplication."""
     return tuple(value for name, value in message.headers if name.startswith("pyklient-"))
 
 
@@ -202,12 +202,12 @@ class Stream:
         self._spark, self._address, self._topic, self._home = spark, address, topic, home
 
     def add(self, first: int, count: int) -> None:
-        """A file of numbers to be read in a batch of its own."""
+        """Add a file of numbers, which is read in a batch of its own."""
         frame = self._spark.range(first, first + count, 1, 1).selectExpr("cast(id as string) value")
         frame.write.mode("append").parquet(str(self._home / "in"))
 
     def start(self, transform: Callable[[DataFrame], DataFrame] = lambda frame: frame) -> StreamingQuery:
-        """The query, until everything is written."""
+        """Start the query, and return it when everything is written."""
         source = (
             self._spark.readStream.schema("value string")
             .option("maxFilesPerTrigger", 1)

@@ -1,4 +1,4 @@
-"""Logs with holes in them, and records that are empty or huge, through Spark on a real broker."""
+"""Logs with gaps, and records that are empty or huge, read through Spark from a real broker."""
 
 import random
 from collections.abc import Iterator
@@ -28,7 +28,8 @@ def rows_of(spark: SparkSession, bootstrap: str, topic: str, **options: object) 
 
 
 def compacted(bootstrap: str, topic: str) -> list[int]:
-    """Fill *topic* with five keys, have all but the newest of each compacted away; → the offsets left."""
+    """Fill *topic* with five keys, wait until all but the newest record of each is compacted away, and return
+    the remaining offsets."""
     chosen = dice("keys")
     fill(bootstrap, topic, [{"key": b"%d" % chosen.randrange(5), "value": b"%d" % n} for n in range(200)])
 

@@ -1,4 +1,4 @@
-"""What a query's options say, without Spark."""
+"""The meaning of a query's options, without Spark."""
 
 import pickle
 from collections.abc import Mapping

@@ -1,4 +1,5 @@
-"""What Spark asks of a streaming source, asked here in its place: in the order that a restart leads to."""
+"""The calls that Spark makes to a streaming source, made here without Spark, in the order that follows a
+restart."""
 
 from collections.abc import Iterator
 from typing import Any, Protocol

@@ -1,4 +1,4 @@
-"""``spark.readStream.format("pyklient")`` on real brokers: nothing lost, nothing twice, whatever happens."""
+"""``spark.readStream.format("pyklient")`` on real brokers: no row is lost or read twice, whatever fails."""
 
 from pathlib import Path
 

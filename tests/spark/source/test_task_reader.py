@@ -1,4 +1,4 @@
-"""What a task does, without Spark around it."""
+"""The work of one task, without Spark."""
 
 import logging
 import time
@@ -20,7 +20,7 @@ LITTLE_AT_A_TIME = {
     f"kafka.{name}": "100000"
     for name in ("max.partition.fetch.bytes", "fetch.max.bytes", "prefetch.max.bytes")
 }
-"""Options with which most is not read yet when the first of it is here."""
+"""Options with which only a small part has been fetched when the first records arrive."""
 NEWEST = pytest.mark.brokers(min="4.3", real=True)
 
 
