@@ -261,7 +261,7 @@ def test_columns_that_records_do_not_have_are_named_and_nothing_is_sent(
 
 def test_a_column_that_is_there_twice_is_none_to_choose_from(broker: ProduceBroker) -> None:
     table = pyarrow.Table.from_arrays([pyarrow.array([b"a"])] * 2, ["value", "value"])
-    with producing(broker) as producer, pytest.raises(ConfigurationError, match="2 columns 'value'"):
+    with producing(broker) as producer, pytest.raises(ConfigurationError, match="2 columns called 'value'"):
         producer.send_arrow(TOPIC, table)
 
 

@@ -303,7 +303,7 @@ class TestTransactions:
         damaged = bytearray(marker(7, 7, commit=False))
         damaged[BATCH_SIZE] = 1  # the record's length: -1
         with pytest.raises(
-            CorruptRecordError, match="the control batch at offset 7: a record has a negative"
+            CorruptRecordError, match="the control batch at offset 7 cannot be read: a record has a negative"
         ):
             kernel.decode(damaged, "t", 0, 3, check_crcs=False, aborted=AbortedTransactions([(7, 3)]))
 
