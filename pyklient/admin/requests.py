@@ -59,14 +59,14 @@ def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
         result = order.result_of(response)
         if not result.error_code or (lost and result.error_code == order.done_before):
             return node_id, result, None
-        refused = _refusal(result, order.what)
-        if refused.retriable and refused.code not in order.final:
-            raise refused
-        return node_id, result, refused
+        failure = _error_of(result, order.what)
+        if failure.retriable and failure.code not in order.final:
+            raise failure
+        return node_id, result, failure
 
-    node_id, result, refused = yield from retried(attempt)
-    if refused is not None:
-        raise refused
+    node_id, result, failure = yield from retried(attempt)
+    if failure is not None:
+        raise failure
     return node_id, result
 
 
@@ -104,7 +104,7 @@ def _controller(attempts: "count[int]") -> Dialogue[int]:
     return CONTROLLER
 
 
-def _refusal(result: Any, what: str) -> BrokerError:
+def _error_of(result: Any, what: str) -> BrokerError:
     """Return the error for *result*, with the broker's own message if it has one."""
     said = getattr(result, "error_message", None)
     return broker_error(result.error_code, f"{what} (broker: {said})" if said else what)

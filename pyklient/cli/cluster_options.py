@@ -30,7 +30,7 @@ _Result = TypeVar("_Result")
 
 _SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
 _OTHERWISE = f"{_SERVERS_VARIABLE}; else localhost:9092"
-_PATIENCE = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
+_TIMEOUTS = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
 """The time-outs of the commands. They are shorter than those of the clients, because a person waits."""
 _NOBODY_THERE = {"bootstrap_refused_timeout_ms": 3_000}
 """The time-out while the port of every broker is closed, unless an option sets the time to wait. A broker
@@ -83,7 +83,7 @@ class ClusterOptions:
 
         A job waits for a closed port as long as for any other failure.
         """
-        return replace(self, timeout=self.timeout or _PATIENCE["default_api_timeout_ms"] / 1000)
+        return replace(self, timeout=self.timeout or _TIMEOUTS["default_api_timeout_ms"] / 1000)
 
     def options(self, config: type[ClientConfig], **own: Any) -> dict[str, Any]:
         """Return the options for a client with *config*. The options *own*, which the command sets itself,
@@ -97,15 +97,15 @@ class ClusterOptions:
         texts["bootstrap_servers"] = self.servers
         texts = _secrets(known.values(), texts.get("security_protocol", "")) | texts
         options = {name: typed(known[name], text) for name, text in texts.items()}
-        return {name: value for name, value in self._patience().items() if name in known} | options | own
+        return {name: value for name, value in self._timeouts().items() if name in known} | options | own
 
-    def _patience(self) -> dict[str, int]:
+    def _timeouts(self) -> dict[str, int]:
         """Return the time-outs for which neither -X nor the file has a value."""
         if self.timeout is not None:
-            return dict.fromkeys(_PATIENCE, max(1, round(self.timeout * 1000)))
-        if _PATIENCE.keys() & {*self.from_line, *self.from_file}:
-            return _PATIENCE
-        return _PATIENCE | _NOBODY_THERE
+            return dict.fromkeys(_TIMEOUTS, max(1, round(self.timeout * 1000)))
+        if _TIMEOUTS.keys() & {*self.from_line, *self.from_file}:
+            return _TIMEOUTS
+        return _TIMEOUTS | _NOBODY_THERE
 
     def _named(self) -> dict[str, str | None]:
         name = "bootstrap_servers"
@@ -142,9 +142,9 @@ def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
         help="Longest time for a call to the cluster.  [15; 3 if the port is closed]",
     )
     @functools.wraps(command)
-    def with_timeout(*args: Any, **rest: Any) -> _Result:
+    def with_timeout(*args: Any, **others: Any) -> _Result:
         try:
-            return command(*args, **rest)
+            return command(*args, **others)
         except click.ClickException as error:
             if isinstance(error, click.UsageError):
                 raise
@@ -195,19 +195,19 @@ def _with_connection(
         config_file: Path | None,
         pairs: tuple[str, ...],
         call_timeout: float | None = None,
-        **rest: Any,
+        **others: Any,
     ) -> _Result:
         try:
             line = dict(_pair(pair, "-X") for pair in pairs)
             from_line = with_underscores(line)
-            _refuse_secrets(from_line)
+            _reject_secrets(from_line)
             from_file = _options_of(config_file) if config_file else {}
-            _refuse_objects(from_line | from_file)
+            _reject_objects(from_line | from_file)
             _check_options(from_line)
             for name in _without_effect(line, configs):
                 complain(f"-X {name} has no effect on this command")
             cluster = ClusterOptions(bootstrap_servers, from_line, from_file, call_timeout)
-            return command(*args, cluster=cluster, **rest)
+            return command(*args, cluster=cluster, **others)
         except click.UsageError as error:
             # The message names the command whose --help to read.
             error.ctx = error.ctx or click.get_current_context()
@@ -267,7 +267,7 @@ def _pair(text: str, where: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _refuse_secrets(given: Mapping[str, str]) -> None:
+def _reject_secrets(given: Mapping[str, str]) -> None:
     for item in {item.name: item for each in _EVERY_CONFIG for item in fields(each)}.values():
         if item.metadata["secret"] and item.name in given:
             raise click.UsageError(
@@ -290,7 +290,7 @@ def _without_effect(given: Iterable[str], configs: Sequence[type[ClientConfig]])
     return [name for name in given if name.replace(".", "_") not in used]
 
 
-def _refuse_objects(given: Iterable[str]) -> None:
+def _reject_objects(given: Iterable[str]) -> None:
     for name in given:
         if name in _OBJECTS:
             raise click.UsageError(f"{name} cannot be given as text; {_OBJECTS[name]}")

@@ -17,14 +17,14 @@ def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
     name, such as unreachable brokers, stops with a ClickException that lists the names that were not tried.
     """
     refused = False
-    for place, name in enumerate(names, 1):
+    for number, name in enumerate(names, 1):
         try:
             delete(name)
         except BrokerError as error:
             refused = True
             complain(str(error))
         except KafkaError as error:
-            left = names[place:]
+            left = names[number:]
             raise click.ClickException(
                 f"{error}; these were not tried:  {', '.join(left)}" if left else str(error)
             ) from error

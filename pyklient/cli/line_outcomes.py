@@ -38,7 +38,7 @@ class Delivered:
             self._count(waiting[0], None)
         return self.error is None
 
-    def count_rest(self) -> None:
+    def count_others(self) -> None:
         """Count the remaining lines. A line whose outcome is not known counts as failed."""
         while self._waiting:
             self._count(self._waiting[0], 0)

@@ -87,7 +87,7 @@ def header_of(given: str) -> tuple[str, bytes]:
 
 def _loaded(line: bytes) -> Any:
     try:
-        return json.loads(line, parse_constant=_refuse, parse_float=_finite)
+        return json.loads(line, parse_constant=_reject_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         # Some messages of Python end with "at".
         raise NotJSONError(f"{error.msg.removesuffix(' at')} at character {error.pos + 1}") from None
@@ -102,7 +102,7 @@ def _loaded(line: bytes) -> Any:
         raise NotJSONError("a number has too many digits") from None
 
 
-def _refuse(constant: str) -> Any:
+def _reject_constant(constant: str) -> Any:
     raise NotJSONError(f"{constant} is not a number in JSON")
 
 

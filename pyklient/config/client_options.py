@@ -115,7 +115,7 @@ class ClientConfig:
             values[name] = check_option(known[name], value)
         config = cls(**values)
         config.validate()
-        _refuse_idle_sasl(config.security_protocol, values)
+        _reject_idle_sasl(config.security_protocol, values)
         return config
 
     @property
@@ -148,7 +148,7 @@ class AdminConfig(ClientConfig):
     client: ClassVar[str] = "Admin or SimpleConsumer"
 
 
-def _refuse_idle_sasl(security_protocol: str, given: Mapping[str, Any]) -> None:
+def _reject_idle_sasl(security_protocol: str, given: Mapping[str, Any]) -> None:
     # Only options that were given count: the default of sasl_mechanism is not None.
     if security_protocol.startswith("SASL"):
         return

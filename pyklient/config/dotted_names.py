@@ -110,7 +110,7 @@ def with_underscores(properties: Mapping[str, _Value]) -> dict[str, _Value | str
         if name == "sasl.jaas.config":
             options |= _from_jaas(str(value))
         elif name in _STORE_TYPES:
-            _refuse_java_store(name, str(value))
+            _reject_java_store(name, str(value))
         elif name in _IDLE:
             log.info("%s has no effect on this client", name)
         else:
@@ -144,7 +144,7 @@ def _from_jaas(text: str) -> dict[str, str]:
     return {f"sasl_{name}": value for name, value in found.items()}
 
 
-def _refuse_java_store(name: str, text: str) -> None:
+def _reject_java_store(name: str, text: str) -> None:
     if text.upper() != "PEM":
         raise ConfigurationError(
             f"{name}={text} is not supported, only PEM files are. Convert a Java key store with keytool "

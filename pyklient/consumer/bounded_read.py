@@ -127,13 +127,13 @@ class BoundedRead:
         self._closed = False
 
     def __iter__(self) -> Iterator[Message]:
-        self._refuse_closed()
+        self._check_open()
         return chain.from_iterable(self._to_the_end(self._stream.chunks()))
 
     def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
         """Return lists of up to *max_records* messages, as they arrive. No list is empty."""
         most = argument_checks.whole(max_records, "max_records", low=1)
-        self._refuse_closed()
+        self._check_open()
         return filter(None, self._to_the_end(self._stream.batches(most, None)))
 
     def arrow_batches(self, max_records: int = 100_000, headers: bool = False) -> "Iterator[RecordBatch]":
@@ -143,7 +143,7 @@ class BoundedRead:
         ``KafkaStream.arrow_batches``.
         """
         batches = self._stream.arrow_batches(max_records, None, headers)
-        self._refuse_closed()
+        self._check_open()
         return self._to_the_end(batches)
 
     def to_arrow(self, headers: bool = False) -> "Table":
@@ -173,7 +173,7 @@ class BoundedRead:
     def __reduce__(self) -> NoReturn:
         raise TypeError("a read cannot be pickled; call read() where it is used, with its bounds")
 
-    def _refuse_closed(self) -> None:
+    def _check_open(self) -> None:
         if self._closed:
             state = "has come to its end" if self._ended else "has been closed"
             raise ClosedError(f"this read {state}; call read() again")
@@ -213,7 +213,7 @@ class _Times:
         """Return the bound of *partition*; None for the beginning or the end of the log."""
         return self._all if self._points is None else self._points.get(partition)
 
-    def refuse_strangers(self, partitions: Sequence[TopicPartition]) -> None:
+    def reject_unknown(self, partitions: Sequence[TopicPartition]) -> None:
         """Raise ConfigurationError for a bound of a partition that is not among *partitions*."""
         known = set(partitions)
         for key in self._points or ():
@@ -248,7 +248,7 @@ def _bounds(
     """Return the first offset of each partition, and the offset after its last."""
     partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
     for bound in (start, end):
-        bound.refuse_strangers(partitions)
+        bound.reject_unknown(partitions)
     ends = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
     high = {each: ends[each].offset for each in partitions}
     first = yield from _resolve(partitions, start, dict.fromkeys(partitions, EARLIEST), high)

@@ -149,7 +149,7 @@ class ConsumerConnector:
             _named(topic, "a topic in topic_streams")
             argument_checks.whole(count, f"topic_streams[{topic!r}]", low=1, high=_MOST_STREAMS)
         decoding = self._decoding(key_decoder, value_decoder)
-        self._claim_creation()
+        self._begin_creation()
         streams = {
             topic: [self._new_stream([topic], decoding) for _ in range(count)]
             for topic, count in topic_streams.items()
@@ -172,7 +172,7 @@ class ConsumerConnector:
         for topic in topics:
             _named(topic, "each topic of stream('clicks', 'views')")
         decoding = self._decoding(key_decoder, value_decoder)
-        self._claim_creation()
+        self._begin_creation()
         stream = self._new_stream(topics, decoding)
         self._begin({topic: [stream] for topic in topics})
         return KafkaStream(stream, self._commit_stream)
@@ -219,8 +219,8 @@ class ConsumerConnector:
             self._config.check_crcs,
         )
 
-    def _claim_creation(self) -> None:
-        self._refuse()
+    def _begin_creation(self) -> None:
+        self._check_open()
         if self._created:
             raise MessageStreamsExistError(
                 "this connector has already made its streams; make another connector for other topics"
@@ -260,14 +260,14 @@ class ConsumerConnector:
     def _commit_timeout(self, timeout: float | None) -> float:
         """Return how long a commit may take, in seconds. Raise an error if nothing can be committed at
         all."""
-        self._refuse()
+        self._check_open()
         if self._config.group_id is None:
             raise ConfigurationError("offsets can be committed only for a group; set group_id")
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
         return argument_checks.seconds(timeout, "timeout")
 
-    def _refuse(self) -> None:
+    def _check_open(self) -> None:
         if self._forked:
             raise ForkError(
                 "this ConsumerConnector was made before a fork and belongs to the parent process; "

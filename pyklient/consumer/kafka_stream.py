@@ -95,7 +95,7 @@ class KafkaStream:
 
         Raises StreamInUseError while a loop of another thread is under way.
         """
-        self._core.refuse_fork()
+        self._core.check_not_forked()
         self._core.redeliver()
 
     def commit_offsets(self, timeout: float | None = None) -> None:
@@ -105,7 +105,7 @@ class KafkaStream:
         others; and KafkaTimeoutError, naming the last failure, after *timeout* seconds (None:
         ``default_api_timeout_ms``).
         """
-        self._core.refuse_fork()
+        self._core.check_not_forked()
         self._commit(self._core, timeout)
 
     def _begin(self, loop: Loop[_T]) -> Loop[_T]:

@@ -86,7 +86,7 @@ def encode_batch(
     """
     check_pair(magic, compression)
     if magic < 2:
-        _refuse_newer_features(records, magic, producer_id, transactional or control)
+        _reject_newer_features(records, magic, producer_id, transactional or control)
         deltas = range(len(records)) if offset_deltas is None else offset_deltas
         offsets = [base_offset + delta for delta in deltas]
         return encode_set([record[:3] for record in records], offsets, magic, compression, timestamp_type)
@@ -115,7 +115,7 @@ def encode_batch(
     return header + payload
 
 
-def _refuse_newer_features(
+def _reject_newer_features(
     records: Sequence[Any], magic: int, producer_id: int, in_transaction: bool
 ) -> None:
     if any(record[3] for record in records):

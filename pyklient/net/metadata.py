@@ -75,7 +75,7 @@ class Metadata:
         info = self.topics.get(topic)
         return 0 if info is None else len(info.partitions)
 
-    def refused(self, topics: Iterable[str]) -> dict[str, BrokerError]:
+    def topic_errors(self, topics: Iterable[str]) -> dict[str, BrokerError]:
         """Return an error for each of *topics* that the brokers do not allow, for instance for lack of
         authorization.
 

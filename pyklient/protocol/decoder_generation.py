@@ -123,9 +123,9 @@ class _DecoderSource(FunctionSource):
             self.add(f"{target} = {items} = []")
             with self.block("if n > 0:"):
                 self.add("reader.allowance -= n")
-                room = "n" if least == 1 else f"n * {least}"
+                needed = "n" if least == 1 else f"n * {least}"
                 self.add(
-                    f"if {room} > end - pos or reader.allowance < 0: refuse_count(reader, pos, n, {least})"
+                    f"if {needed} > end - pos or reader.allowance < 0: reject_count(reader, pos, n, {least})"
                 )
                 with self.block("for _ in range(n):"):
                     self.read_item(field.kind, "x", compact, self.null("x", nullable=False))
@@ -150,7 +150,7 @@ class _DecoderSource(FunctionSource):
 
     def read_bytes(self, size: str, convert: str) -> None:
         """Read *size* bytes. The line *convert* makes a value of them."""
-        self.add(f"stop = pos + {size}", f"if stop > end: refuse_size(reader, pos, {size})")
+        self.add(f"stop = pos + {size}", f"if stop > end: reject_size(reader, pos, {size})")
         self.add(convert, "pos = stop")
 
     def read_length(self, compact: bool, wide: bool) -> None:
@@ -166,7 +166,7 @@ class _DecoderSource(FunctionSource):
 
     def null(self, target: str, nullable: bool) -> str:
         """Return the line that handles null."""
-        return f"{target} = None" if nullable else "refuse_null(pos)"
+        return f"{target} = None" if nullable else "reject_null(pos)"
 
     def call(self, target: str, call: str) -> None:
         """Assign to *target* the result of a call that moves the reader."""
@@ -245,26 +245,26 @@ def _length_at(reader: Reader, pos: int, length: Callable[[], int]) -> tuple[int
     return length(), reader.pos
 
 
-def _refuse_size(reader: Reader, pos: int, size: int) -> None:
+def _reject_size(reader: Reader, pos: int, size: int) -> None:
     reader.pos = pos
     reader.slice(size)
 
 
-def _refuse_count(reader: Reader, pos: int, length: int, least: int) -> None:
+def _reject_count(reader: Reader, pos: int, length: int, least: int) -> None:
     reader.pos = pos
     reader.allowance += length
     reader.count(length, least)
 
 
-def _refuse_null(pos: int) -> NoReturn:
+def _reject_null(pos: int) -> NoReturn:
     raise ProtocolError(f"the value before byte {pos} is null, which its field does not allow")
 
 
 _NAMES: Final[dict[str, Any]] = {
     "length_at": _length_at,
     "new": object.__new__,
-    "refuse_count": _refuse_count,
-    "refuse_null": _refuse_null,
-    "refuse_size": _refuse_size,
+    "reject_count": _reject_count,
+    "reject_null": _reject_null,
+    "reject_size": _reject_size,
     "read_tagged_fields": _read_tagged,
 }

@@ -81,7 +81,7 @@ class _EncoderSource(FunctionSource):
                     self.write_value(field)
             if self.flexible:
                 self.write_tagged(cls, tagged, v)
-            self.write_refusals(cls, v)
+            self.write_checks(cls, v)
 
     def write_run(self, run: Sequence[Field], v: str) -> None:
         """Write neighbouring numbers."""
@@ -101,7 +101,7 @@ class _EncoderSource(FunctionSource):
         nullable = field.nullable_in(self.version)
         compact = self.flexible and field.compact
         if not nullable and field.nullable_since is not None:
-            self.add(f"if x is None: refuse_early_null({field.name!r}, {self.version})")
+            self.add(f"if x is None: reject_early_null({field.name!r}, {self.version})")
         if field.is_array:
             self.write_array(field, compact, nullable)
         else:
@@ -128,7 +128,7 @@ class _EncoderSource(FunctionSource):
         elif kind.format:
             self.write_numbers(kind.format, "x")
         elif kind.name == "uuid":
-            self.add("if len(x) != 16: refuse_uuid(x)", "buf += x")
+            self.add("if len(x) != 16: reject_uuid(x)", "buf += x")
         elif kind.name == "string":
             with self.unless_null(compact, False, nullable):
                 self.add("x = x.encode()", "n = len(x)")
@@ -156,7 +156,7 @@ class _EncoderSource(FunctionSource):
         """In the ``with`` block, add lines for an ``x`` that is not None. None is encoded as null, or raises
         an error unless it is *nullable*."""
         if not nullable:
-            self.add("if x is None: refuse_null()")
+            self.add("if x is None: reject_null()")
             yield
             return
         if compact:
@@ -172,7 +172,7 @@ class _EncoderSource(FunctionSource):
             self.add("if n < 127: buf.append(n + 1)", "else: buf += unsigned_varint(n + 1)")
             return
         if not wide:
-            self.add(f"if n > {_LONGEST_CLASSIC_STRING}: refuse_string(n)")
+            self.add(f"if n > {_LONGEST_CLASSIC_STRING}: reject_string(n)")
         self.write_numbers("i" if wide else "h", "n")
 
     def write_records(self, compact: bool) -> None:
@@ -205,14 +205,14 @@ class _EncoderSource(FunctionSource):
         parts += [f"x.{inner.name} != {self.default(inner)}" for inner in kind.declared]
         return " or ".join(parts)
 
-    def write_refusals(self, cls: type[Struct], v: str) -> None:
+    def write_checks(self, cls: type[Struct], v: str) -> None:
         """Write lines that raise an error for fields that this version lacks, unless they have their default
         or are ignorable."""
         for field in cls.declared:
             if not field.in_version(self.version) and not field.ignorable:
                 self.add(
                     f"if {v}.{field.name} != {self.default(field)}: "
-                    f"refuse_absent({self.structure(cls)}, {field.name!r}, {v}, {self.version})"
+                    f"reject_absent({self.structure(cls)}, {field.name!r}, {v}, {self.version})"
                 )
 
 
@@ -237,24 +237,24 @@ def _put_tagged(writer: Writer, value: Any, cls: type[Struct], version: int) -> 
         writer.buf += encode_unsigned_varint(tag) + encode_unsigned_varint(len(inner.buf)) + inner.buf
 
 
-def _refuse_null() -> NoReturn:
+def _reject_null() -> NoReturn:
     raise TypeError("None is not allowed, because the field cannot be null")
 
 
-def _refuse_early_null(name: str, version: int) -> NoReturn:
+def _reject_early_null(name: str, version: int) -> NoReturn:
     raise UnsupportedVersionError(f"{name} cannot be None in version {version}")
 
 
-def _refuse_absent(cls: type[Struct], name: str, value: Any, version: int) -> NoReturn:
+def _reject_absent(cls: type[Struct], name: str, value: Any, version: int) -> NoReturn:
     item = getattr(value, name)
     raise UnsupportedVersionError(f"{cls.__qualname__} cannot carry {name}={item!r} in version {version}")
 
 
-def _refuse_string(length: int) -> NoReturn:
+def _reject_string(length: int) -> NoReturn:
     raise ValueError(f"a string of {length} bytes is too long: at most {_LONGEST_CLASSIC_STRING} bytes fit")
 
 
-def _refuse_uuid(value: bytes) -> NoReturn:
+def _reject_uuid(value: bytes) -> NoReturn:
     raise ValueError(f"a UUID has 16 bytes, not {len(value)}")
 
 
@@ -262,11 +262,11 @@ _NAMES: Final[dict[str, Any]] = {
     "buffers": (bytes, bytearray, memoryview),
     "pack": struct.pack,
     "put_tagged": _put_tagged,
-    "refuse_absent": _refuse_absent,
-    "refuse_early_null": _refuse_early_null,
-    "refuse_null": _refuse_null,
-    "refuse_string": _refuse_string,
-    "refuse_uuid": _refuse_uuid,
+    "reject_absent": _reject_absent,
+    "reject_early_null": _reject_early_null,
+    "reject_null": _reject_null,
+    "reject_string": _reject_string,
+    "reject_uuid": _reject_uuid,
     "total_size": total_size,
     "unsigned_varint": encode_unsigned_varint,
 }

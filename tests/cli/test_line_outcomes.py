@@ -33,7 +33,7 @@ def delivered(*deliveries: Any) -> Delivered:
     found = Delivered()
     for delivery in deliveries:
         found.add(delivery)
-    found.count_rest()
+    found.count_others()
     return found
 
 

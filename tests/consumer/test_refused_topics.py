@@ -100,5 +100,5 @@ def test_streams_of_other_topics_wait_on(broker: Refusing) -> None:
 def test_what_was_fetched_before_the_refusal_is_handed_out_first() -> None:
     bench = Bench()
     bench.put(batch("a", "b"), then=2)
-    bench.stream.queue.refuse(BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED.facts))
+    bench.stream.queue.set_topic_error(BrokerError(ErrorCode.TOPIC_AUTHORIZATION_FAILED.facts))
     assert values(until_raised(bench.stream, BrokerError)) == ["a", "b"]

@@ -167,7 +167,7 @@ def _declare(name: str, fields: dict[str, Any]) -> Any:
 @_VERSIONS
 def test_names_of_fields_are_never_those_of_variables(version: int) -> None:
     numbers = ["n", "pos", "end", "stop", "v1", "pack", "unpack_0", "match", "None_", "_"]
-    texts = ["x", "data", "reader", "writer", "buf", "v0", "self", "type", "refuse_null"]
+    texts = ["x", "data", "reader", "writer", "buf", "v0", "self", "type", "reject_null"]
     arrays = ["a1", "new", "range", "len", "total_size", "reader_pos"]
     fields = dict.fromkeys(numbers, Int32) | dict.fromkeys(texts, String)
     cls = _declare("new", fields | dict.fromkeys(arrays, list[_Leaf]))

@@ -20,7 +20,7 @@ __all__ = [
     "SequencedBatch",
     "decode_states",
     "encode_states",
-    "take_states",
+    "pop_states",
     "write_states",
 ]
 
@@ -65,7 +65,7 @@ class LogState(NamedTuple):
     producers: list[ProducerState]
 
 
-def take_states(directory: Path) -> dict[str, LogState]:
+def pop_states(directory: Path) -> dict[str, LogState]:
     """Read and remove the ``.clean`` file in *directory*. Return the logs' states by the names of their
     directories.
 

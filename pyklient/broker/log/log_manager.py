@@ -5,7 +5,7 @@ import shutil
 from contextlib import suppress
 from pathlib import Path
 
-from pyklient.broker.log.clean_shutdown import take_states, write_states
+from pyklient.broker.log.clean_shutdown import pop_states, write_states
 from pyklient.broker.log.log_config import LogConfig
 from pyklient.broker.log.partition_log import PartitionLog
 
@@ -25,7 +25,7 @@ class LogManager:
         self._directory = directory
         self._max_producer_ids = max_producer_ids
         self.by_partition: dict[tuple[str, int], PartitionLog] = {}
-        self._states = take_states(directory)
+        self._states = pop_states(directory)
 
     def open(self, topic: str, partition: int, config: LogConfig) -> None:
         """Open a log that a shutdown or crash has left."""

@@ -16,7 +16,7 @@ from pyklient.protocol.records import (
     assign_offsets,
 )
 
-__all__ = ["AssignedRecords", "assign_in_place", "reencode"]
+__all__ = ["AssignedRecords", "overwrite_offsets", "reencode"]
 
 
 class AssignedRecords(NamedTuple):
@@ -27,7 +27,7 @@ class AssignedRecords(NamedTuple):
     max_timestamp: int
 
 
-def assign_in_place(batch: RecordBatch, base_offset: int, append_time_ms: int | None) -> AssignedRecords:
+def overwrite_offsets(batch: RecordBatch, base_offset: int, append_time_ms: int | None) -> AssignedRecords:
     """Write offsets into the header of one batch of format 2, whose records stay as they are.
 
     *append_time_ms*, milliseconds since 1970, replaces the producer's timestamps unless it is None.

@@ -16,7 +16,7 @@ from pyklient.broker.log.batch_headers import BatchHeader
 from pyklient.broker.log.clean_shutdown import LogState
 from pyklient.broker.log.high_watermark import Watermarks
 from pyklient.broker.log.log_config import LogConfig
-from pyklient.broker.log.offset_assignment import AssignedRecords, assign_in_place, reencode
+from pyklient.broker.log.offset_assignment import AssignedRecords, overwrite_offsets, reencode
 from pyklient.broker.log.producer_state import ProducerStates
 from pyklient.broker.log.record_validation import validate_records
 from pyklient.broker.log.recovery import new_segment, recover_segments, restore_segments
@@ -123,14 +123,14 @@ class PartitionLog:
 
     def _append_batch(self, batch: RecordBatch, append_time_ms: int | None) -> AppendResult:
         if batch.producer_id < 0:
-            return self._write(assign_in_place(batch, self.end_offset, append_time_ms), append_time_ms)
+            return self._write(overwrite_offsets(batch, self.end_offset, append_time_ms), append_time_ms)
         identity = (batch.producer_id, batch.producer_epoch, batch.base_sequence, batch.count)
         stored = self.producers.check(*identity)
         if stored is not None:
             return AppendResult(
                 stored.base_offset, stored.timestamp_ms if self.config.log_append_time else -1
             )
-        assigned = assign_in_place(batch, self.end_offset, append_time_ms)
+        assigned = overwrite_offsets(batch, self.end_offset, append_time_ms)
         result = self._write(assigned, append_time_ms)
         self.producers.add_batch(*identity, result.base_offset, assigned.max_timestamp)
         return result

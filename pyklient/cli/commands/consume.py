@@ -103,8 +103,8 @@ def consume(
     if from_beginning:
         own["auto_offset_reset"] = "earliest"
     options = cluster.options(ConsumerConfig, **own)
-    patience = _patience(timeout, ConsumerConfig.from_options(options))
-    out = _Output(sys.stdout.buffer, _line_maker(as_json, key_separator), max_messages, patience)
+    longest_wait = _longest_wait(timeout, ConsumerConfig.from_options(options))
+    out = _Output(sys.stdout.buffer, _line_maker(as_json, key_separator), max_messages, longest_wait)
     if to_end:
         _write_what_is_there(topics, options, out)
     else:
@@ -115,7 +115,7 @@ def consume(
         raise click.ClickException(f"only {out.written} of {max_messages} messages arrived, {ending}")
 
 
-def _patience(timeout: float | None, config: ConsumerConfig) -> float | None:
+def _longest_wait(timeout: float | None, config: ConsumerConfig) -> float | None:
     """Return the seconds without a message after which to stop; None to wait without limit."""
     if timeout is None and config.consumer_timeout_ms >= 0:
         return config.consumer_timeout_ms / 1000
@@ -137,7 +137,7 @@ class _Output:
         self._moved = time.monotonic()
 
     @property
-    def room(self) -> int:
+    def next_size(self) -> int:
         """The number of messages that the next batch may have."""
         return _BATCH if self._limit is None else min(_BATCH, self._limit - self.written)
 
@@ -181,7 +181,7 @@ def _follow(topics: Sequence[str], options: Mapping[str, Any], out: _Output) -> 
                 # An automatic commit includes a batch once the next one is asked for, when it has been
                 # written. The generator is closed here, because an interrupt during its finalizer would be
                 # lost.
-                with contextlib.closing(stream.batches(max_records=out.room, timeout=_LOOK)) as batches:
+                with contextlib.closing(stream.batches(max_records=out.next_size, timeout=_LOOK)) as batches:
                     batch = next(batches, None)
                 if batch is None:
                     return
@@ -209,6 +209,6 @@ def _write_what_is_there(topics: Sequence[str], options: Mapping[str, Any], out:
         of_reading["consumer_timeout_ms"] = max(1, round(out.timeout * 1000))
     with read(topics=topics, **of_reading) as messages:
         for batch in messages.batches(max_records=_BATCH):
-            out.write(batch[: out.room])
+            out.write(batch[: out.next_size])
             if out.full:
                 return

@@ -106,7 +106,7 @@ def produce(
         # The outcome of each line is counted below.
         with contextlib.suppress(KafkaError):
             producer.close(_GRACE if failed else None)
-    delivered.count_rest()
+    delivered.count_others()
     if problem is not None or delivered.error is not None:
         raise click.ClickException(delivered.summary(problem))
     if not quiet:

@@ -65,8 +65,8 @@ def merge(readers: Iterable[Seen]) -> tuple[Tally, Counter[bytes], int]:
     changed = 0
     for seen in readers:
         again.update(seen.by_key)
-        for place, prints in seen.prints.items():
-            known = together[place]
+        for partition_and_key, prints in seen.prints.items():
+            known = together[partition_and_key]
             changed += sum(1 for offset in prints.keys() & known.keys() if prints[offset] != known[offset])
             known.update(prints)
     tally = Tally()

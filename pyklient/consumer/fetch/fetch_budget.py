@@ -60,9 +60,9 @@ class FetchBudget:
         for cursor in cursors:
             waiting = cursor.waiting_bytes
             cursor.pace.note(cursor.taken, now)
-            room = max(0, own - waiting) + max(0, spare - max(0, waiting - own))
+            free = max(0, own - waiting) + max(0, spare - max(0, waiting - own))
             ahead = max(2 * per_partition, cursor.pace.per_second)
-            limit = int(min(per_partition, room, ahead - waiting))
+            limit = int(min(per_partition, free, ahead - waiting))
             if not waiting:
                 allowed[cursor] = max(limit, least, min(per_partition, _SMALLEST_FETCH))
             elif limit >= enough:

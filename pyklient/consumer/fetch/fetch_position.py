@@ -61,7 +61,7 @@ class Cursor:
     """
 
     __slots__ = (
-        "dropped", "end", "failures", "fetched", "leader_epoch", "on_room", "owned", "pace",
+        "dropped", "end", "failures", "fetched", "leader_epoch", "on_decoded", "owned", "pace",
         "partition", "position", "queue", "reset", "retry_at", "taken", "topic_id",
     )  # fmt: skip
 
@@ -97,7 +97,7 @@ class Cursor:
         self.taken = 0
         """The bytes that a loop has decoded, of those in ``fetched``."""
         self.pace = Pace()
-        self.on_room: Callable[[], None] | None = None
+        self.on_decoded: Callable[[], None] | None = None
         """Called when the loop decodes more. A fetcher sets this when it waits for space in the budget."""
         self.dropped = False
 
@@ -120,12 +120,12 @@ class Cursor:
         """True if everything up to ``end`` has been fetched."""
         return self.end is not None and self.position is not None and self.position >= self.end
 
-    def take(self, size: int) -> None:
+    def note_decoded(self, size: int) -> None:
         """Record that the loop has decoded *size* bytes."""
         self.taken += size
-        if (on_room := self.on_room) is not None:
-            self.on_room = None
-            on_room()
+        if (on_decoded := self.on_decoded) is not None:
+            self.on_decoded = None
+            on_decoded()
 
     def successor(self, position: int | None) -> "Cursor":
         """Return a new cursor that reads the same partition from *position* on. This cursor is dropped."""

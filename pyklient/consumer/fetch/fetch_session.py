@@ -19,7 +19,7 @@ _NO_SESSION = 0
 _OPENING = 0
 _WITHOUT = -1
 _LAST_EPOCH = 2**31 - 1
-_REFUSALS = {
+_CURED_BY_NEW_SESSION = {
     ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
@@ -38,7 +38,7 @@ class Wanted(NamedTuple):
 class FetchSession:
     """The session of one fetcher with its leader. Used on the fetcher's thread only.
 
-    Every request goes through :meth:`fill`, and exactly one of :meth:`accept`, :meth:`refused` and
+    Every request goes through :meth:`fill`, and exactly one of :meth:`accept`, :meth:`accept_error` and
     :meth:`restart` follows.
     """
 
@@ -81,10 +81,10 @@ class FetchSession:
         else:
             self._epoch = next_epoch(self._epoch)
 
-    def refused(self, code: int) -> bool:
+    def accept_error(self, code: int) -> bool:
         """Update the session after the last request was answered with error *code*. Return True if the
         request should be sent again at once, in a new session."""
-        cured = self._epoch != _OPENING and code in _REFUSALS
+        cured = self._epoch != _OPENING and code in _CURED_BY_NEW_SESSION
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = _NO_SESSION
         self.restart()

@@ -57,7 +57,7 @@ _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 class Fetcher:
     """Fetches the partitions that *node_id* leads. *seek* gets the cursors that need another leader.
 
-    Its thread owns the positions of its cursors; other threads pass cursors to it with :meth:`take`.
+    Its thread owns the positions of its cursors; other threads pass cursors to it with :meth:`assign`.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Fetcher:
         self._progress = 0
         self.thread = threading.Thread(target=self._run, name=f"pyklient-fetcher-{node_id}", daemon=True)
 
-    def take(self, cursor: Cursor) -> None:
+    def assign(self, cursor: Cursor) -> None:
         """Fetch *cursor* from now on, from its position."""
         self._inbox.put(cursor)
 
@@ -104,7 +104,7 @@ class Fetcher:
                 if allowed := self._allowed():
                     self._fetch(allowed)
                 else:
-                    self._wait_for_room()
+                    self._wait_for_budget()
         except (ClosedError, ForkError):
             pass
         except Exception as error:
@@ -130,10 +130,10 @@ class Fetcher:
         if cursor is not None:
             self._cursors[cursor.partition] = cursor
 
-    def _wait_for_room(self) -> None:
+    def _wait_for_budget(self) -> None:
         """Wait until a loop has decoded something, or until there is a new cursor."""
         for cursor in self._cursors.values():
-            cursor.on_room = self._wake
+            cursor.on_decoded = self._wake
         # A loop may have read something before it could see that this thread waits for it.
         if not self._allowed():
             with suppress(queue.Empty):
@@ -144,7 +144,7 @@ class Fetcher:
 
     def _fetch(self, allowed: Mapping[Cursor, int]) -> None:
         """Send one request and handle its response."""
-        max_wait_ms = self._patience(allowed)
+        max_wait_ms = self._max_wait_ms(allowed)
         timeout = self._config.request_timeout_ms / 1000
         self.response.size = self._budget.response_limit(self.response, allowed, self._config.fetch_max_bytes)
         try:
@@ -157,8 +157,8 @@ class Fetcher:
             )
             if not response.error_code:
                 self._session.accept(response)
-                self._take(allowed, response, by_id=version > _BY_NAME)
-            elif not self._session.refused(response.error_code):
+                self._accept(allowed, response, by_id=version > _BY_NAME)
+            elif not self._session.accept_error(response.error_code):
                 raise broker_error(response.error_code, f"cannot fetch from broker {self.node_id}")
         except (ClosedError, ForkError):
             if self._closing:
@@ -199,7 +199,7 @@ class Fetcher:
             self._session.fill(request, wanted, by_id=version > _BY_NAME)
         return request
 
-    def _patience(self, allowed: Mapping[Cursor, int]) -> int:
+    def _max_wait_ms(self, allowed: Mapping[Cursor, int]) -> int:
         """Return for how many milliseconds the broker may wait for data.
 
         If a partition is left out because its part of the budget is used up, the time is short, because the
@@ -227,7 +227,7 @@ class Fetcher:
         del self._cursors[cursor.partition]
         self._seek(cursor, error)
 
-    def _take(self, allowed: Mapping[Cursor, int], response: FetchResponse, *, by_id: bool) -> None:
+    def _accept(self, allowed: Mapping[Cursor, int], response: FetchResponse, *, by_id: bool) -> None:
         asked = {
             (cursor.topic_id if by_id else cursor.partition.topic, cursor.partition.partition): cursor
             for cursor in allowed
@@ -240,7 +240,7 @@ class Fetcher:
                 if cursor is None or not cursor.active:
                     continue
                 if data.error_code:
-                    self._refused(cursor, data.error_code)
+                    self._accept_error_code(cursor, data.error_code)
                 elif data.records:
                     size += len(data.records)
                     parts += self._queue(cursor, data)
@@ -303,7 +303,7 @@ class Fetcher:
             cursor.queue.put([FetchedBatches(cursor, memoryview(b""), position, cursor.end)])
             del self._cursors[cursor.partition]
 
-    def _refused(self, cursor: Cursor, code: int) -> None:
+    def _accept_error_code(self, cursor: Cursor, code: int) -> None:
         """Handle the error code of one partition."""
         error: KafkaError = broker_error(code, f"cannot fetch {cursor.partition} at offset {cursor.position}")
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:

@@ -98,7 +98,7 @@ class LeaderLookup:
                 self._homeless = [cursor for cursor in self._homeless if cursor.active]
                 metadata = self._look()
                 if metadata is not None and self._homeless:
-                    self._place(metadata)
+                    self._assign_to_fetchers(metadata)
                 now = time.monotonic()
                 left_over = any(cursor.retry_at <= now for cursor in self._homeless)
                 self._failures = self._failures + 1 if left_over else 0
@@ -176,9 +176,9 @@ class LeaderLookup:
             cursor.queue.put([FetchFailure(cursor, error, cursor.position)])
         self._homeless = []
 
-    def _place(self, metadata: Metadata) -> None:
+    def _assign_to_fetchers(self, metadata: Metadata) -> None:
         """Give each cursor that has a leader and a position to the fetcher of that leader."""
-        self._fail_refused(metadata)
+        self._fail_topics(metadata)
         by_leader: dict[int, list[Cursor]] = {}
         now = time.monotonic()
         for cursor in self._homeless:
@@ -193,15 +193,15 @@ class LeaderLookup:
                 for cursor in cursors:
                     self._homeless.remove(cursor)
                     if cursor.position is not None:
-                        self._fetcher(node_id).take(cursor)
+                        self._fetcher(node_id).assign(cursor)
 
-    def _fail_refused(self, metadata: Metadata) -> None:
+    def _fail_topics(self, metadata: Metadata) -> None:
         """Make the loops raise the error of each topic that the brokers do not allow. The loops may try
         again."""
-        refused = metadata.refused({cursor.partition.topic for cursor in self._homeless})
-        for cursor in [cursor for cursor in self._homeless if cursor.partition.topic in refused]:
+        errors = metadata.topic_errors({cursor.partition.topic for cursor in self._homeless})
+        for cursor in [cursor for cursor in self._homeless if cursor.partition.topic in errors]:
             self._homeless.remove(cursor)
-            cursor.queue.put([FetchFailure(cursor, refused[cursor.partition.topic], cursor.position)])
+            cursor.queue.put([FetchFailure(cursor, errors[cursor.partition.topic], cursor.position)])
 
     def _find_starts(self, cursors: Sequence[Cursor]) -> bool:
         """Look up the offsets at which *cursors* begin. Return True if each of them now has a position or an

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.group.assignors import deal
+from pyklient.consumer.group.assignors import split_evenly
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.offsets.offset_store import OffsetStore
@@ -108,20 +108,20 @@ class AssignmentHandler:
     def revoked(
         self,
         partitions: Collection[TopicPartition],
-        patience: float,
+        timeout: float,
         identity: MemberIdentity | None = None,
     ) -> None:
-        """Stop handing out messages of *partitions*, wait *patience* seconds at most for their messages in
+        """Stop handing out messages of *partitions*, wait *timeout* seconds at most for their messages in
         hand, commit, and tell the listener. With *identity*, commit under that from now on.
 
         For partitions that are ``lost``, or become so meanwhile, nothing is waited for and nothing is
         committed.
         """
         with self._ownership.changing():
-            deadline = time.monotonic() + patience
+            deadline = time.monotonic() + timeout
             revoked = self._ownership.revoke(partitions, identity)
             if revoked:
-                self._take_from_streams(revoked, deadline)
+                self._remove_from_streams(revoked, deadline)
             self._tell_before_releasing(revoked)
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
@@ -153,11 +153,13 @@ class AssignmentHandler:
         """Keep the client's metadata of *topics* fresh."""
         self._fetchers.watch(topics)
 
-    def refuse(self, errors: Mapping[str, KafkaError]) -> None:
+    def set_topic_errors(self, errors: Mapping[str, KafkaError]) -> None:
         """Make loops raise the errors of the topics in *errors*, which the brokers do not allow. Loops over
         all other topics go on."""
         for stream in self._all:
-            stream.queue.refuse(next((errors[topic] for topic in stream.topics if topic in errors), None))
+            stream.queue.set_topic_error(
+                next((errors[topic] for topic in stream.topics if topic in errors), None)
+            )
 
     def commit_if_due(self, now: float) -> None:
         """Commit the messages that are done, if ``auto_commit_interval_ms`` has passed. Does not wait for the
@@ -178,7 +180,7 @@ class AssignmentHandler:
         """Return True if every loop that stood still at the last call of :meth:`stalled_for` has gone on."""
         return all(stream.wanted for stream in self._stalled)
 
-    def _take_from_streams(self, revoked: Sequence[OwnedPartition], deadline: float) -> None:
+    def _remove_from_streams(self, revoked: Sequence[OwnedPartition], deadline: float) -> None:
         for stream in self._all:
             stream.revoke()
         self._fetchers.drop_inactive()
@@ -209,7 +211,7 @@ class AssignmentHandler:
                 continue
             kept = Counter(stream for each, stream in self._stream_of.items() if each.topic == topic)
             if not kept:
-                for stream, run in zip(streams, deal(sorted(numbers), len(streams)), strict=True):
+                for stream, run in zip(streams, split_evenly(sorted(numbers), len(streams)), strict=True):
                     self._stream_of.update((TopicPartition(topic, number), stream) for number in run)
                 continue
             for number in sorted(numbers):

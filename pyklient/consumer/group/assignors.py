@@ -10,7 +10,15 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from pyklient.topic_partition import TopicPartition
 
-__all__ = ["ASSIGNORS", "Assignor", "Partitions", "Subscriber", "assign_range", "assign_round_robin", "deal"]
+__all__ = [
+    "ASSIGNORS",
+    "Assignor",
+    "Partitions",
+    "Subscriber",
+    "assign_range",
+    "assign_round_robin",
+    "split_evenly",
+]
 
 _T = TypeVar("_T")
 
@@ -47,10 +55,10 @@ class Assignor(NamedTuple):
     partition to a member as long as another one owns it."""
 
 
-def deal(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
+def split_evenly(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
     """Return runs of neighbours, one for each taker, as even as can be, longer ones first.
 
-    >>> deal(range(10), 3)
+    >>> split_evenly(range(10), 3)
     [range(0, 4), range(4, 7), range(7, 10)]
     """
     share, extra = divmod(len(items), takers)
@@ -65,7 +73,9 @@ def assign_range(members: Iterable[Subscriber], partitions: Partitions) -> dict[
     for topic in sorted(partitions):
         takers = [member.member_id for member in ordered if topic in member.topics]
         if takers:
-            for taker, run in zip(takers, deal(range(len(partitions[topic])), len(takers)), strict=True):
+            for taker, run in zip(
+                takers, split_evenly(range(len(partitions[topic])), len(takers)), strict=True
+            ):
                 assigned[taker].extend(TopicPartition(topic, partition) for partition in run)
     return assigned
 

@@ -44,9 +44,9 @@ class StandaloneMembership:
         handler.revoked((), 0.0)
         metadata = self._client.refresh_metadata(topics, self._timeout)
         self._owned = self._partitions(metadata)
-        refused = metadata.refused(topics)
-        handler.refuse(refused)
-        if missing := topics - {partition.topic for partition in self._owned} - refused.keys():
+        errors = metadata.topic_errors(topics)
+        handler.set_topic_errors(errors)
+        if missing := topics - {partition.topic for partition in self._owned} - errors.keys():
             log.warning("these topics do not exist yet: %s", ", ".join(sorted(missing)))
         handler.assigned(sorted(self._owned), NOBODY)
         self.thread.start()
@@ -89,7 +89,7 @@ class StandaloneMembership:
         """Assign partitions that have been added to the topics, and revoke those of topics that are not
         subscribed any more."""
         topics, before = self._topics, self._read
-        self._handler.refuse(self._client.metadata.refused(topics))
+        self._handler.set_topic_errors(self._client.metadata.topic_errors(topics))
         if gone := sorted(each for each in self._owned if each.topic not in topics):
             log.info(
                 "stopped reading partitions of topics that are not subscribed any more: %s",

@@ -59,7 +59,7 @@ class ActiveLoop:
         hold = self._hold
         return None if hold is None else hold.thread
 
-    def refuse_fork(self) -> None:
+    def check_not_forked(self) -> None:
         """Raise ForkError in a child of the process in which the stream was made."""
         if self.forked:
             raise ForkError(
@@ -72,33 +72,33 @@ class ActiveLoop:
         self.forked = True
         self._cut()
 
-    def take(self, hold: _Hold) -> None:
+    def begin_step(self, hold: _Hold) -> None:
         """Begin a step of the loop of *hold* in this thread. Raise StreamInUseError, without a change, if
         another thread reads the stream."""
-        self.refuse_fork()
+        self.check_not_forked()
         me = threading.current_thread()
         with self._lock:
             other = self._hold
-            self._refuse_if_read(other is not hold or not hold.moves)
+            self._check_not_read(other is not hold or not hold.moves)
             hold.thread = me
             self._hold = hold
             self._stepping = me
 
-    def refuse_others(self) -> None:
+    def check_not_read_elsewhere(self) -> None:
         """With the lock held: raise StreamInUseError if this thread may not continue the active loop."""
-        self._refuse_if_read(self._hold is None or not self._hold.moves)
+        self._check_not_read(self._hold is None or not self._hold.moves)
 
-    def _refuse_if_read(self, stays: bool) -> None:
+    def _check_not_read(self, stays: bool) -> None:
         """With the lock held: raise StreamInUseError if another thread is in a step, or has an active loop
         that *stays* in its thread."""
         me = threading.current_thread()
         if (stepping := self._stepping) is not None and stepping is not me and stepping.is_alive():
-            raise self._refusal(stepping)
+            raise self._in_use_error(stepping)
         other = self._hold
         if other is not None and stays and other.thread is not me and other.thread.is_alive():
-            raise self._refusal(other.thread)
+            raise self._in_use_error(other.thread)
 
-    def rest(self) -> None:
+    def end_step(self) -> None:
         """End this thread's step. Its loop stays active."""
         if self._stepping is threading.current_thread():
             self._stepping = None
@@ -115,7 +115,7 @@ class ActiveLoop:
                 self._hold = None
             self._left()
 
-    def _refusal(self, thread: threading.Thread) -> StreamInUseError:
+    def _in_use_error(self, thread: threading.Thread) -> StreamInUseError:
         return StreamInUseError(
             f"{self._name()} is being read by thread {thread.name!r}, and only one thread at a time can: ask "
             f"create_message_streams for one stream per thread, or end that loop first (break, or close() "
@@ -128,8 +128,8 @@ class Loop(Iterator[_T]):
     closed.
 
     It stays with the thread of its first step, unless it *moves*: then any thread may make the next step
-    after the last one is done. *step* returns what to hand out, None at the end. *take_back* is called if the
-    loop did not get that, because the step was interrupted (Ctrl-C).
+    after the last one is done. *step* returns what to hand out, None at the end. *return_unread* is called if
+    the loop did not get that, because the step was interrupted (Ctrl-C).
     """
 
     def __init__(
@@ -138,11 +138,11 @@ class Loop(Iterator[_T]):
         step: Callable[[], _T | None],
         *,
         moves: bool = False,
-        take_back: Callable[[], None] | None = None,
+        return_unread: Callable[[], None] | None = None,
     ) -> None:
         self._active_loop = active_loop
         self._step = step
-        self._take_back = take_back
+        self._return_unread = return_unread
         self._hold = _Hold(moves=moves)
         self._closed = False
         self.keeps: object = None
@@ -151,20 +151,20 @@ class Loop(Iterator[_T]):
     def __next__(self) -> _T:
         if self._closed:
             raise StopIteration
-        refused = True
+        begun = False
         try:
-            self._active_loop.take(self._hold)
-            refused = False
+            self._active_loop.begin_step(self._hold)
+            begun = True
             found = self._step()
-            self._active_loop.rest()
+            self._active_loop.end_step()
             if found is not None:
                 return found  # with no call in between, at which an interrupt would lose it
         except BaseException:
-            if not refused:
-                if self._take_back is not None:
-                    self._take_back()
+            if begun:
+                if self._return_unread is not None:
+                    self._return_unread()
                 self.close()
-            self._active_loop.rest()
+            self._active_loop.end_step()
             raise
         self.close()
         raise StopIteration

@@ -55,7 +55,7 @@ class ChunkReader:
         """Return the chunk to hand out from; None at the end of the stream. Raise ConsumerTimeout if no
         message arrives in *timeout* seconds."""
         deadline = None if timeout is None else time.monotonic() + timeout
-        self._settle()
+        self._finish()
         # A chunk that is revoked from here on is handed out all the same, but stopped.
         while (chunk := self.chunk) is None or not form.made(chunk):
             if chunk is not None:
@@ -75,7 +75,7 @@ class ChunkReader:
         self.busy = True
         return chunk
 
-    def _settle(self) -> None:
+    def _finish(self) -> None:
         """Record that a loop asks for the next message, so nothing is in hand any more."""
         with self._lock:
             self.busy = False
@@ -83,7 +83,7 @@ class ChunkReader:
             chunk = self.chunk
             if chunk is not None and not chunk.remaining:
                 self._leave_chunk()
-            self._in_hand.settle(None if self.chunk is None else self._queue.source)
+            self._in_hand.finish(None if self.chunk is None else self._queue.source)
             self.asked.notify_all()
 
     def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
@@ -117,7 +117,7 @@ class ChunkReader:
         before = fetched.copy()
         chunk = form.chunk(fetched)
         used = chunk.nbytes if chunk.nbytes or chunk.remaining else fetched.size
-        fetched.cursor.take(used)
+        fetched.cursor.note_decoded(used)
         with self._lock:
             if fetched is self._queue.source and fetched.cursor.active:
                 if chunk.remaining:
@@ -198,9 +198,9 @@ class ChunkReader:
             chunk.stop()
         self.chunk = self._queue.source = None
         self.busy = False
-        self._in_hand.settle(None)
+        self._in_hand.finish(None)
 
-    def take_back(self) -> None:
+    def return_unread(self) -> None:
         """Put the last batch back into the queue, because an interruption prevented the loop from getting
         it."""
         with self._lock:

@@ -36,7 +36,7 @@ class FetchQueue:
         # Not a condition: Ctrl-C at the wrong moment of its wait leaves the lock held for good.
         self._bell = threading.Lock()
         self._error: Exception | None = None
-        self._refusal: KafkaError | None = None
+        self._topic_error: KafkaError | None = None
 
     def put(self, items: Sequence[Item]) -> None:
         """Queue *items* of one cursor. Never waits. Called by fetchers and by the leader lookup."""
@@ -75,10 +75,10 @@ class FetchQueue:
             self._error = error
             self._ring()
 
-    def refuse(self, error: KafkaError | None) -> None:
+    def set_topic_error(self, error: KafkaError | None) -> None:
         """Make loops raise *error* instead of waiting for more, until this is called with None."""
         with self.lock:
-            self._refusal = error
+            self._topic_error = error
             if error is not None:
                 self._ring()
 
@@ -113,8 +113,8 @@ class FetchQueue:
                     return item
                 if self._error is not None:
                     raise for_another(self._error)
-                if self._refusal is not None:
-                    raise for_another(self._refusal)
+                if self._topic_error is not None:
+                    raise for_another(self._topic_error)
                 if self.ended or self.positions.finished:
                     return None
             left = _TICK if deadline is None else deadline - time.monotonic()

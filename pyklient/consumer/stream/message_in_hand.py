@@ -33,7 +33,7 @@ class InHand:
         offset."""
         self.batch.setdefault(cursor.partition, (cursor, offset))
 
-    def settle(self, fetched: FetchedBatches | None) -> None:
+    def finish(self, fetched: FetchedBatches | None) -> None:
         """Record that nothing is in hand any more. The next message may come from *fetched*."""
         self.batch.clear()
         self.undecodable = None

@@ -61,9 +61,9 @@ class StreamCore:
     def __repr__(self) -> str:
         return f"<{self._name()}{', ended' if self.queue.ended else ''}>"
 
-    def refuse_fork(self) -> None:
+    def check_not_forked(self) -> None:
         """Raise ForkError in a child of the process in which the stream was made."""
-        self._active_loop.refuse_fork()
+        self._active_loop.check_not_forked()
 
     def _name(self) -> str:
         return f"KafkaStream of {', '.join(self.topics)}"
@@ -74,9 +74,9 @@ class StreamCore:
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
         """See KafkaStream.batches."""
         most = argument_checks.whole(max_records, "max_records", low=1)
-        patience = None if timeout is None else argument_checks.seconds(timeout, "timeout")
-        step = partial(self._batch, most, patience)
-        return Loop(self._active_loop, step, moves=True, take_back=self._reader.take_back)
+        wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
+        step = partial(self._batch, most, wait)
+        return Loop(self._active_loop, step, moves=True, return_unread=self._reader.return_unread)
 
     def arrow_batches(
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
@@ -94,7 +94,7 @@ class StreamCore:
         assembly = Assembly(headers=argument_checks.flag(headers, "headers"))
         form = ColumnDecoding(most, self._decoding.check_crcs)
         step = partial(self._record_batch, form, most, wait, assembly)
-        return Loop(self._active_loop, step, moves=True, take_back=self._reader.take_back)
+        return Loop(self._active_loop, step, moves=True, return_unread=self._reader.return_unread)
 
     def chunks(self) -> Loop[Chunk]:
         """Return a loop that yields chunks of decoded messages. The user's iterator takes the messages from
@@ -129,7 +129,7 @@ class StreamCore:
     def redeliver(self) -> None:
         """See KafkaStream.redeliver."""
         with self._lock:
-            self._active_loop.refuse_others()
+            self._active_loop.check_not_read_elsewhere()
             self._reader.redeliver()
 
     # The following methods are for the connector and its threads.

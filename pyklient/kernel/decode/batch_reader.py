@@ -74,7 +74,7 @@ class BatchReader(ABC):
         """The number of records collected so far."""
 
     @abstractmethod
-    def has_room_for(self, batch: memoryview) -> bool:
+    def has_space_for(self, batch: memoryview) -> bool:
         """Return True if *batch* may be read too, False to stop before it."""
 
     @abstractmethod
@@ -104,7 +104,7 @@ class BatchReader(ABC):
         view = memoryview(buffer)
         start = position
         try:
-            while (end := batch_end(view, position)) and self.has_room_for(batch := view[position:end]):
+            while (end := batch_end(view, position)) and self.has_space_for(batch := view[position:end]):
                 self._read(batch)
                 position = end
         except Exception:

@@ -34,7 +34,7 @@ MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
 microseconds."""
 
 _ENOUGH_RECORDS: Final = 100_000
-_ROOM: Final = ENOUGH_BYTES + (1 << 20)
+_MOST_RESERVED: Final = ENOUGH_BYTES + (1 << 20)
 """The largest memory that a chunk usually needs. Its last batch may go beyond ``ENOUGH_BYTES``."""
 
 
@@ -199,7 +199,7 @@ def decode_columns(
     would have more than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
     """
     view = memoryview(buffer)
-    builder = new_builder(headers, min(len(view) - position, _ROOM))
+    builder = new_builder(headers, min(len(view) - position, _MOST_RESERVED))
     reader = _ColumnReader(
         loops,
         start_offset,
@@ -237,7 +237,7 @@ class _ColumnReader(BatchReader):
     def count(self) -> int:
         return self._builder.count
 
-    def has_room_for(self, batch: memoryview) -> bool:
+    def has_space_for(self, batch: memoryview) -> bool:
         return self._builder.count < self._enough and self.nbytes < ENOUGH_BYTES
 
     def add_batch(

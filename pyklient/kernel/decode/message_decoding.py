@@ -98,7 +98,7 @@ class _MessageReader(BatchReader):
         count: int = len(self.messages) if self.iterator is None else self.iterator.count
         return count
 
-    def has_room_for(self, batch: memoryview) -> bool:
+    def has_space_for(self, batch: memoryview) -> bool:
         count = self.count
         if count >= _ENOUGH_MESSAGES or self.nbytes >= ENOUGH_BYTES:
             return False

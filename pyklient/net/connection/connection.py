@@ -259,7 +259,7 @@ class Connection:
     def _submit_and_wait(self, request: ApiMessage, version: int, answered: Answered, timeout: float) -> None:
         """Send *request* and read the response in this thread, because there is no reader."""
         outcome: list[tuple[Any, KafkaError | None]] = []
-        self._take_turn(timeout)
+        self._acquire_turn(timeout)
         try:
             self._writer.write(request, version, lambda *answer: outcome.append(answer), timeout)
             self._read(outcome)
@@ -302,13 +302,13 @@ class Connection:
         finally:
             self._turn.release()
 
-    def _take_turn(self, seconds: float) -> None:
+    def _acquire_turn(self, seconds: float) -> None:
         if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
             raise KafkaTimeoutError(f"{self.endpoint} has not answered another request of this client yet")
 
     def _start_reader(self, seconds: float) -> bool:
         """Start a reader thread if there is none. Return False if no thread can be started."""
-        self._take_turn(seconds)
+        self._acquire_turn(seconds)
         try:
             if self._reader is None:
                 name = f"pyklient-reader-{self.endpoint.node_id}"
@@ -345,7 +345,7 @@ class Connection:
 
     def _read_one(self) -> None:
         """Read the next response and give it to the function that waits for it."""
-        answered, response = self._in_flight.take(self._frames.receive_small(self._in_flight.time_left))
+        answered, response = self._in_flight.receive(self._frames.receive_small(self._in_flight.time_left))
         answered(response, None)
 
     def _dispose(self) -> None:

@@ -88,7 +88,7 @@ class RequestsInFlight:
             self._last_used = now
         return parts
 
-    def take(self, frame: memoryview) -> tuple[Answered, Any]:
+    def receive(self, frame: memoryview) -> tuple[Answered, Any]:
         """Return the function that waits for the response in *frame*, and the response."""
         with self._lock:
             if self.failure is not None:

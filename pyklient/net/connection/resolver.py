@@ -99,10 +99,10 @@ class Resolver:
         is_worker = False
         if lookup is mine:
             self._queue.put(mine)
-            is_worker = self._take_idle() and not self._start_thread() and self._is_alone()
+            is_worker = self._pop_idle() and not self._start_thread() and self._is_alone()
         return lookup, self._known.get(host, []), is_worker
 
-    def _take_idle(self) -> bool:
+    def _pop_idle(self) -> bool:
         """Return True if another thread may be started. At its end, that thread must call ``_idle.put``."""
         try:
             self._idle.get_nowait()
@@ -133,7 +133,7 @@ class Resolver:
             except Empty:
                 self._idle.put(None)
                 # A lookup that came in between has found no idle thread.
-                if self._queue.empty() or not self._take_idle():
+                if self._queue.empty() or not self._pop_idle():
                     return
                 continue
             self._running.add(lookup.host)

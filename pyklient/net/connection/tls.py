@@ -120,10 +120,10 @@ class TlsTransport:
         return _NOTHING if self._left else ()
 
     def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
-        room = bytearray(limit)
-        with memoryview(room) as view:
+        buffer = bytearray(limit)
+        with memoryview(buffer) as view:
             count = self._decrypt(view, time_left)
-        return bytes(room[:count])
+        return bytes(buffer[:count])
 
     def receive(self, size: int, time_left: TimeLeft) -> memoryview:
         whole = memoryview(bytearray(size))
@@ -141,12 +141,12 @@ class TlsTransport:
     def close(self) -> None:
         self._below.close()
 
-    def _decrypt(self, room: memoryview, time_left: TimeLeft) -> int:
+    def _decrypt(self, buffer: memoryview, time_left: TimeLeft) -> int:
         while True:
             with self._lock:
                 try:
                     # With a buffer, read() returns a count. Its annotation has the other form only.
-                    count = cast(int, self._tls.read(len(room), room))
+                    count = cast(int, self._tls.read(len(buffer), buffer))
                 except ssl.SSLWantReadError:
                     count = -1
                 except ssl.SSLZeroReturnError as error:

@@ -49,9 +49,9 @@ def list_offsets(
     for a topic that does not exist, and any error that is not retriable.
     """
     found: dict[TopicPartition, ListedOffset] = {}
-    refused = yield from retried(partial(_list_missing, wanted, isolation_level, found, count(1)))
-    if refused is not None:
-        raise refused
+    error = yield from retried(partial(_list_missing, wanted, isolation_level, found, count(1)))
+    if error is not None:
+        raise error
     return found
 
 
@@ -86,7 +86,7 @@ def _list_missing(
                 raise
             problem = error
         else:
-            problem = _take_offsets(response, found) or problem
+            problem = _add_offsets(response, found) or problem
     if problem is not None:
         raise problem
     return None
@@ -106,7 +106,7 @@ def _request(
     return ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=list(topics.values()))
 
 
-def _take_offsets(
+def _add_offsets(
     response: ListOffsetsResponse, found: dict[TopicPartition, ListedOffset]
 ) -> KafkaError | None:
     """Add the offsets in *response* to *found*. Return the error of a partition that must be asked for

@@ -111,10 +111,10 @@ class Sender(SenderWork, Timed):
         if self._metadata.is_due:
             self._metadata.ask(self._topics_to_refresh())
         if self._metadata.result is not None:
-            self._take_metadata()
+            self._apply_metadata()
         if self._identity.result is not None:
-            self._take_identity()
-        self._take_new_batches()
+            self._apply_identity()
+        self._collect_new_batches()
         while self._changed_queues or self._changed_brokers:
             if self._changed_queues:
                 queues = list(self._changed_queues)
@@ -137,7 +137,7 @@ class Sender(SenderWork, Timed):
             failure.__cause__ = crash
             self._accumulator.close(failure)
         else:
-            self._take_new_batches()
+            self._collect_new_batches()
             for queue in self._queues.values():
                 self._responses.fail_all(queue, _closed_error(queue, failure))
         for batch in self._accumulator.unfinished():
@@ -155,7 +155,7 @@ class Sender(SenderWork, Timed):
 
     def flush(self) -> None:
         """Send the batches that ``seal_open_batches`` has sealed."""
-        self._take_new_batches()
+        self._collect_new_batches()
 
     def close(self, deadline: float) -> None:
         """Deliver the remaining batches until *deadline*, and end."""
@@ -177,7 +177,7 @@ class Sender(SenderWork, Timed):
 
     # Partitions
 
-    def _take_new_batches(self) -> None:
+    def _collect_new_batches(self) -> None:
         """Add the batches that users' threads have begun or sealed to their queues."""
         new, due = self._accumulator.new_batches, self._accumulator.due_batches
         while new:
@@ -279,7 +279,7 @@ class Sender(SenderWork, Timed):
             self._client.forget_topics(idle)
         return {*self._accumulator.appender.topics(), *busy}
 
-    def _take_metadata(self) -> None:
+    def _apply_metadata(self) -> None:
         """Apply the outcome of a metadata refresh."""
         result, self._metadata.result = self._metadata.result, None
         assert result is not None
@@ -306,7 +306,7 @@ class Sender(SenderWork, Timed):
             if self._topics.is_gone(queue.topic):
                 self._responses.fail_all(queue, _gone_error(queue))
 
-    def _take_identity(self) -> None:
+    def _apply_identity(self) -> None:
         """Apply the outcome of a request for a producer id."""
         result, self._identity.result = self._identity.result, None
         assert result is not None

@@ -4,7 +4,7 @@
 works on whole buffers and releases the GIL.
 
 Decompression always has a size limit. A declared size is compared with the limit before memory is allocated,
-and data of codecs that declare no size is read in pieces. So a few hundred malicious bytes cannot become
+and data of codecs that declare no size is read in parts. So a few hundred malicious bytes cannot become
 gigabytes: they raise a :class:`~pyklient.errors.MessageTooLargeError`.
 """
 
@@ -26,7 +26,7 @@ __all__ = ["Compression", "DEFAULT_MAX_DECOMPRESSED", "compress", "compression_o
 DEFAULT_MAX_DECOMPRESSED: Final = 128 << 20
 """The default limit for the decompressed bytes of one batch."""
 
-_PIECE: Final = 1 << 20
+_PART: Final = 1 << 20
 """The bytes requested from a streaming codec at a time."""
 
 _FIRST_STEP: Final = 1 << 10
@@ -149,36 +149,38 @@ def _gunzip_member(data: memoryview, step: int, limit: int) -> tuple[bytes, int]
     stream = zlib.decompressobj(wbits=31)
     fed = min(step, len(data))
 
-    def more(rest: Buffer) -> tuple[bytes, Buffer]:
+    def more(remainder: Buffer) -> tuple[bytes, Buffer]:
         nonlocal fed, step
-        while not (piece := stream.decompress(rest, _PIECE)) and not stream.eof and fed < len(data):
+        while not (part := stream.decompress(remainder, _PART)) and not stream.eof and fed < len(data):
             step *= 2
-            rest = data[fed : fed + step]
-            fed += len(rest)
-        return piece, b"" if stream.eof else stream.unconsumed_tail  # at the end the tail is unused data, too
+            remainder = data[fed : fed + step]
+            fed += len(remainder)
+        return part, b"" if stream.eof else stream.unconsumed_tail  # at the end the tail is unused data, too
 
-    result = _in_pieces("gzip", more, data[:fed], limit)
+    result = _in_parts("gzip", more, data[:fed], limit)
     if not stream.eof:
         raise _corrupt("gzip", "it is cut off")
     return result, fed - len(stream.unused_data)
 
 
-def _in_pieces(codec: str, more: Callable[[Buffer], tuple[bytes, Buffer]], rest: Buffer, limit: int) -> bytes:
-    """Join the pieces that *more* returns. It gets the input that is left and returns a piece and the new
+def _in_parts(
+    codec: str, more: Callable[[Buffer], tuple[bytes, Buffer]], remainder: Buffer, limit: int
+) -> bytes:
+    """Join the parts that *more* returns. It gets the input that is left and returns a part and the new
     remainder."""
-    pieces: list[bytes] = []
+    parts: list[bytes] = []
     try:
         while True:
-            piece, rest = more(rest)
-            if not piece:
+            part, remainder = more(remainder)
+            if not part:
                 break
-            limit -= len(piece)
+            limit -= len(part)
             if limit < 0:
                 raise _too_large()
-            pieces.append(piece)
+            parts.append(part)
     except (zlib.error, RuntimeError, EOFError, zstandard.ZstdError) as error:
         raise _corrupt(codec, error) from None
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 # --- snappy, in the framing of the xerial library that the Java client uses
@@ -193,11 +195,11 @@ bytes."""
 
 def _snappy(data: Buffer, magic: int) -> bytes:
     view = memoryview(data)
-    pieces = [_XERIAL_HEADER]
+    parts = [_XERIAL_HEADER]
     for start in range(0, len(view), _XERIAL_BLOCK):
         block = snappy.compress(view[start : start + _XERIAL_BLOCK])
-        pieces += (len(block).to_bytes(4, "big"), block)
-    return b"".join(pieces)
+        parts += (len(block).to_bytes(4, "big"), block)
+    return b"".join(parts)
 
 
 def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
@@ -205,7 +207,7 @@ def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
     if bytes(view[:8]) != _XERIAL_MAGIC:
         return _unsnappy_block(view, limit)
     position = 0
-    pieces = []
+    parts = []
     while position < len(view):
         # At the start, and where another stream follows: read as a length, it would be of no possible block.
         if bytes(view[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
@@ -217,11 +219,11 @@ def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
         position += 4
         if size > len(view) - position:
             raise _corrupt("snappy", f"a block has {size} bytes, but only {len(view) - position} remain")
-        piece = _unsnappy_block(view[position : position + size], limit)
-        limit -= len(piece)
-        pieces.append(piece)
+        part = _unsnappy_block(view[position : position + size], limit)
+        limit -= len(part)
+        parts.append(part)
         position += size
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _unsnappy_block(block: memoryview, limit: int) -> bytes:
@@ -256,11 +258,11 @@ def _lz4(data: Buffer, magic: int) -> bytes:
 def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
     stream = lz4.frame.LZ4FrameDecompressor()
 
-    def more(rest: Buffer) -> tuple[bytes, Buffer]:
+    def more(remainder: Buffer) -> tuple[bytes, Buffer]:
         # the stream keeps what it has not used, and takes nothing after its end
-        return (b"" if stream.eof else stream.decompress(rest, _PIECE)), b""
+        return (b"" if stream.eof else stream.decompress(remainder, _PART)), b""
 
-    result = _in_pieces("lz4", more, with_standard_checksum(data) if magic == 0 else data, limit)
+    result = _in_parts("lz4", more, with_standard_checksum(data) if magic == 0 else data, limit)
     if not stream.eof or stream.unused_data:
         raise _corrupt("lz4", "it is not exactly one frame")
     return result
@@ -286,7 +288,7 @@ def _unzstd(data: Buffer, magic: int, limit: int) -> bytes:
         raise _too_large()
     stream = zstandard.ZstdDecompressor(max_window_size=_ZSTD_MAX_WINDOW)
     reader = stream.stream_reader(data, read_across_frames=True)
-    return _in_pieces("zstd", lambda rest: (reader.read(_PIECE), rest), b"", limit)
+    return _in_parts("zstd", lambda remainder: (reader.read(_PART), remainder), b"", limit)
 
 
 class _Codec(NamedTuple):

@@ -105,8 +105,8 @@ def _close(producer: Producer, timeout: float) -> None:
 def _key(options: Mapping[str, Any], token: Hashable) -> Hashable:
     plain = {name: tuple(value) if isinstance(value, list) else value for name, value in options.items()}
     objects = sorted(name for name, value in plain.items() if callable(value) or not _hashable(value))
-    rest = sorted((name, value) for name, value in plain.items() if name not in objects)
-    return (*rest, *objects, token if objects else None)
+    others = sorted((name, value) for name, value in plain.items() if name not in objects)
+    return (*others, *objects, token if objects else None)
 
 
 def _hashable(value: Any) -> bool:

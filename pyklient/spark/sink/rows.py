@@ -86,11 +86,11 @@ def _send(producer: Producer, topic: str | None, columns: _Columns) -> Delivery 
     if not columns and topic is not None:
         return producer.send_many(topic, values)
     nothing = repeat(None)
-    rest = [columns.get(name, nothing) for name in ("key", "partition", "timestamp", "headers")]
-    while rest and rest[-1] is nothing:
-        rest.pop()
+    others = [columns.get(name, nothing) for name in ("key", "partition", "timestamp", "headers")]
+    while others and others[-1] is nothing:
+        others.pop()
     # deque(map(…)) makes no Python frame for each row.
-    return deque(map(producer.send, topics, values, *rest), maxlen=1)[0]
+    return deque(map(producer.send, topics, values, *others), maxlen=1)[0]
 
 
 def _topics(topic: str | None, columns: _Columns) -> Iterable[str]:

@@ -4,20 +4,20 @@ from pathlib import Path
 
 import pytest
 
-from pyklient.broker.log.clean_shutdown import LogState, SegmentState, take_states, write_states
+from pyklient.broker.log.clean_shutdown import LogState, SegmentState, pop_states, write_states
 
 STATES = {"clicks-0": LogState([SegmentState(0, 70, 2, 1000, 0, 70)], [])}
 
 
 def test_states_that_were_written_are_there_once(tmp_path: Path) -> None:
-    assert take_states(tmp_path) == {}
+    assert pop_states(tmp_path) == {}
     write_states(tmp_path, STATES)
-    assert take_states(tmp_path) == STATES
-    assert take_states(tmp_path) == {}
+    assert pop_states(tmp_path) == STATES
+    assert pop_states(tmp_path) == {}
 
 
 def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / ".clean.new").mkdir()
     write_states(tmp_path, STATES)
     assert "the clean shutdown could not be recorded (Is a directory)" in caplog.text
-    assert take_states(tmp_path) == {}
+    assert pop_states(tmp_path) == {}

@@ -99,7 +99,7 @@ def test_a_session_that_the_broker_has_dropped_is_opened_again() -> None:
     script.ask((A, 0), (B, 0))
     script.answered(7)
     script.ask((A, 1), (B, 0))
-    assert script.session.refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    assert script.session.accept_error(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     assert script.ask((A, 1), (B, 0)) == Sent((0, 0), [("a", 0, 1), ("a", 1, 0)], [])
 
 
@@ -109,7 +109,7 @@ def test_a_session_out_of_step_is_replaced_by_a_new_one() -> None:
         script.ask((A, 0))
         script.answered(7)
         script.ask((A, 0))
-        assert script.session.refused(code)
+        assert script.session.accept_error(code)
         assert script.ask((A, 0)) == Sent((7, 0), [("a", 0, 0)], []), "the broker drops 7 for it"
         script.answered(8)
         assert script.ask((A, 0)) == Sent((8, 1), [], [])
@@ -118,11 +118,11 @@ def test_a_session_out_of_step_is_replaced_by_a_new_one() -> None:
 def test_other_errors_and_session_errors_of_a_first_request_are_not_cured_by_asking_again() -> None:
     script = Script()
     script.ask((A, 0))
-    assert not script.session.refused(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+    assert not script.session.accept_error(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
     script.ask((A, 0))
     script.answered(7)
     script.ask((A, 0))
-    assert not script.session.refused(ErrorCode.KAFKA_STORAGE_ERROR)
+    assert not script.session.accept_error(ErrorCode.KAFKA_STORAGE_ERROR)
     assert script.ask((A, 0)).session == (7, 0)
 
 

@@ -38,7 +38,7 @@ def test_streams_that_are_not_read_fetch_no_more_ahead_than_their_budget(
         connector.create_message_streams({long_topic: streams})
         room = connector._fetchers._budget
         wait_for(
-            lambda: room.cursors and all(cursor.on_room is not None for cursor in room.cursors),
+            lambda: room.cursors and all(cursor.on_decoded is not None for cursor in room.cursors),
             "a fetcher that waits for room",
         )
         fetched = sum(

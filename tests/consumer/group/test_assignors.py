@@ -5,7 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyklient.consumer.group.assignors import Partitions, Subscriber, assign_range, assign_round_robin, deal
+from pyklient.consumer.group.assignors import (
+    Partitions,
+    Subscriber,
+    assign_range,
+    assign_round_robin,
+    split_evenly,
+)
 from pyklient.topic_partition import TopicPartition
 
 
@@ -34,7 +40,7 @@ def dealt(assigned: dict[str, list[TopicPartition]]) -> dict[str, list[str]]:
 def test_the_range_rule_deals_runs_of_neighbours_with_the_longer_ones_first(
     partitions: int, takers: int, runs: list[list[int]]
 ) -> None:
-    assert [list(run) for run in deal(range(partitions), takers)] == runs
+    assert [list(run) for run in split_evenly(range(partitions), takers)] == runs
 
 
 def test_range_deals_each_topic_on_its_own_so_the_first_member_gets_the_longer_runs() -> None:
@@ -112,6 +118,6 @@ def test_every_wanted_partition_is_dealt_once_and_to_a_subscriber(
 
 @given(st.integers(0, 100), st.integers(1, 20))
 def test_the_range_rule_is_even_and_keeps_the_order(count: int, takers: int) -> None:
-    runs = deal(range(count), takers)
+    runs = split_evenly(range(count), takers)
     assert [each for run in runs for each in run] == list(range(count))
     assert all(left - right in (0, 1) for left, right in pairwise(len(run) for run in runs) if left != right)

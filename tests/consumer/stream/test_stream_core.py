@@ -375,7 +375,7 @@ def test_bytes_taken_are_accounted_for_as_they_are_decoded() -> None:
     cursor = bench.cursors[0]
     fetched = bench.put(batch("a"), batch("b", base=1), then=2)
     woken: list[bool] = []
-    cursor.on_room = lambda: woken.append(True)
+    cursor.on_decoded = lambda: woken.append(True)
     assert cursor.waiting_bytes == fetched.size > 0
     list(islice(bench.stream, 2))
     assert cursor.waiting_bytes == 0

@@ -204,8 +204,8 @@ MUTANTS: Final = (
     Mutant(
         "consumer: a second thread may read a stream",
         "pyklient/consumer/stream/active_loop.py",
-        "self._refuse_if_read(other is not hold or not hold.moves)",
-        "self._refuse_if_read(other is hold and not hold.moves)",
+        "self._check_not_read(other is not hold or not hold.moves)",
+        "self._check_not_read(other is hold and not hold.moves)",
         ("tests/consumer/stream/test_active_loop.py::test_a_second_thread_is_refused_and_changes_nothing",),
     ),
 )

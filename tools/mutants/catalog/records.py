@@ -85,7 +85,7 @@ MUTANTS: Final = (
     Mutant(
         "protocol/records: a decompressed batch may be of any size",
         "pyklient/protocol/records/compression.py",
-        "            limit -= len(piece)\n            if limit < 0:",
+        "            limit -= len(part)\n            if limit < 0:",
         "            if limit < 0:",
         ("tests/protocol/records/test_compression.py::test_the_limit_is_exact",),
     ),

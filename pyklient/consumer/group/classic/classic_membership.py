@@ -56,7 +56,7 @@ class ClassicMembership:
         self._member.topics = topics
         self._loop.handler = handler
         self._client.refresh_metadata(topics, self._first_contact_timeout)
-        self._loop.notice_refusals()
+        self._loop.notice_topic_errors()
         handler.watch(topics)
         self._loop.rebalance_thread.thread.start()
         self.thread.start()

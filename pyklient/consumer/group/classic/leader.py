@@ -33,15 +33,15 @@ def assign_all(
     metadata: Metadata = yield Refresh(wanted)
     partitions = _racks(metadata, wanted)
     member.watched = {topic: len(partitions[topic]) for topic in wanted}
-    refused = metadata.refused(wanted)
-    for error in refused.values():
+    errors = metadata.topic_errors(wanted)
+    for error in errors.values():
         log.warning(
             "group %s: the partitions of a topic are not assigned, because the brokers do not allow the "
             "topic: %s",
             member.group_id,
             error,
         )
-    if missing := [topic for topic in wanted if not partitions[topic] and topic not in refused]:
+    if missing := [topic for topic in wanted if not partitions[topic] and topic not in errors]:
         log.warning(
             "group %s subscribes to topics that do not exist yet: %s", member.group_id, ", ".join(missing)
         )

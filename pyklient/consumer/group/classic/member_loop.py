@@ -55,7 +55,7 @@ class MemberLoop:
         self._heartbeat_timeout = min(config.session_timeout_ms, config.request_timeout_ms) / 1000
         # A rebalance is heard of with a heartbeat, up to one interval after the group has begun to wait.
         rebalance = config.rebalance_timeout_ms / 1000
-        self._patience = max(rebalance / 2, (rebalance - self._heartbeat_interval) * _SHARE_IN_HAND)
+        self._revocation_timeout = max(rebalance / 2, (rebalance - self._heartbeat_interval) * _SHARE_IN_HAND)
         self._max_poll_interval_ms = config.max_poll_interval_ms
         self.handler: AssignmentHandler
         self.joined: Future[None] = Future()
@@ -122,9 +122,9 @@ class MemberLoop:
         if self.then is not None:
             self.then()
 
-    def notice_refusals(self) -> None:
+    def notice_topic_errors(self) -> None:
         """Tell the handler which topics the brokers do not allow, by the newest metadata."""
-        self.handler.refuse(self._client.metadata.refused(self._member.topics))
+        self.handler.set_topic_errors(self._client.metadata.topic_errors(self._member.topics))
 
     def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
         """Play *dialogue*. While the client closes, stop as soon as no broker can be reached."""
@@ -172,7 +172,7 @@ class MemberLoop:
     def _stay(self) -> None:
         """Do one round: assign pending partitions, wait, commit, send a heartbeat."""
         if self._pending is not None:
-            self._take(self._pending)
+            self._assign(self._pending)
             if self._member.state is not State.STABLE:
                 return
         else:
@@ -190,7 +190,7 @@ class MemberLoop:
             self._heartbeat_at = now + self._heartbeat_interval
             self._look_around()
 
-    def _take(self, partitions: Collection[TopicPartition]) -> None:
+    def _assign(self, partitions: Collection[TopicPartition]) -> None:
         """Have the handler revoke partitions that are not in *partitions*, and assign those that are new.
 
         Only an incremental assignor leaves anything to revoke here: with other assignors the member has given
@@ -203,7 +203,7 @@ class MemberLoop:
             self._have_revoked(self._owned, 0.0)
         elif given_back := self._owned.difference(partitions):
             self._rejoin = True
-            self._have_revoked(given_back, self._patience, identity)
+            self._have_revoked(given_back, self._revocation_timeout, identity)
         new = [each for each in partitions if each not in self._owned]
         try:
             event = self._have(partial(self.handler.assigned, new, identity))
@@ -232,7 +232,7 @@ class MemberLoop:
     def _look_around(self) -> None:
         """Do what is to be done once every heartbeat interval."""
         member = self._member
-        self.notice_refusals()
+        self.notice_topic_errors()
         if self.handler.stalled_for() * 1000 >= self._max_poll_interval_ms:
             log.warning(
                 "group %s: member %s leaves, because its loop has taken no message within "
@@ -299,11 +299,11 @@ class MemberLoop:
     def _have_revoked(
         self,
         partitions: Collection[TopicPartition],
-        patience: float,
+        timeout: float,
         identity: MemberIdentity | None = None,
     ) -> None:
         try:
-            self._have(partial(self.handler.revoked, partitions, patience, identity))
+            self._have(partial(self.handler.revoked, partitions, timeout, identity))
         finally:  # until then, a heartbeat may tell that they are lost
             self._owned = self._owned.difference(partitions)
 
@@ -322,13 +322,13 @@ class MemberLoop:
         """Give the partitions back before joining again, unless the member may keep them meanwhile."""
         self._pending = None
         if not (self._member.incremental and self._member.generation >= 0):
-            self._have_revoked(self._owned, self._patience)
+            self._have_revoked(self._owned, self._revocation_timeout)
         self._member.on(Event.RELEASED)
 
     def _leave(self) -> None:
         self._pending = None
         # A loop that has stood still for max_poll_interval_ms has had its time.
-        self._have_revoked(self._owned, 0.0 if self._stalled else self._patience)
+        self._have_revoked(self._owned, 0.0 if self._stalled else self._revocation_timeout)
         self._member.owned = frozenset()
         self.handler.left()
         if not (self._closing and self._client.unreachable()):
