@@ -375,11 +375,8 @@ class Appender(OpenBatches[Batch]):
         any_size: bool = False,
         only: tuple[Batch, int] | None = None,
     ) -> Delivery | None:
-        """Append one record, or return None. The caller holds the lock.
-
-        *any_size*: append to an empty batch however large the record is. *only* is a batch and an index:
-        append only if the record gets that index in that batch.
-        """
+        """Append one record, or return None. The caller holds the lock. *any_size*: append to an empty batch
+        however large the record is. *only*: append only to this batch, and only at this index."""
         while (batch := known.batches[number]) is not None:
             filled = batch._filled
             size, index = filled

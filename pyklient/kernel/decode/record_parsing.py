@@ -58,9 +58,8 @@ def parse_records(
     return columns
 
 
-def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - no calls
-    """Append *count* records to *columns*, with relative offsets, and return the end of the last one. Raises
-    IndexError past the end of *data*. There is no call per field, which would cost as much as the field."""
+def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - calls cost time
+    """Append *count* records with relative offsets to *columns*. Return their end, or raise IndexError."""
     deltas, timestamps, keys, values, headers = columns
     position = 0
     for index in range(count):

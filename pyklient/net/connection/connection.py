@@ -18,7 +18,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Final, NoReturn
+from typing import Any, NoReturn
 
 from pyklient.errors import (
     BrokerConnectionError,
@@ -47,7 +47,6 @@ log = logging.getLogger("pyklient.net")
 _CLOSE_TIMEOUT = 5.0
 _LOOK_AFTER = 0.05  # a connection that was idle for so many seconds is checked before it is used
 _LONGEST_LOCK_WAIT = threading.TIMEOUT_MAX
-_DRAIN_TICK: Final = 0.005
 
 
 class Connection:
@@ -217,10 +216,7 @@ class Connection:
         BrokerConnectionError, which is retriable.
         """
         give_up = time.monotonic() + timeout
-        under_way = self._in_flight.still_waiting()
-        while under_way and time.monotonic() < give_up:
-            time.sleep(_DRAIN_TICK)
-            under_way = self._in_flight.still_waiting(under_way)
+        self._in_flight.drain(give_up)
         if self._turn.acquire(timeout=min(max(give_up - time.monotonic(), 0), _LONGEST_LOCK_WAIT)):
             self._turn.release()  # no ``ask`` is in flight any more
         self._end(BrokerConnectionError(f"the connection to {self.endpoint} was replaced by a new one"))
@@ -316,11 +312,7 @@ class Connection:
                 reader.start()
                 self._reader = reader
         except RuntimeError as error:
-            log.info(
-                "%s: no reader thread can be started, so senders also read the responses: %s",
-                self.endpoint,
-                error,
-            )
+            log.info("%s: senders also read responses, as no thread can be started: %s", self.endpoint, error)
             return False
         finally:
             self._turn.release()

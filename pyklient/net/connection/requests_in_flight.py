@@ -5,9 +5,9 @@ function that waits for a response is called.
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from pyklient.errors import (
     BrokerConnectionError,
@@ -24,6 +24,8 @@ from pyklient.protocol.primitives import Buffer
 from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["Answered", "RequestsInFlight"]
+
+_DRAIN_TICK: Final = 0.005
 
 Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
 """A function that gets the response, or the error if there is none.
@@ -111,10 +113,14 @@ class RequestsInFlight:
         with self._lock:
             return self._wire.receive(frame)[1]
 
-    def still_waiting(self, ids: Iterable[int] | None = None) -> set[int]:
-        """Return the ids of the requests in flight; with *ids*, of these only."""
+    def drain(self, give_up: float) -> None:
+        """Wait until the requests that are in flight now are answered, until *give_up* at the latest."""
         with self._lock:
-            return set(self._waiting) if ids is None else self._waiting.keys() & ids
+            ids = set(self._waiting)
+        while ids and time.monotonic() < give_up:
+            time.sleep(_DRAIN_TICK)
+            with self._lock:
+                ids &= self._waiting.keys()
 
     def time_left(self) -> float:
         """Return the seconds that a reader may wait. Raises an error when the connection ends or a request

@@ -25,6 +25,7 @@ from pyklient.consumer.group.rebalance_thread import RebalanceThread
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import ClosedError, KafkaError
 from pyklient.net.dialogue import Dialogue, while_worthwhile
+from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
 from pyklient.topic_partition import TopicPartition
 
@@ -243,7 +244,7 @@ class MemberLoop:
             )
             self._cause, self._stalled = "its loop stood still", True
             member.on(Event.STALLED)
-        elif grown := self._grown():
+        elif grown := topic_changes(self._member, self._client.metadata):
             self._begin_rebalance(grown)
             member.on(Event.REJOIN)
         elif (event := self._heartbeat()) is not None:
@@ -307,17 +308,6 @@ class MemberLoop:
         finally:  # until then, a heartbeat may tell that they are lost
             self._owned = self._owned.difference(partitions)
 
-    def _grown(self) -> str:
-        """Return, as the leader, how the topics have changed since they were assigned; empty if they have
-        not."""
-        metadata = self._client.metadata
-        changes = [
-            f"topic {topic} has {count} partitions now, {before} before"
-            for topic, before in (self._member.watched or {}).items()
-            if (count := metadata.partition_count(topic)) and count != before
-        ]
-        return ", ".join(changes)
-
     def _release(self) -> None:
         """Give the partitions back before joining again, unless the member may keep them meanwhile."""
         self._pending = None
@@ -348,3 +338,14 @@ class MemberLoop:
         if seconds > 0 and not self._closing:
             with suppress(queue.Empty):
                 self._bell.get(timeout=seconds)
+
+
+def topic_changes(member: Member, metadata: Metadata) -> str:
+    """Return how the topics have changed since *member* assigned them as the leader; empty if they have
+    not."""
+    changes = [
+        f"topic {topic} has {count} partitions now, {before} before"
+        for topic, before in (member.watched or {}).items()
+        if (count := metadata.partition_count(topic)) and count != before
+    ]
+    return ", ".join(changes)
