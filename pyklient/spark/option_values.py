@@ -60,7 +60,7 @@ def topic(given: str) -> str:
 def flag(given: str) -> bool:
     """Parse ``true`` or ``false``."""
     if (lowered := given.strip().lower()) not in ("true", "false"):
-        raise ValueError("the value must be true or false")
+        raise ValueError("the value must be 'true' or 'false'")
     return lowered == "true"
 
 
@@ -111,7 +111,7 @@ def pattern(given: str) -> str:
 def strategy(given: str) -> str:
     """Parse ``error`` or ``latest``."""
     if (lowered := given.strip().lower()) not in ("error", "latest"):
-        raise ValueError("the value must be error or latest")
+        raise ValueError("the value must be 'error' or 'latest'")
     return lowered
 
 

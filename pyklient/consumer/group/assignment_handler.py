@@ -27,7 +27,7 @@ _TO_LEAVE = 10.0
 """The seconds (two thirds of the time to close at most) that are kept for committing and leaving the group. A
 loop may finish its message before them."""
 _TO_COMMIT = 0.9
-"""The part of the time to close after which the commit must end."""
+"""The fraction of the time-out of ``close`` after which the last commit must end."""
 
 
 class AssignmentHandler:

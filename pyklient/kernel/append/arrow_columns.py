@@ -16,7 +16,7 @@ AT_ONCE: Final = 1 << 20
 
 
 class Cells(NamedTuple):
-    """A column of bytes or text. A cell that is null may have bytes in *data* all the same."""
+    """A column of bytes or text. A cell that is null may nevertheless have bytes in *data*."""
 
     length: int
     first: int

@@ -160,7 +160,7 @@ class TlsTransport:
             self._feed(time_left)
 
     def _exchange_handshake(self, time_left: TimeLeft) -> None:
-        """Send what the handshake has to say, and receive the answer."""
+        """Send the bytes that the handshake has produced, and receive the response of the peer."""
         try:
             self._flush(time_left)
             self._feed(time_left)

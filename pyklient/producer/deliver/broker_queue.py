@@ -93,7 +93,7 @@ class BrokerQueue(Timed):
         self._thread = thread
         self._changed = changed
         self._snapshot: Metadata | None = None
-        """The metadata by which this broker leads the partitions in line."""
+        """The metadata that was used last to check that this broker leads the partitions in line."""
         self._given = 0
         """The number of requests given to the worker. ``_done`` is the number of those that it has
         finished."""

@@ -134,5 +134,7 @@ def batch_end(view: memoryview, position: int) -> int:
     if end > len(view):
         return 0
     if not 0 <= magic <= 2 or length < LEAST[magic] - OVERHEAD:
-        raise CorruptRecordError(f"{length} bytes of record format {magic} are not a batch")
+        raise CorruptRecordError(
+            f"the bytes are not a batch: their header says record format {magic} and {length} bytes"
+        )
     return end
