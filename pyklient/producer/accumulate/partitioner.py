@@ -18,7 +18,7 @@ Partitioner = Callable[[str, bytes | None, int], int]
 
 
 def as_partitioner(partitioner: Any) -> Partitioner | None:
-    """Return the option ``partitioner`` as a function that also checks its result; None if the option is None.
+    """Return option ``partitioner`` as a function that also checks its result; None if the option is None.
 
     Raises ConfigurationError if *partitioner* is not a partitioner. The function raises it for a partition
     that does not exist.
