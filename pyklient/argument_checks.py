@@ -162,8 +162,12 @@ def partitions(values: Any, name: str) -> list[TopicPartition]:
 
 
 def several(values: Any, name: str) -> Iterable[Any]:
-    """Return *values*, an iterable of values. Text and bytes count as one value, and are not accepted."""
-    if isinstance(values, str | bytes | bytearray | memoryview) or not isinstance(values, Iterable):
+    """Return *values*, an iterable of values.
+
+    Text and bytes count as one value, and are not accepted. Nor is a mapping, of which only the keys would be
+    used.
+    """
+    if isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not isinstance(values, Iterable):
         raise _wrong(f"{name} takes a list or another iterable", values)
     return values
 

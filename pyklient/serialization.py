@@ -78,7 +78,10 @@ def as_decoder(decoder: Decoder | None, option: str = "decoder") -> Callable[[by
 
 def encode_text(value: str | None) -> bytes | None:
     """Return text as UTF-8. None stays None (a tombstone)."""
-    return None if value is None else value.encode()
+    try:
+        return None if value is None else value.encode()
+    except AttributeError:
+        raise TypeError(f"encode_text takes a str or None, not {type(value).__name__}") from None
 
 
 def decode_text(data: bytes | None) -> str | None:

@@ -118,6 +118,7 @@ def test_an_admin_names_what_it_cannot_take(call: Callable[[Any], object], said:
         (lambda it: it.send_many(["t"], [b"x"]), r"topic takes a str, not \['t'\]"),
         (lambda it: it.send_many("t", "abc"), "values takes a list or another iterable, not 'abc'"),
         (lambda it: it.send_many("t", b"abc"), "values takes a list or another iterable, not b'abc'"),
+        (lambda it: it.send_many("t", {b"k": b"v"}), "values takes a list or another iterable, not {"),
         (lambda it: it.send_many("t", None), "values takes a list or another iterable, not None"),
         (lambda it: it.send_many("t", [b"x"], b"k"), "keys takes a list or another iterable, not b'k'"),
         (lambda it: it.send_many("t", [b"x"], headers=7), "headers takes a list or another iterable, not 7"),
