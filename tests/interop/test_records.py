@@ -9,6 +9,7 @@ from pyklient import Producer, TopicPartition, read
 from tests.interop.peers import PEERS, Peer, Record
 from tests.run.seed import dice
 from tests.servers.fixtures import NewTopic
+from tests.servers.topics import await_transaction_ends
 
 pytestmark = [pytest.mark.brokers(min="4.3"), pytest.mark.both_kernels]
 
@@ -113,6 +114,7 @@ def test_aborted_transactions_and_markers_are_not_read(
             producer.abort_transaction(30)
         else:
             producer.commit_transaction(30)
+    await_transaction_ends(bootstrap, topic)
     everything = [b"%d-%d" % (number, item) for number in range(6) for item in range(10)]
     committed = [value for value in everything if int(value[:1]) % 2 == 0]
     start = {TopicPartition(topic, 0): 0}
@@ -132,5 +134,6 @@ def test_an_open_transaction_is_not_read_before_its_end(bootstrap: str, new_topi
     assert list(read(bootstrap, topic, start=0, isolation_level="read_committed")) == []
     assert [message.value for message in read(bootstrap, topic, start=0)] == [b"open"]
     producer.commit_transaction(30)
+    await_transaction_ends(bootstrap, topic)
     kept = read(bootstrap, topic, start=0, isolation_level="read_committed")
     assert [message.value for message in kept] == [b"open"]

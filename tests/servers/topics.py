@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin._listoffsets import OffsetSpec, TimestampSpec
 from confluent_kafka.cimpl import NewTopic
@@ -16,6 +16,7 @@ from tests.servers.process import wait_until
 
 __all__ = [
     "admin",
+    "await_transaction_ends",
     "create_topic",
     "leaders",
     "replicas_in_sync",
@@ -92,6 +93,26 @@ def _is_served(bootstrap_servers: str, topic: str, partitions: int) -> bool:
     wanted = {TopicPartition(topic, number): since_1970 for number in found}
     answers = admin(bootstrap_servers).list_offsets(wanted, request_timeout=10).values()
     return all(answer.exception(timeout=30) is None for answer in answers)
+
+
+def await_transaction_ends(bootstrap_servers: str, topic: str) -> None:
+    """Return once no transaction is open in *topic*.
+
+    A broker answers the end of a transaction before its markers are in the partitions.
+    """
+
+    end: OffsetSpec = TimestampSpec(-1)  # this time stands for the end of the log
+
+    def ends(level: IsolationLevel) -> dict[int, int]:
+        wanted = {TopicPartition(topic, number): end for number in leaders(bootstrap_servers, topic)}
+        answers = admin(bootstrap_servers).list_offsets(wanted, isolation_level=level, request_timeout=10)
+        return {each.partition: answer.result(timeout=30).offset for each, answer in answers.items()}
+
+    wait_until(
+        lambda: ends(IsolationLevel.READ_COMMITTED) == ends(IsolationLevel.READ_UNCOMMITTED),
+        30,
+        f"the end of all transactions in {topic}",
+    )
 
 
 def leaders(bootstrap_servers: str, topic: str) -> dict[int, int]:

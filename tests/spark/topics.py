@@ -5,7 +5,7 @@ from typing import Any
 
 from confluent_kafka import Producer, TopicPartition
 
-from tests.servers.topics import admin
+from tests.servers.topics import admin, await_transaction_ends
 
 __all__ = ["delete_before", "fill", "number_records", "transaction"]
 
@@ -44,7 +44,7 @@ def transaction(
     *,
     partition: int = 0,
 ) -> None:
-    """Send *values* in one transaction, which *end* commits or aborts."""
+    """Send *values* in one transaction, which *end* commits or aborts. Return once readers see its end."""
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-tx"})
     producer.init_transactions(_PATIENCE)
     producer.begin_transaction()
@@ -52,6 +52,7 @@ def transaction(
         producer.produce(topic, value, partition=partition)
     producer.flush(_PATIENCE)
     end(producer)
+    await_transaction_ends(bootstrap, topic)
 
 
 def delete_before(bootstrap: str, topic: str, offset: int, partition: int = 0) -> None:
