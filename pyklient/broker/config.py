@@ -29,7 +29,10 @@ class BrokerConfig:
     )
     # Without this limit, any client could fill the disk with directories.
     max_partitions: int = option(
-        10_000, "the most partitions that all topics together may have (ours)", at_least=1, at_most=1_000_000
+        10_000,
+        "the most partitions that all topics together may have (only in pyklient)",
+        at_least=1,
+        at_most=1_000_000,
     )
     segment_bytes: int = option(
         1 << 30, "start a new log segment before the current one exceeds this size", at_least=14
@@ -61,11 +64,12 @@ class BrokerConfig:
     socket_request_max_bytes: int = option(100 << 20, "the largest Produce request", at_least=1024)
     # Only a Produce request has a reason to be large.
     control_request_max_bytes: int = option(
-        1 << 20, "the largest request of any other kind (ours)", at_least=1024
+        1 << 20, "the largest request of any other kind (only in pyklient)", at_least=1024
     )
     request_memory_bytes: int = option(
         512 << 20,
-        "the memory for large requests that are being received or handled, over all connections (ours)",
+        "the memory for large requests that are being received or handled, over all connections (only in "
+        "pyklient)",
         at_least=1024,
         at_most=INT64_MAX,
     )
@@ -108,7 +112,7 @@ class BrokerConfig:
     max_producer_ids: int = option(
         10_000,
         "the most producers that a partition remembers; "
-        "the least recently active one is forgotten first (ours)",
+        "the least recently active one is forgotten first (only in pyklient)",
         at_least=1,
     )
 

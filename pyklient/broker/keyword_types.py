@@ -21,7 +21,7 @@ class BrokerOptions(TypedDict, total=False):
     """partitions of a topic that is created automatically"""
 
     max_partitions: int
-    """the most partitions that all topics together may have (ours)"""
+    """the most partitions that all topics together may have (only in pyklient)"""
 
     segment_bytes: int
     """start a new log segment before the current one exceeds this size"""
@@ -48,10 +48,11 @@ class BrokerOptions(TypedDict, total=False):
     """the largest Produce request"""
 
     control_request_max_bytes: int
-    """the largest request of any other kind (ours)"""
+    """the largest request of any other kind (only in pyklient)"""
 
     request_memory_bytes: int
-    """the memory for large requests that are being received or handled, over all connections (ours)"""
+    """the memory for large requests that are being received or handled, over all connections (only in
+    pyklient)"""
 
     max_connections: int
     """the most open connections; further ones are closed at once"""
@@ -81,5 +82,5 @@ class BrokerOptions(TypedDict, total=False):
     """the longest text that may be committed with an offset"""
 
     max_producer_ids: int
-    """the most producers that a partition remembers; the least recently active one is forgotten first
-    (ours)"""
+    """the most producers that a partition remembers; the least recently active one is forgotten first (only
+    in pyklient)"""

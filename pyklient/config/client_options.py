@@ -1,8 +1,8 @@
 """The options that every client has. Each is declared once, here.
 
 A client's options are one frozen dataclass. Their names are Kafka's own, with underscores; the description of
-an option that Kafka does not have ends in "(ours)". ``from_options({"client_id": "billing"})`` checks names,
-types and ranges, and then the rules between options.
+an option that Kafka does not have ends in "(only in pyklient)". ``from_options({"client_id": "billing"})``
+checks names, types and ranges, and then the rules between options.
 """
 
 import ssl
@@ -57,7 +57,7 @@ class ClientConfig:
     bootstrap_refused_timeout_ms: int = option(
         -1,
         "give up after this time if every bootstrap server refuses connections or has a host name that "
-        "does not exist, and none has answered yet; -1 waits as long as the call may take (ours)",
+        "does not exist, and none has answered yet; -1 waits as long as the call may take (only in pyklient)",
         at_least=-1,
     )
     connections_max_idle_ms: int = option(
@@ -74,7 +74,7 @@ class ClientConfig:
     )
     receive_message_max_bytes: int = option(
         100 * MIB,
-        "largest response that the client accepts; a larger one closes the connection (ours)",
+        "largest response that the client accepts; a larger one closes the connection (only in pyklient)",
         at_least=1024,
     )
     security_protocol: str = option(
@@ -85,12 +85,14 @@ class ClientConfig:
     sasl_mechanism: str = option(
         "PLAIN", "mechanism of the SASL login", choices=("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
     )
-    sasl_username: str | None = option(None, "SASL user name (ours; Kafka puts it into sasl.jaas.config)")
+    sasl_username: str | None = option(
+        None, "SASL user name (only in pyklient; Kafka puts it into sasl.jaas.config)"
+    )
     sasl_password: str | None = option(
-        None, "SASL password (ours; Kafka puts it into sasl.jaas.config)", secret=True
+        None, "SASL password (only in pyklient; Kafka puts it into sasl.jaas.config)", secret=True
     )
     ssl_context: ssl.SSLContext | None = option(
-        None, "a complete TLS context, instead of the ssl_ options below (ours)"
+        None, "a complete TLS context, instead of the ssl_ options below (only in pyklient)"
     )
     ssl_truststore_location: str | None = option(
         None, "PEM file with the trusted certificate authorities; without it, those of the system are trusted"

@@ -41,7 +41,8 @@ class ConsumerConfig(ClientConfig):
     heartbeat_interval_ms: int = option(3_000, "time between two heartbeats", at_least=1)
     rebalance_timeout_ms: int = option(
         60_000,
-        "longest time that a rebalance waits for all members to join (ours; Kafka uses max.poll.interval.ms)",
+        "longest time that a rebalance waits for all members to join (only in pyklient; Kafka uses "
+        "max.poll.interval.ms)",
         at_least=1,
     )
     max_poll_interval_ms: int = option(
@@ -75,7 +76,7 @@ class ConsumerConfig(ClientConfig):
     prefetch_max_bytes: int = option(
         64 * MIB,
         "most bytes that are fetched and not yet read, over all partitions; fetching pauses at this limit"
-        " (ours)",
+        " (only in pyklient)",
         at_least=1,
         at_most=2**62,
     )

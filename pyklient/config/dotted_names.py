@@ -100,7 +100,7 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, object]
 
 
 def with_underscores(properties: Mapping[str, _Value]) -> dict[str, _Value | str]:
-    """Return *properties* under our names for options, whichever client has them.
+    """Return *properties* under the names that options have in pyklient, whichever client has them.
 
     The user and the password are taken from ``sasl.jaas.config``. Properties that only tune Java's clients
     are left out, with a log message. Raises ConfigurationError for a key store that is not a PEM file.

@@ -43,7 +43,7 @@ class ClientOptions(TypedDict, total=False):
 
     bootstrap_refused_timeout_ms: int
     """give up after this time if every bootstrap server refuses connections or has a host name that does not
-    exist, and none has answered yet; -1 waits as long as the call may take (ours)"""
+    exist, and none has answered yet; -1 waits as long as the call may take (only in pyklient)"""
 
     connections_max_idle_ms: int
     """close a connection that was not used for this long"""
@@ -58,7 +58,7 @@ class ClientOptions(TypedDict, total=False):
     """size of the socket's receive buffer; -1 uses the system's default"""
 
     receive_message_max_bytes: int
-    """largest response that the client accepts; a larger one closes the connection (ours)"""
+    """largest response that the client accepts; a larger one closes the connection (only in pyklient)"""
 
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"]
     """protocol that secures the connections"""
@@ -67,13 +67,13 @@ class ClientOptions(TypedDict, total=False):
     """mechanism of the SASL login"""
 
     sasl_username: str | None
-    """SASL user name (ours; Kafka puts it into sasl.jaas.config)"""
+    """SASL user name (only in pyklient; Kafka puts it into sasl.jaas.config)"""
 
     sasl_password: str | None
-    """SASL password (ours; Kafka puts it into sasl.jaas.config)"""
+    """SASL password (only in pyklient; Kafka puts it into sasl.jaas.config)"""
 
     ssl_context: ssl.SSLContext | None
-    """a complete TLS context, instead of the ssl_ options below (ours)"""
+    """a complete TLS context, instead of the ssl_ options below (only in pyklient)"""
 
     ssl_truststore_location: str | None
     """PEM file with the trusted certificate authorities; without it, those of the system are trusted"""
@@ -124,7 +124,7 @@ class ProducerOptions(ClientOptions, total=False):
 
     produce_max_bytes: int
     """largest size of a produce request; it contains the batches of as many partitions as fit, and at least
-    one batch (ours)"""
+    one batch (only in pyklient)"""
 
     compression_type: Literal["none", None, "gzip", "snappy", "lz4", "zstd"]
     """compression of the batches"""
@@ -140,13 +140,13 @@ class ProducerOptions(ClientOptions, total=False):
 
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None
     """function (topic, key, partition_count) -> int; by default Java's murmur2 of the key, and sticky without
-    a key (ours)"""
+    a key (only in pyklient)"""
 
     key_encoder: Encoder | None
-    """function that turns keys into bytes (ours)"""
+    """function that turns keys into bytes (only in pyklient)"""
 
     value_encoder: Encoder | None
-    """function that turns values into bytes (ours)"""
+    """function that turns values into bytes (only in pyklient)"""
 
 
 class ReadOptions(ClientOptions, total=False):
@@ -162,7 +162,8 @@ class ReadOptions(ClientOptions, total=False):
     """time between two heartbeats"""
 
     rebalance_timeout_ms: int
-    """longest time that a rebalance waits for all members to join (ours; Kafka uses max.poll.interval.ms)"""
+    """longest time that a rebalance waits for all members to join (only in pyklient; Kafka uses
+    max.poll.interval.ms)"""
 
     max_poll_interval_ms: int
     """a member leaves the group if its loop asks for no message for this long while a message waits"""
@@ -183,8 +184,8 @@ class ReadOptions(ClientOptions, total=False):
     """most bytes of one partition in a fetch response"""
 
     prefetch_max_bytes: int
-    """most bytes that are fetched and not yet read, over all partitions; fetching pauses at this limit
-    (ours)"""
+    """most bytes that are fetched and not yet read, over all partitions; fetching pauses at this limit (only
+    in pyklient)"""
 
     check_crcs: bool
     """verify the checksum of each fetched batch"""

@@ -57,7 +57,7 @@ class ProducerConfig(ClientConfig):
     produce_max_bytes: int = option(
         4 * MIB,
         "largest size of a produce request; it contains the batches of as many partitions as fit, and at "
-        "least one batch (ours)",
+        "least one batch (only in pyklient)",
         at_least=1,
     )
     compression_type: str | None = option(
@@ -77,10 +77,10 @@ class ProducerConfig(ClientConfig):
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
         None,
         "function (topic, key, partition_count) -> int; by default Java's murmur2 of the key, and sticky "
-        "without a key (ours)",
+        "without a key (only in pyklient)",
     )
-    key_encoder: Encoder | None = option(None, "function that turns keys into bytes (ours)")
-    value_encoder: Encoder | None = option(None, "function that turns values into bytes (ours)")
+    key_encoder: Encoder | None = option(None, "function that turns keys into bytes (only in pyklient)")
+    value_encoder: Encoder | None = option(None, "function that turns values into bytes (only in pyklient)")
 
     def validate(self) -> None:
         """Check the rules of idempotence (KIP-98, KIP-679): options that contradict each other are an

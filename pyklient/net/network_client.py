@@ -117,7 +117,7 @@ class NetworkClient:
             ) from None
 
     def forget_topics(self, topics: Collection[str]) -> None:
-        """Remove *topics* from the snapshot until somebody asks for them again."""
+        """Remove *topics* from the snapshot until they are asked for again."""
         self._holder.forget(topics)
 
     def connection(self, node_id: int, purpose: Purpose, timeout: float) -> Connection:

@@ -2,8 +2,8 @@
 
 They are taken in this order:
 
-1. The sender lock (``new_sender_lock``): whoever holds it runs the sender. A connection's reader thread only
-   tries to take it, so nobody waits for it while holding another lock.
+1. The sender lock (``new_sender_lock``): the thread that holds it runs the sender. A connection's reader
+   thread only tries to take it, so nobody waits for it while holding another lock.
 2. The batch lock (``new_batch_lock``): guards the table of topics, the list of unfinished batches, the
    outcomes of batches, and the queue of threads that wait for memory. The Python kernel takes it for each
    append; the compiled kernel relies on the GIL instead. It is reentrant, because a signal handler or a

@@ -24,7 +24,7 @@ On the command line, give options as `-X name=value` or as lines of a `--config`
 
 A ConfigurationError is raised for an unknown option, a value out of range, and two options that contradict
 each other. It says what to write instead. A name with dots that only another Kafka client knows is ignored,
-and a line in the log says so. Options that only pyklient has are marked with (ours).
+and a line in the log says so.
 
 For type checkers, the TypedDicts `pyklient.ProducerOptions`, `ConsumerOptions`, `AdminOptions` and
 `ReadOptions` describe the keyword arguments.

@@ -56,7 +56,7 @@ class Assignor(NamedTuple):
 
 
 def split_evenly(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
-    """Return runs of neighbours, one for each taker, as even as can be, longer ones first.
+    """Divide *items* into *takers* runs of neighbours, whose sizes differ by at most one, longer runs first.
 
     >>> split_evenly(range(10), 3)
     [range(0, 4), range(4, 7), range(7, 10)]

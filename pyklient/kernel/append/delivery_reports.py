@@ -73,7 +73,7 @@ class DeliveryState(ABC):
         self.sealed = False
         self.done = False
         self.waiters: list[Callable[[], object]] = []
-        """Functions that wake the callers who wait for this batch. They belong to the tracker."""
+        """Functions that wake the callers that wait for this batch. They belong to the tracker."""
         self.failure_round = 0
         """The round of failure reports in which the tracker has counted this batch's failures."""
         self._tracker = tracker

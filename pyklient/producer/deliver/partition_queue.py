@@ -5,7 +5,7 @@ at once. After a failure the queue waits until nothing is in flight any more. Th
 again, one at a time and the oldest first, before anything new.
 
 With idempotence, a batch that may have been stored is sent again with the same identity. A batch that fails
-for good leaves a gap in the sequence, and the broker stores nothing after a gap:
+permanently leaves a gap in the sequence, and the broker stores nothing after a gap:
 
 - If the batch was certainly not stored, neither was anything behind it. All of that gets new sequence numbers
   in the next epoch.
@@ -84,9 +84,9 @@ class PartitionQueue(Timed):
         self._sealed = 0
         self._retry_at = 0.0
         self._gap: _Order | None = None
-        """The position of the first batch that failed for good and was certainly not stored."""
+        """The position of the first batch that failed permanently and was certainly not stored."""
         self._doubt: _Order | None = None
-        """The position of the last batch that failed for good and may have been stored."""
+        """The position of the last batch that failed permanently and may have been stored."""
         self._known = False
         """True if the broker has stored a batch of the current sequence."""
 
@@ -221,7 +221,7 @@ class PartitionQueue(Timed):
         self.retry(batch, error, in_doubt=False, not_before=not_before)
 
     def failed(self, batch: SealedBatch) -> None:
-        """Remove *batch*, which has failed for good."""
+        """Remove *batch*, which has failed permanently."""
         self._in_flight.remove(batch)
         self._note_gap(batch)
         self._close_gap()
@@ -295,7 +295,7 @@ class PartitionQueue(Timed):
         return oldest + self._delivery_timeout
 
     def _note_gap(self, batch: SealedBatch) -> None:
-        """Record that *batch*, which failed for good, leaves a gap in the sequence, or may leave one."""
+        """Record that *batch*, which failed permanently, leaves a gap in the sequence, or may leave one."""
         if self.sequences is None or not batch.idempotent:
             return
         if batch.in_doubt:

@@ -1,7 +1,7 @@
 """Decides what happens to a batch that was not stored: it is sent again, split, or failed.
 
 The decision depends on the error of the broker or of the connection, the number of attempts so far, and
-whether the batch may have been stored all the same. ``ProduceResponses`` carries it out.
+whether the batch may nevertheless have been stored. ``ProduceResponses`` carries it out.
 """
 
 import time

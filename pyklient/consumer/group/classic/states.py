@@ -26,7 +26,7 @@ class State(StrEnum):
     LEAVING = "leaving"
     """The member gives its partitions back and tells the coordinator that it leaves."""
     CLOSED = "closed"
-    """The member has left for good."""
+    """The member has left and will not join again."""
 
 
 class Event(StrEnum):
