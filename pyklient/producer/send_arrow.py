@@ -102,9 +102,11 @@ class _Reader:
         self._partition: int | None = None
         for name, kind in zip(schema.names, schema.types, strict=True):
             if name not in _ALLOWED:
+                advice = "drop the column or rename it"
+                if name.startswith("__index_level_"):
+                    advice = "it is the index of a pandas data frame; send frame.reset_index(drop=True)"
                 raise ConfigurationError(
-                    f"a record has no column {name!r} ({kind}), only {', '.join(_ALLOWED)}: drop the column "
-                    "or rename it"
+                    f"a record has no column {name!r} ({kind}), only {', '.join(_ALLOWED)}: {advice}"
                 )
             if schema.names.count(name) > 1:
                 raise ConfigurationError(f"there are {schema.names.count(name)} columns called {name!r}")

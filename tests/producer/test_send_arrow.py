@@ -224,6 +224,11 @@ WRONG: dict[str, tuple[Any, type[Exception], str]] = {
         ConfigurationError,
         r"'offset' \(int64\), only .* drop the",
     ),
+    "the index of a filtered pandas data frame": (
+        {"value": [b"a"], "__index_level_0__": [1]},
+        ConfigurationError,
+        r"send frame\.reset_index\(drop=True\)",
+    ),
     "no value": ({"key": [b"a"]}, ConfigurationError, "no column 'value'"),
     "value": ({"value": [5]}, TypeError, "'value' is int64; it must be binary or string"),
     "key": ({"value": [b"a"], "key": [1.5]}, TypeError, "'key' is double; it must be binary or string"),
