@@ -270,7 +270,8 @@ class NetworkClient:
         """Return a connection to any broker: an open one, else to a known node, else to a bootstrap server.
 
         Fails only after trying all of them. Nodes in their back-off are tried only if all nodes are. Raises
-        NobodyThereError when all bootstrap servers have refused for ``bootstrap_refused_timeout_ms``.
+        NobodyThereError when all bootstrap servers have refused connections for
+        ``bootstrap_refused_timeout_ms``.
         """
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
         random.shuffle(nodes)

@@ -129,7 +129,9 @@ class LagListener(StreamingQueryListener):
         except Exception as error:
             self._not_before = time.monotonic() + _RETRY_AFTER
             log.warning(
-                "offsets could not be committed to group %s, which shows lag: %s", self._group_id, error
+                "the offsets of streaming queries could not be committed to group %s: %s",
+                self._group_id,
+                error,
             )
             return
         if rejected:

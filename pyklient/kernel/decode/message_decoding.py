@@ -165,5 +165,5 @@ def _decoded(
     except Exception as error:
         return decoded, error
     if len(decoded) < len(column):
-        return decoded, RuntimeError("a decoder raised StopIteration")
+        return decoded, RuntimeError("the decoder of a key or value raised StopIteration")
     return decoded, None

@@ -240,7 +240,7 @@ def test_a_member_that_stands_still_leaves_and_comes_back_when_its_loop_goes_on(
     with connect(feed, group, max_poll_interval_ms=500) as connector:
         loop = iter(connector.stream(topic))
         assert next(loop).value == b"a"
-        left = "its loop has taken no message within max_poll_interval_ms=500 although one waits"
+        left = "its loop has asked for no message within max_poll_interval_ms=500 although one waits"
         wait_for(lambda: left in caplog.text, "the member to leave")
         wait_for(lambda: not held(connector), "the partitions to be given back")
         with pytest.raises(CommitError, match="a loop took no message for max_poll_interval_ms"):

@@ -236,7 +236,7 @@ class MemberLoop:
         self.notice_topic_errors()
         if self.handler.stalled_for() * 1000 >= self._max_poll_interval_ms:
             log.warning(
-                "group %s: member %s leaves, because its loop has taken no message within "
+                "group %s: member %s leaves, because its loop has asked for no message within "
                 "max_poll_interval_ms=%d although one waits; it joins again when the loop goes on",
                 member.group_id,
                 member.member_id,
