@@ -26,7 +26,7 @@ def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
         except KafkaError as error:
             left = names[number:]
             raise click.ClickException(
-                f"{error}; these were not tried:  {', '.join(left)}" if left else str(error)
+                f"{error}; these were not tried: {', '.join(left)}" if left else str(error)
             ) from error
     if refused:
         raise click.exceptions.Exit(1)

@@ -121,7 +121,7 @@ def test_a_file_that_was_cut_after_a_clean_stop_is_read(
     with opened(data) as broker, WireClient(broker) as client:
         assert end(client) == RECORDS - lost
         assert client.produce("clicks", 0, batch(b"next")).base_offset == RECORDS - lost
-    assert "files have changed since the clean shutdown" in caplog.text
+    assert "files have changed since the last clean shutdown" in caplog.text
 
 
 def test_a_file_that_has_grown_or_gone_since_a_clean_stop_is_noticed(data: Path) -> None:

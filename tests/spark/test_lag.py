@@ -84,7 +84,7 @@ def test_what_cannot_be_committed_is_logged_and_nothing_else(
     nowhere.close()
     said = [each.getMessage() for each in caplog.records if each.name == "pyklient.spark"]
     assert len(said) == 1, "no attempt soon after a failure"
-    assert said[0].startswith("offsets could not be committed to group")
+    assert said[0].startswith("the offsets of streaming queries could not be committed to group")
 
 
 @pytest.mark.brokers(real=False)
@@ -123,7 +123,7 @@ def test_a_group_that_consumers_belong_to_refuses_and_that_is_logged(
             listener.onQueryProgress(progress("q", json.dumps({topic: {"0": 7}})))
         listener.close()
         assert committed(bootstrap, group, topic) == {}
-    assert f"group {group}, committing {topic}-0" in caplog.text
+    assert f"the offset of group {group} in {topic}-0 could not be committed" in caplog.text
 
 
 @pytest.mark.brokers(real=False)

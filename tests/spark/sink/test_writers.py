@@ -131,7 +131,11 @@ def test_options_of_kafka_reach_the_producer(spark: SparkSession, address: str, 
         ),
         (["'v' value"], {"kafka__acks": "2"}, "acks='2' is not one of"),
         (["'v' value"], {"kafka__partitioner": "x"}, "partitioner accepts only a Python object"),
-        (["'v' value"], {"deduplicationHeaders": "yes"}, "deduplicationHeaders .* 'yes': .* true or false"),
+        (
+            ["'v' value"],
+            {"deduplicationHeaders": "yes"},
+            "deduplicationHeaders .* 'yes': .* 'true' or 'false'",
+        ),
     ],
     ids=repr,
 )

@@ -115,10 +115,10 @@ def test_a_time_wins_over_times_and_times_over_offsets() -> None:
             "endingOffsets of clicks-0 is 5, which is before startingOffsets, 9",
         ),
         ({"startingTimestamp": "yesterday"}, "a whole number"),
-        ({"startingOffsetsByTimestampStrategy": "earliest"}, "error or latest"),
+        ({"startingOffsetsByTimestampStrategy": "earliest"}, "'error' or 'latest'"),
         ({"minPartitions": "0"}, "a whole number of 1 or more"),
         ({"maxRecordsPerPartition": "-1"}, "a whole number of 1 or more"),
-        ({"failOnDataLoss": "no"}, "true or false"),
+        ({"failOnDataLoss": "no"}, "'true' or 'false'"),
         ({"subscribePattern": "(", "subscribe": "a"}, "a regular expression"),
     ],
 )
