@@ -133,7 +133,7 @@ class _DecoderSource(FunctionSource):
         self.add(f"elif n < 0: {self.null(target, nullable)}")
 
     def read_item(self, kind: WireType | type[Struct], target: str, compact: bool, null: str) -> None:
-        """Read a single value. The line *null* handles null."""
+        """Add lines that read a single value. *null* is the line for a value that is null."""
         if isinstance(kind, type):
             self.read_structure(kind, target)
         elif kind.format:

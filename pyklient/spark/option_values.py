@@ -136,7 +136,7 @@ def ends(given: str) -> int | dict[TopicPartition, int]:
     try:
         return offsets(given)
     except ValueError as error:
-        raise ValueError(f"{error}, or earliest, or latest") from None
+        raise ValueError(f"{error}; 'earliest' and 'latest' are accepted too") from None
 
 
 def offsets(given: str) -> dict[TopicPartition, int]:

@@ -72,8 +72,8 @@ class AssignmentHandler:
         """The time after which the handler tries no more commits."""
 
     def close(self, *, count_in_hand: bool, timeout: float) -> None:
-        """End the streams. When their partitions are revoked next, that takes less than *timeout* seconds.
-        What is in hand is committed too if *count_in_hand*."""
+        """End the streams. From now on, :meth:`revoked` waits and commits for *timeout* seconds at most. It
+        also commits what is in hand if *count_in_hand*."""
         self._count_in_hand = count_in_hand
         now = time.monotonic()
         self._wait_until = now + max(timeout - _TO_LEAVE, timeout / 3)

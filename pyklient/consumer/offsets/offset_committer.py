@@ -143,13 +143,13 @@ class OffsetCommitter:
             self._failure_logged = True
 
     def log_uncommitted(self) -> None:
-        """Log which partitions have messages that were handed out and are not committed, unless the failure
-        of their commit has been logged. Called last, when the connector has closed."""
+        """Log the partitions with messages that were handed out and are not committed, unless the failure
+        of their commit has been logged. Called as the last step of closing the connector."""
         positions = self._handed(self._streams, in_hand=False)
         left = sorted(each for each, position in positions.items() if position.read)
         if left and not self._failure_logged:
             log.warning(
-                "closed without committing what was handed out of %d partitions%s; their messages will be "
+                "the connector has closed without committing the messages of %d partitions%s; they will be "
                 "delivered again: %s",
                 len(left),
                 self._why_it_takes_time(),

@@ -160,9 +160,9 @@ class Resolver:
         running = sorted(self._running)
         waited = f"within {time.monotonic() - began:.2g} s"
         if host in running:
-            return SlowLookupError(f"its addresses were not found {waited}")
+            return SlowLookupError(f"the addresses of this host were not found {waited}")
         return SlowLookupError(
-            f"its addresses were not looked up {waited}, because the lookups of other names hang: "
+            f"the addresses of this host were not looked up {waited}, because lookups of other names hang: "
             + ", ".join(running)
         )
 

@@ -22,8 +22,8 @@ LATEST: Final = -1
 """As a time: the end of the log."""
 
 _UNKNOWN_TOPIC_TRIES: Final = 5
-"""The number of responses after which a topic that is unknown does not exist: all brokers know a new topic
-only after a moment."""
+"""The number of responses after which an unknown topic is an error. Before that, it may be a new topic
+that not all brokers know yet."""
 
 
 class ListedOffset(NamedTuple):

@@ -9,8 +9,8 @@
       _loading/                     staging directories of loads that run or have failed
         000000000001-<token>/
 
-Spark and similar readers ignore names that begin with an underscore. Each load is made for the next number.
-The first load that is published under a number has it; no other load with that number can be published.
+Spark and similar readers ignore names that begin with an underscore. Each load is prepared under the
+next number. If several loads have the same number, only the first of them can be published.
 """
 
 import json
@@ -70,7 +70,9 @@ class Manifest:
         """Parse *text*. Raises ValueError, KeyError or TypeError if it is not a manifest."""
         found: dict[str, Any] = json.loads(text)
         if found["version"] != _VERSION:
-            raise ValueError(f"its version {found['version']} was written by a later pyklient")
+            raise ValueError(
+                f"the manifest has version {found['version']}, which only a later pyklient can read"
+            )
         return cls(**found)
 
 
