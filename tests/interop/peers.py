@@ -176,7 +176,6 @@ class KafkaPython:
     @contextlib.contextmanager
     def member(self, bootstrap: str, group: str, topic: str, client_id: str) -> Iterator["KafkaPythonMember"]:
         consumer = _kafka.KafkaConsumer(
-            topic,
             bootstrap_servers=bootstrap,
             group_id=group,
             client_id=client_id,
@@ -184,10 +183,11 @@ class KafkaPython:
             partition_assignment_strategy=[_range.RangePartitionAssignor],
             session_timeout_ms=6_000,
             heartbeat_interval_ms=300,
-            # A member that leads a group before its metadata names the topic assigns nothing. It assigns the
-            # partitions when it asks for metadata the next time, which it does every five minutes by itself.
-            metadata_max_age_ms=1_000,
         )
+        # A member that leads its group before it has the topic's metadata assigns no partitions, and may not
+        # do so later. So it asks for the metadata before it joins.
+        assert consumer.partitions_for_topic(topic)
+        consumer.subscribe([topic])
         try:
             yield KafkaPythonMember(consumer)
         finally:
