@@ -72,7 +72,7 @@ class HeaderLists(NamedTuple):
 
 def _check_validity(name: str, column: Cells | Numbers | HeaderLists) -> None:
     if column.length < 0 or column.first < 0:
-        raise ValueError(f"column {name} cannot have {column.length} cells from cell {column.first} on")
+        raise ValueError(f"column {name} cannot have {column.length} cells that begin at cell {column.first}")
     if column.validity is not None:
         _check_size(name, "validity", column.validity, (column.first + column.length + 7) // 8)
 

@@ -16,7 +16,7 @@ class InFlightLimits(NamedTuple):
     requests: int
     """The number of requests to one broker."""
     batches: int
-    """The number of batches of one partition, counted from the oldest batch in flight, with idempotence.
+    """With idempotence, the number of batches of one partition, counted from the oldest batch in flight.
     Without idempotence, only ``requests`` is a limit."""
     first_batches: int = 1
     """The limit ``batches`` before the broker has stored a batch of the sequence. A broker accepts any

@@ -264,7 +264,7 @@ class Sender(SenderWork, Timed):
     def _topics_to_refresh(self) -> set[str]:
         """Forget the topics that are idle, and return the others.
 
-        The topics of unfinished batches are among them even if the metadata lacks them: a broker that has
+        The topics of unfinished batches are returned too, even if the metadata lacks them: a broker that has
         just started may not know them for a moment, and their batches still need a leader.
         """
         busy = {queue.topic for queue in self._queues.values() if queue.in_line or not queue.idle}
