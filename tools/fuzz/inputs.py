@@ -326,7 +326,7 @@ class Fuzz:
 
 
 class Tracker:
-    """Nobody waits here."""
+    """A tracker that no caller waits for."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -2,10 +2,10 @@
 
 As their documentation and Confluent's "Optimize for throughput" recommend: `batch.size` 200,000, `linger.ms`
 10, a larger `buffer.memory` (128 MiB), fetches of 4 MiB for each partition and `max.poll.records` 10,000.
-Payloads come from a file, because the tool needs CPU time to generate them, and no client does that. The
-first quarter of the records produced warms up the JVM and does not count for records/s. CPU and memory are
-those of the whole process, including the start of the JVM. The consumer checks no CRCs. Latencies are whole
-milliseconds, measured from the call of `send`.
+Payloads come from a file, because the tool would need CPU time to generate them; the other clients do not
+generate theirs while they are measured either. The first quarter of the records produced warms up the JVM and
+does not count for records/s. CPU and memory are those of the whole process, including the start of the JVM.
+The consumer checks no CRCs. Latencies are whole milliseconds, measured from the call of `send`.
 """
 
 import os

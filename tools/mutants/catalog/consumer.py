@@ -1,4 +1,4 @@
-"""Mistakes in ``pyklient/consumer/``, but for those in ``group/``."""
+"""Mistakes in ``pyklient/consumer/``, except those in ``group/``."""
 
 from typing import Final
 

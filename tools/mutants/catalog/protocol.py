@@ -1,4 +1,4 @@
-"""Mistakes in ``pyklient/protocol/``, but for those in ``records/``."""
+"""Mistakes in ``pyklient/protocol/``, except those in ``records/``."""
 
 from typing import Final
 
