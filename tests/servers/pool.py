@@ -117,7 +117,9 @@ class ServerPool:
 
     def close(self) -> None:
         """Stop everything. Raise the errors that occurred while servers were stopped."""
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        for starting in self._starting.values():
+            starting.cancel()  # a server that no test has waited for; stops are not cancelled
+        self._executor.shutdown(wait=True)
         for name, lent in self._lent.items():
             self._end(name, lent)
         for name, starting in self._starting.items():
