@@ -23,8 +23,11 @@ def main() -> int:
 
 
 def _without_command_line(error: ImportError) -> int:
-    """Run ``pyklient info`` if that is the command, because it needs no other package. Otherwise print which
-    package is missing."""
+    """Do what is possible without the packages of the command line, whose import failed with *error*.
+
+    Run ``pyklient info`` if that is the command, because it needs no other package. For any other command,
+    print which package is missing.
+    """
     if error.name == "pyklient.kernel":
         print(f"pyklient: {error}", file=sys.stderr)
         return 2

@@ -54,7 +54,7 @@ def as_encoder(encoder: Encoder | None, option: str = "encoder") -> Callable[[An
         return encoder
     raise ConfigurationError(
         f"{option}={encoder!r} is not an encoder: pass a function (value) -> bytes | None, such as "
-        "pyklient.serialization.encode_text, or an object with such a method encode()"
+        "pyklient.serialization.encode_text, or an object with a method encode() that does the same"
     )
 
 
@@ -72,7 +72,7 @@ def as_decoder(decoder: Decoder | None, option: str = "decoder") -> Callable[[by
         return decoder
     raise ConfigurationError(
         f"{option}={decoder!r} is not a decoder: pass a function (bytes | None) -> value, such as "
-        "pyklient.serialization.decode_text, or an object with such a method decode()"
+        "pyklient.serialization.decode_text, or an object with a method decode() that does the same"
     )
 
 

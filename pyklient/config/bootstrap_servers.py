@@ -13,7 +13,7 @@ class _Unsaid(str):
 
 
 DEFAULT_SERVERS: Final[str] = _Unsaid("localhost:9092")
-"""The default of the first argument of a client."""
+"""The default of ``bootstrap_servers``, the first argument of every client."""
 
 
 def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[tuple[str, int], ...]:

@@ -219,8 +219,8 @@ class _Times:
         for key in self._points or ():
             if key not in known:
                 raise ConfigurationError(
-                    f"a bound is given for {key!r}, which is not read here: "
-                    f"the keys are partitions of the topics, such as {partitions[0]!r}"
+                    f"a bound is given for {key!r}, which this call does not read; "
+                    f"use partitions of its topics as keys, such as {partitions[0]!r}"
                 )
 
     def is_offset(self, partition: TopicPartition) -> bool:

@@ -103,10 +103,10 @@ class ClientFraming:
         return start
 
     def receive(self, frame: Buffer) -> tuple[int, ApiMessage]:
-        """Return the correlation id and the response in *frame* (without its length). It must answer the
-        oldest request that expects a response.
+        """Return the correlation id and the response in *frame*, which does not include the length prefix.
 
-        Raises MissingAnswerError if it answers a later request, and ProtocolError if it cannot be parsed.
+        The response must answer the oldest request that expects one. Raises MissingAnswerError if it answers
+        a later request, and ProtocolError if the frame cannot be parsed.
         """
         reader = Reader(frame)
         if reader.end < _CORRELATION_ID.size:

@@ -46,7 +46,7 @@ Assign: TypeAlias = Callable[[Iterable[Subscriber], Partitions], dict[str, list[
 
 
 class Assignor(NamedTuple):
-    """A rule, and the name under which members offer it to their group."""
+    """A rule that assigns partitions to members, and the name under which members offer it to their group."""
 
     name: str
     assign: Assign

@@ -136,7 +136,7 @@ class OffsetCommitter:
             with self._taking_turns(timeout):
                 self._commit(self._handed(self._streams, in_hand=in_hand), deadline)
         except CommitError as error:
-            log.info("the automatic commit left out some partitions: %s", error)
+            log.info("the automatic commit did not store the offsets of some partitions: %s", error)
             self._failure_logged = True
         except KafkaError as error:
             log.warning("the automatic commit failed; messages will be delivered again: %s", error)

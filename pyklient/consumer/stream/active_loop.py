@@ -170,7 +170,8 @@ class Loop(Iterator[_T]):
         raise StopIteration
 
     def close(self) -> None:
-        """End the loop. Another may begin, in any thread; until then, what is in hand stays in hand."""
+        """End the loop. Another loop may then begin, in any thread. Until then, the message or batch in hand
+        stays in hand."""
         self._closed = True
         self._active_loop.leave(self._hold)
 

@@ -225,7 +225,7 @@ def _plain(headers: Any) -> bool:
 
 
 class _Topic:
-    """A topic that records can be appended to, with the batch under construction of each partition."""
+    """A topic that records can be appended to. It has the batch that is being filled for each partition."""
 
     __slots__ = ("batch_size", "batches", "count", "expected_sizes", "sticky")
 

@@ -58,7 +58,9 @@ def no_sasl(peer: str) -> AuthenticationError:
 def _plain(username: str, password: str) -> Generator[ApiMessage, Any, int]:
     """Log in by PLAIN (RFC 4616)."""
     if "\0" in username or "\0" in password:
-        raise ConfigurationError("sasl_username and sasl_password must not contain a NUL with PLAIN")
+        raise ConfigurationError(
+            "with sasl_mechanism=PLAIN, sasl_username and sasl_password must not contain a NUL character"
+        )
     answer = yield SaslAuthenticateRequest(auth_bytes=f"\0{username}\0{password}".encode())
     return _accepted(answer).session_lifetime_ms
 

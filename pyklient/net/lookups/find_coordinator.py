@@ -15,9 +15,10 @@ layout."""
 
 
 def find_coordinator(key: str, key_type: int = 0) -> Dialogue[int]:
-    """Return the id of the node that coordinates group *key* (with *key_type* 1: the transactional id *key*).
+    """Return the id of the node that coordinates the group *key*, or the transactional id *key* if *key_type*
+    is 1.
 
-    Tries again until there is a coordinator. Raises a BrokerError that is not retriable.
+    Tries again until there is a coordinator. Raises BrokerError if the error is not retriable.
     """
     return (yield from retried(partial(_find, key, key_type)))
 

@@ -15,8 +15,8 @@ __all__ = ["missing_topic", "partitions_of"]
 def partitions_of(topics: Collection[str], *, tries: int) -> Dialogue[list[TopicPartition]]:
     """Return the partitions of *topics*.
 
-    Raises BrokerError for a topic that does not exist in the last of *tries* responses: all brokers know a
-    new topic only after a moment.
+    Asks up to *tries* times, because some brokers learn of a new topic later than others. Raises BrokerError
+    for a topic that does not exist in the last response either.
     """
     return (yield from retried(partial(_partitions, topics), tries=tries))
 

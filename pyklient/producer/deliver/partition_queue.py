@@ -261,8 +261,7 @@ class PartitionQueue(Timed):
             batch.identity = None  # a batch in flight loses its identity when it is retried
 
     def expire(self, now: float) -> tuple[list[SealedBatch], list[Batch]]:
-        """Return the batches whose delivery time-out has passed: those that were sealed, and those that were
-        not.
+        """Return the sealed and the open batches whose delivery time-out has passed, in two lists.
 
         They are removed, except for batches in flight, whose response may still arrive.
         """

@@ -23,7 +23,7 @@ class Timed(ABC):
 
     @abstractmethod
     def on_timer(self) -> None:
-        """React to the timer. The sender makes a step right after this."""
+        """Do what is due when the timer fires. The sender takes its next step right after this."""
 
 
 _Alarm: TypeAlias = tuple[float, int, Timed]
