@@ -303,11 +303,7 @@ class ConsumerConnector:
             self._client.close()
             self._fetchers.close(max(0.1, deadline - time.monotonic()))
             self._membership.join(max(0.1, deadline - time.monotonic()))
-        if (
-            self._handler is not None
-            and self._config.enable_auto_commit
-            and self._config.group_id is not None
-        ):
+        if self._handler is not None and self._handler.auto_commit:
             self._commits.log_uncommitted()
 
     def _end_later(self, count_in_hand: bool, timeout: float) -> None:

@@ -76,7 +76,7 @@ _ZERO: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """What a declaration says about a field, apart from its type."""
+    """The facts in the declaration of a field, apart from its type."""
 
     since: int = 0
     until: int | None = None

@@ -1,4 +1,4 @@
-"""What tests download, and the archives of Java classes: made once per machine, before the first test begins.
+"""Downloads and archives of Java classes for the tests: made once per machine, before the first test begins.
 
 So a slow mirror does not make a test time out.
 
@@ -23,7 +23,7 @@ __all__ = ["fetch", "things"]
 
 
 def things(kafka: Collection[str] = VERSIONS, *, spark: bool = True) -> dict[str, Callable[[], Path]]:
-    """What to make, by name: the jars of Kafka's versions, and what the tests of Spark need."""
+    """Return functions that make, by name, the jars of Kafka's versions and what the tests of Spark need."""
     found: dict[str, Callable[[], Path]] = {
         f"Kafka {version}": partial(kafka_libs, version) for version in kafka
     }

@@ -59,8 +59,8 @@ class AssignmentHandler:
         self._reset = config.auto_offset_reset
         self._fetch_timeout = max(config.heartbeat_interval_ms, config.session_timeout_ms / 3) / 1000
         self._commit_timeout = min(config.default_api_timeout_ms, config.session_timeout_ms) / 1000
-        self._auto_commit = config.enable_auto_commit and config.group_id is not None
-        self._commit_interval = config.auto_commit_interval_ms / 1000 if self._auto_commit else math.inf
+        self.auto_commit = config.enable_auto_commit and config.group_id is not None
+        self._commit_interval = config.auto_commit_interval_ms / 1000 if self.auto_commit else math.inf
         self.next_commit_at = time.monotonic() + self._commit_interval
         """The next time at which :meth:`commit_if_due` commits; infinite if it never does."""
         self._longest_stall = config.max_poll_interval_ms / 1000
@@ -192,7 +192,7 @@ class AssignmentHandler:
 
         for stream in self._all:
             stream.wait_until_asked(left)
-        if self._auto_commit and not all(owned.lost for owned in revoked):
+        if self.auto_commit and not all(owned.lost for owned in revoked):
             timeout = min(self._commit_timeout, self._commit_until - time.monotonic())
             self._commits.commit_completed(timeout, in_hand=self._count_in_hand)
 

@@ -18,7 +18,7 @@ __all__ = ["TOO_LARGE", "Action", "RetryPolicy", "is_certainly_not_stored"]
 
 
 class Action(Enum):
-    """What to do with a batch after a response or a failure."""
+    """The action for a batch after a response or a failure."""
 
     STORED = auto()
     """Report the batch as delivered."""
