@@ -1,7 +1,8 @@
 """`make prose`: draw docstrings, messages and pages at random, and print them for an editor.
 
-An editor who knows a text does not see where it is hard to read. A random sample shows each text without its
-surroundings, as a new reader meets it. The same seed draws the same sample from the same tree.
+An editor who knows a text does not see where it is hard to read. A random sample shows each text as a new
+reader meets it: a docstring below the signature of what it describes, a message alone. The same seed draws
+the same sample from the same tree.
 
 examples:
   make prose                        a sample of thirty docstrings, thirty messages and three pages
@@ -23,31 +24,37 @@ from tools.repository import ROOT
 __all__ = ["Text", "docstrings", "main", "messages", "opens_with_question_word", "pages"]
 
 _QUESTION_WORDS = frozenset({"whether", "what", "why", "who", "whose", "how", "when", "where", "which"})
+_Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 _LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 
 
 class Text(NamedTuple):
-    """A text of the tree, and the file and line where it begins."""
+    """A text of the tree, and the file and line where it begins.
+
+    ``heading`` is the line that every reader sees above the text: the signature of the function, class or
+    attribute that a docstring describes, or the error or log level of a message. Empty for a page.
+    """
 
     place: str
     text: str
+    heading: str = ""
 
 
 def docstrings(root: Path = ROOT) -> list[Text]:
     """Return the docstrings of the package's modules, classes, functions and attributes."""
     return [
-        Text(f"{file}:{line}", text)
+        Text(f"{file}:{line}", text, heading)
         for file, tree in _modules(root)
-        for line, text in sorted(_docstrings(tree))
+        for line, text, heading in sorted(_docstrings(tree))
     ]
 
 
 def messages(root: Path = ROOT) -> list[Text]:
     """Return the texts of the package's exceptions and log lines, with expressions in braces."""
     return [
-        Text(f"{file}:{line}", text)
+        Text(f"{file}:{line}", text, heading)
         for file, tree in _modules(root)
-        for line, text in sorted(_messages(tree))
+        for line, text, heading in sorted(_messages(tree))
     ]
 
 
@@ -68,28 +75,55 @@ def _modules(root: Path) -> Iterator[tuple[Path, ast.Module]]:
         yield path.relative_to(root), ast.parse(path.read_text(encoding="utf-8"))
 
 
-def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    """Yield line and text of each string that stands alone first in a body or after an assignment."""
+def _docstrings(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
+    """Yield line, text and heading of each string that stands alone first in a body or after an
+    assignment."""
+    outer = {id(child): node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if not isinstance(node, ast.Module | _Definition):
             continue
         before: ast.stmt | None = None
         for number, statement in enumerate(node.body):
             if number == 0 or isinstance(before, ast.Assign | ast.AnnAssign):
                 match statement:
                     case ast.Expr(value=ast.Constant(value=str(text))):
-                        yield statement.lineno, text
+                        documented = before or (node if isinstance(node, _Definition) else None)
+                        yield statement.lineno, text, _heading(documented, outer)
             before = statement
 
 
-def _messages(tree: ast.Module) -> Iterator[tuple[int, str]]:
+def _heading(documented: ast.stmt | None, outer: dict[int, ast.AST]) -> str:
+    """Return the first line of *documented* with the names of the classes and functions around it; empty for
+    a module."""
+    if documented is None:
+        return ""
+    around, node = [], outer.get(id(documented))
+    while node is not None:
+        if isinstance(node, _Definition):
+            around.append(node.name)
+        node = outer.get(id(node))
+    where = f"  (in {'.'.join(reversed(around))})" if around else ""
+    match documented:
+        case ast.ClassDef(name=name, bases=bases):
+            inherited = f"({', '.join(map(ast.unparse, bases))})" if bases else ""
+            return f"class {name}{inherited}{where}"
+        case (
+            ast.FunctionDef(name=name, args=arguments, returns=returns)
+            | ast.AsyncFunctionDef(name=name, args=arguments, returns=returns)
+        ):
+            result = "" if returns is None else f" -> {ast.unparse(returns)}"
+            return f"def {name}({ast.unparse(arguments)}){result}{where}"
+    return f"{ast.unparse(documented).partition(' = ')[0]}{where}"
+
+
+def _messages(tree: ast.Module) -> Iterator[tuple[int, str, str]]:
     raised = {id(node.exc) for node in ast.walk(tree) if isinstance(node, ast.Raise)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and (id(node) in raised or _is_error(node) or _is_log_line(node)):
             texts = [_text(each) for each in [*node.args, *(keyword.value for keyword in node.keywords)]]
             longest = max(texts, key=len, default="")
             if " " in longest:
-                yield node.lineno, longest
+                yield node.lineno, longest, ast.unparse(node.func)
 
 
 def _is_error(call: ast.Call) -> bool:
@@ -140,7 +174,7 @@ def _seed_of_commit(root: Path) -> int:
 
 def _print_openings() -> None:
     counted, questions = Counter[str](), Counter[str]()
-    for place, text in docstrings():
+    for place, text, _ in docstrings():
         parts = Path(place.partition(":")[0]).parts
         folder = "/".join(parts[:2]) if len(parts) > 2 else "pyklient"
         counted[folder] += 1
@@ -153,8 +187,11 @@ def _print_openings() -> None:
 
 def _print_sample(title: str, texts: Sequence[Text]) -> None:
     print(f"\n===== {title} =====")
-    for number, (place, text) in enumerate(texts, 1):
-        print(f"\n--- {number}. {place}\n{text.strip()}")
+    for number, (place, text, heading) in enumerate(texts, 1):
+        print(f"\n--- {number}. {place}")
+        if heading:
+            print(heading)
+        print(text.strip())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -43,22 +43,22 @@ def tree(tmp_path: Path) -> Path:
 
 def test_docstrings_of_modules_classes_functions_and_attributes_are_found(tree: Path) -> None:
     assert prose.docstrings(tree) == [
-        ("pyklient/shop.py:1", "A shop."),
-        ("pyklient/shop.py:6", "The price of a pen."),
-        ("pyklient/shop.py:13", "A place that sells pens."),
-        ("pyklient/shop.py:16", "Sell *count* pens."),
+        ("pyklient/shop.py:1", "A shop.", ""),
+        ("pyklient/shop.py:6", "The price of a pen.", "PRICE"),
+        ("pyklient/shop.py:13", "A place that sells pens.", "class Shop"),
+        ("pyklient/shop.py:16", "Sell *count* pens.", "def sell(self, count: int) -> None  (in Shop)"),
     ]
 
 
 def test_messages_of_errors_and_log_lines_are_found_with_expressions_in_braces(tree: Path) -> None:
-    assert [text for _, text in prose.messages(tree)] == [
-        "cannot sell {count - 1 + 1} pens; give a number above 0",
-        "sold %d pens",
+    assert [(heading, text) for _, text, heading in prose.messages(tree)] == [
+        ("ValueError", "cannot sell {count - 1 + 1} pens; give a number above 0"),
+        ("_log.info", "sold %d pens"),
     ]
 
 
 def test_pages_are_found(tree: Path) -> None:
-    assert [text for _, text in prose.pages(tree)] == [
+    assert [page.text for page in prose.pages(tree)] == [
         "# README.md\n",
         "# CONTRIBUTING.md\n",
         "# docs/pens.md\n",

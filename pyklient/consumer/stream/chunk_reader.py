@@ -6,7 +6,6 @@ entered itself, not through its condition, whose entry an interrupt can leave wi
 same reason a loop waits for the queue's bell instead.
 """
 
-import threading
 import time
 from collections.abc import Callable, Mapping
 from typing import TypeAlias, TypeVar
@@ -37,8 +36,6 @@ class ChunkReader:
     def __init__(self, queue: FetchQueue, decoding: Decoding, restart: Restart) -> None:
         self.asks = 0
         """The number of times that a loop has asked for messages."""
-        self.asked = threading.Condition(queue.lock)
-        """Notified when a loop asks for messages, because it is then done with those in hand."""
         self.busy = False
         """True while a loop has something in hand."""
         self.chunk: AnyChunk | None = None
@@ -84,7 +81,7 @@ class ChunkReader:
             if chunk is not None and not chunk.remaining:
                 self._leave_chunk()
             self._in_hand.finish(None if self.chunk is None else self._queue.source)
-            self.asked.notify_all()
+            self._queue.asked.notify_all()
 
     def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
         """Convert the chunk, which a loop of the other form has begun, to *form*."""

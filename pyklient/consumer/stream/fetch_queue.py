@@ -25,6 +25,8 @@ class FetchQueue:
     def __init__(self, name: str) -> None:
         self._name = name
         self.lock = threading.RLock()
+        self.asked = threading.Condition(self.lock)
+        """Notified when a loop asks for messages, because the loop is then done with those in hand."""
         self.items: deque[Item] = deque()
         self.source: FetchedBatches | None = None
         """The batches that the loop decodes now."""

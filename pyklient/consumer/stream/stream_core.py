@@ -54,7 +54,7 @@ class StreamCore:
         self.queue = FetchQueue(", ".join(topics))
         self._lock = self.queue.lock
         self._reader = reader = ChunkReader(self.queue, decoding, restart)
-        self._active_loop = ActiveLoop(self._lock, reader.asked.notify_all, reader.cut, self._name)
+        self._active_loop = ActiveLoop(self._lock, self.queue.asked.notify_all, reader.cut, self._name)
         self._seen = (0, 0)
         self._seen_at = time.monotonic()
 
@@ -176,13 +176,13 @@ class StreamCore:
             while self.is_held_elsewhere() and not self._reader.in_hand_stays():
                 if (seconds := left()) <= 0:
                     return False
-                self._reader.asked.wait(min(seconds, _TICK))
+                self.queue.asked.wait(min(seconds, _TICK))
         return True
 
     def look_again(self) -> None:
         """Wake the thread that waits in :meth:`wait_until_asked`, because less time is left."""
         with self._lock:
-            self._reader.asked.notify_all()
+            self.queue.asked.notify_all()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
         """Return the position of each partition, with or without what is in hand."""
