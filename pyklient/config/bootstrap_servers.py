@@ -1,4 +1,4 @@
-"""``bootstrap_servers``: its default, and a parser that returns (host, port) pairs."""
+"""The ``bootstrap_servers`` option: its default, and a parser that turns it into (host, port) pairs."""
 
 from collections.abc import Mapping, Sequence, Set
 from typing import Any, Final
@@ -9,31 +9,31 @@ __all__ = ["DEFAULT_SERVERS", "parse_bootstrap_servers"]
 
 
 class _Unsaid(str):
-    """A default value that can be distinguished from the same text given by a caller."""
+    """A text used as a default value. ``is`` distinguishes it from an equal text that a caller passes."""
 
 
 DEFAULT_SERVERS: Final[str] = _Unsaid("localhost:9092")
-"""The default of ``bootstrap_servers``, the first argument of every client."""
+"""The default of ``bootstrap_servers``, which is the first argument of every client."""
 
 
 def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[tuple[str, int], ...]:
-    """Return ``"a:9092,b"`` or ``["a:9092", "[::1]:9092"]`` as pairs of host and port.
+    """Parse *servers*, such as ``"a:9092,b"`` or ``["a:9092", "[::1]:9092"]``, into pairs of host and port.
 
-    The default port is 9092. Raises ConfigurationError if *servers* has another form.
+    A server without a port gets port 9092. Raises ConfigurationError if *servers* has another form.
     """
     given: Any = servers
     items = [given] if isinstance(given, str) else given
     if isinstance(given, Mapping):
         names = ", ".join(map(repr, given))  # no values, because one may be a password
         raise ConfigurationError(
-            f"bootstrap_servers={{{names}: …}} is not understood: options are keyword arguments; pass "
-            "those of a dict with two asterisks, as in Producer(**options)"
+            f"bootstrap_servers={{{names}: …}} is a dict, but options are keyword arguments; pass "
+            "the dict with two asterisks, as in Producer(**options)"
         )
     listed = isinstance(items, Sequence | Set) and not isinstance(items, bytes | bytearray | memoryview)
     if not listed or not all(isinstance(item, str) for item in items):
         raise ConfigurationError(
-            f"bootstrap_servers={given!r} is not understood: pass 'localhost:9092', 'one:9092,two:9092' "
-            "or a list such as ['one:9092', 'two:9092']"
+            f"bootstrap_servers={given!r} is neither text nor a list of texts; pass "
+            "'localhost:9092', 'one:9092,two:9092' or a list such as ['one:9092', 'two:9092']"
         )
     texts = [text.strip() for item in items for text in item.split(",")]
     found = tuple(_address(text) for text in texts if text)
@@ -49,12 +49,14 @@ def _address(text: str) -> tuple[str, int]:
     bracketed = host.startswith("[") and host.endswith("]")
     name = host[1:-1] if bracketed else host
     if not name or not port.isascii() or not port.isdigit() or "/" in text or any(map(str.isspace, text)):
-        raise ConfigurationError(f"bootstrap_servers: {text!r} is not host:port, e.g. 'localhost:9092'")
+        raise ConfigurationError(
+            f"bootstrap_servers: {text!r} is not of the form host:port, such as 'localhost:9092'"
+        )
     if ":" in name and not bracketed:
         raise ConfigurationError(
-            f"bootstrap_servers: {text!r} is not host:port; put an IPv6 address in brackets: '[::1]:9092'"
+            f"bootstrap_servers: {text!r} is an IPv6 address without brackets; write it as '[::1]:9092'"
         )
     # The length is checked first, because int() of a long text takes long.
     if len(port) > 5 or not 0 < int(port) < 65536:
-        raise ConfigurationError(f"bootstrap_servers: the port of {text!r} is not in the range 1 to 65535")
+        raise ConfigurationError(f"bootstrap_servers: the port of {text!r} is not a number from 1 to 65535")
     return name, int(port)

@@ -23,10 +23,10 @@ class ClientConfig:
     """Options of every client: brokers, time-outs, security."""
 
     client: ClassVar[str] = "any client"
-    """The name of the client in errors."""
+    """The name by which error messages refer to the client."""
 
     waiting_option: ClassVar[str] = "default_api_timeout_ms, or the timeout of the call,"
-    """The option that limits how long a call waits for a broker, as errors name it."""
+    """The words by which error messages name the option that limits how long a call waits for a broker."""
 
     bootstrap_servers: str | Sequence[str] = option(
         str(DEFAULT_SERVERS),
@@ -107,8 +107,10 @@ class ClientConfig:
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Self:
-        """Check *options* and return them as a config. Raises ConfigurationError, which suggests a similar
-        name for an unknown option."""
+        """Return *options* as a config, after checking names, types, ranges and the rules between options.
+
+        Raises ConfigurationError; for an unknown option, the error suggests a similar name.
+        """
         known = {item.name: item for item in fields(cls)}
         values = {}
         for name, value in options.items():
@@ -122,17 +124,18 @@ class ClientConfig:
 
     @property
     def bootstrap(self) -> tuple[tuple[str, int], ...]:
-        """``bootstrap_servers`` as pairs of host and port."""
+        """The value of ``bootstrap_servers`` as pairs of host and port."""
         return parse_bootstrap_servers(self.bootstrap_servers)
 
     def validate(self) -> None:
-        """Check the rules between options. Raises ConfigurationError."""
+        """Raise ConfigurationError if two options contradict each other."""
         parse_bootstrap_servers(self.bootstrap_servers)
         if self.security_protocol.startswith("SASL") and (
             self.sasl_username is None or self.sasl_password is None
         ):
             raise ConfigurationError(
-                f"security_protocol={self.security_protocol} needs sasl_username and sasl_password"
+                f"security_protocol={self.security_protocol} needs sasl_username and sasl_password; set "
+                "both options"
             )
         if self.security_protocol in ("PLAINTEXT", "SASL_PLAINTEXT"):
             for name in ("ssl_context", "ssl_truststore_location", "ssl_keystore_location"):
@@ -145,7 +148,7 @@ class ClientConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class AdminConfig(ClientConfig):
-    """Options of Admin and SimpleConsumer."""
+    """Options of Admin and of SimpleConsumer."""
 
     client: ClassVar[str] = "Admin or SimpleConsumer"
 
@@ -163,8 +166,8 @@ def _reject_idle_sasl(security_protocol: str, given: Mapping[str, Any]) -> None:
 
 
 def unknown_option(config: type[ClientConfig], name: str) -> str:
-    """Return the error message for *name*, which is not an option of *config*, with a hint if one is
-    known."""
+    """Return the error message for *name*, which is not an option of *config*, with a hint if there is
+    one."""
     others = ClientConfig.__subclasses__()
     known = [item.name for item in fields(config)]
     beginning = f"unknown option {name!r} of {config.client}"

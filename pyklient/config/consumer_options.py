@@ -12,7 +12,7 @@ __all__ = ["NOT_READ", "ConsumerConfig"]
 NOT_READ: Final = frozenset(
     {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
 )
-"""The options of ConsumerConfig that read() does not have, because a read takes part in no group."""
+"""The options of ConsumerConfig that read() does not have, because it joins no group."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,12 +23,13 @@ class ConsumerConfig(ClientConfig):
 
     group_id: str | None = option(
         None,
-        "group that shares the partitions of the topics; without it, all partitions are read and nothing "
-        "is committed",
+        "name of the consumer group, whose members share the partitions of the topics; without a group, "
+        "all partitions are read and nothing is committed",
     )
     group_instance_id: str | None = option(
         None,
-        "name that stays the same across restarts, so that a quick restart causes no rebalance (KIP-345)",
+        "name of the member that stays the same across restarts, so that a quick restart causes no "
+        "rebalance (KIP-345)",
     )
     partition_assignment_strategy: str = option(
         "range",
@@ -69,14 +70,14 @@ class ConsumerConfig(ClientConfig):
         1, "the broker waits until a fetch response has this many bytes", at_least=0
     )
     fetch_max_wait_ms: int = option(500, "longest time that the broker waits for fetch_min_bytes", at_least=0)
-    fetch_max_bytes: int = option(50 * MIB, "most bytes in one fetch response", at_least=0)
+    fetch_max_bytes: int = option(50 * MIB, "largest number of bytes in one fetch response", at_least=0)
     max_partition_fetch_bytes: int = option(
-        4 * MIB, "most bytes of one partition in a fetch response", at_least=0
+        4 * MIB, "largest number of bytes of one partition in a fetch response", at_least=0
     )
     prefetch_max_bytes: int = option(
         64 * MIB,
-        "most bytes that are fetched and not yet read, over all partitions; fetching pauses at this limit"
-        " (only in pyklient)",
+        "largest number of bytes that are fetched and not yet read, over all partitions; fetching pauses "
+        "at this limit (only in pyklient)",
         at_least=1,
         at_most=2**62,
     )
@@ -88,12 +89,12 @@ class ConsumerConfig(ClientConfig):
     )
 
     def validate(self) -> None:
-        """Check the rules between options of the consumer."""
+        """Raise ConfigurationError if two options of the consumer contradict each other."""
         super().validate()
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ConfigurationError(
                 f"heartbeat_interval_ms={self.heartbeat_interval_ms} must be below "
-                f"session_timeout_ms={self.session_timeout_ms}; a third of that is usual"
+                f"session_timeout_ms={self.session_timeout_ms}; choose at most a third of session_timeout_ms"
             )
         if self.request_timeout_ms <= self.fetch_max_wait_ms:
             raise ConfigurationError(

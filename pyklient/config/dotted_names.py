@@ -1,5 +1,7 @@
-"""Properties: options under Kafka's names with dots. They may come from files, from Spark's ``kafka.``
-options, or as keyword arguments of the clients."""
+"""Translates properties, which are options under Kafka's names with dots, into options of pyklient.
+
+Properties may come from files, from Spark's ``kafka.`` options, or as keyword arguments of the clients.
+"""
 
 import logging
 import re
@@ -43,14 +45,15 @@ _IDLE: Final = frozenset(
         "metrics.sample.window.ms",
     }
 )
-"""Properties of Java's clients that do not change what is read or written."""
+"""Properties of Java's clients that this package ignores, because they do not change what is read or
+written."""
 
 _OF_SOME_CLIENT: Final = {item.name for each in (ProducerConfig, ConsumerConfig) for item in fields(each)}
 
 
 def typed(item: "Field[Any]", text: str) -> Any:
-    """Return *text* as a value of the type of the option *item*. Whether the option accepts the value is
-    checked later."""
+    """Convert *text* to the type of the option *item*. ``check_option`` later checks whether the option
+    accepts the value."""
     lowered = text.lower()
     if "bool" in str(item.type) and lowered in ("true", "false"):
         return lowered == "true"
@@ -67,7 +70,7 @@ def by_option_name(
     """Return the arguments of a client as options for ``config.from_options``.
 
     The names in *options* have underscores, or dots, as in ``from_properties``. Raises ConfigurationError if
-    an option is given under both names, and the errors of ``from_properties``.
+    an option is given under both names, or for a property that ``from_properties`` rejects.
     """
     given = {name: value for name, value in options.items() if "." not in name}
     if bootstrap_servers is not DEFAULT_SERVERS:
@@ -83,16 +86,17 @@ def by_option_name(
 def from_properties(config: type[ClientConfig], properties: Mapping[str, object]) -> dict[str, Any]:
     """Return *properties* of Java's clients as options for ``config.from_options``.
 
-    The values may be text, as in a file, or of the type of the option. The user and the password are taken
+    A value may be text, as in a file, or have the type of its option. The user and the password are taken
     from ``sasl.jaas.config``. Properties that only tune Java's clients, and options of other clients of
-    pyklient, are ignored with a log message, because one file may serve several clients. Unknown properties
-    stay, for ``from_options`` to report. Raises ConfigurationError for a key store that is not a PEM file.
+    pyklient, are ignored with a log message, because one file may serve several clients. An unknown property
+    is kept in the result, and ``from_options`` then reports it. Raises ConfigurationError for a key store
+    that is not a PEM file.
     """
     known = {item.name: item for item in fields(config)}
     options: dict[str, Any] = {}
     for name, value in with_underscores(properties).items():
         if name in _OF_SOME_CLIENT and name not in known:
-            log.info("%s has no effect on this client", name.replace("_", "."))
+            log.info("the property %s was ignored: it is no option of this client", name.replace("_", "."))
         else:
             item = known.get(name)
             options[name] = typed(item, value) if item is not None and isinstance(value, str) else value
@@ -100,7 +104,7 @@ def from_properties(config: type[ClientConfig], properties: Mapping[str, object]
 
 
 def with_underscores(properties: Mapping[str, _Value]) -> dict[str, _Value | str]:
-    """Return *properties* under the names that options have in pyklient, whichever client has them.
+    """Return *properties* under the names that their options have in pyklient, for options of any client.
 
     The user and the password are taken from ``sasl.jaas.config``. Properties that only tune Java's clients
     are left out, with a log message. Raises ConfigurationError for a key store that is not a PEM file.
@@ -112,14 +116,15 @@ def with_underscores(properties: Mapping[str, _Value]) -> dict[str, _Value | str
         elif name in _STORE_TYPES:
             _reject_java_store(name, str(value))
         elif name in _IDLE:
-            log.info("%s has no effect on this client", name)
+            log.info("the property %s was ignored: it has no effect on this client", name)
         else:
             options[name.replace(".", "_")] = value
     return options
 
 
 def unknown_properties(names: Iterable[str]) -> list[str]:
-    """Return those of the dotted *names* that no client of pyklient or Java has, and that have no advice."""
+    """Return those of the dotted *names* that are unknown: no client of pyklient or Java has them, and
+    ``advice`` says nothing about them."""
     elsewhere = {"sasl.jaas.config", *_STORE_TYPES, *_IDLE}
     plain = {name: name.replace(".", "_") for name in names if name not in elsewhere}
     return [name for name, option in plain.items() if option not in _OF_SOME_CLIENT and not advice(option)]
@@ -138,8 +143,8 @@ def _from_jaas(text: str) -> dict[str, str]:
     }
     if found.keys() != {"username", "password"}:
         raise ConfigurationError(
-            'sasl.jaas.config has no user and password in the form: …LoginModule required username="…" '
-            'password="…"; (its text is not shown here). PLAIN and SCRAM are supported'
+            "sasl.jaas.config has no user and password of PLAIN or SCRAM; write it in the form "
+            '…LoginModule required username="…" password="…"; (the given text is not shown here)'
         )
     return {f"sasl_{name}": value for name, value in found.items()}
 
@@ -147,6 +152,6 @@ def _from_jaas(text: str) -> dict[str, str]:
 def _reject_java_store(name: str, text: str) -> None:
     if text.upper() != "PEM":
         raise ConfigurationError(
-            f"{name}={text} is not supported, only PEM files are. Convert a Java key store with keytool "
-            "-exportcert -rfc (a key with openssl pkcs12)"
+            f"{name}={text} is not supported; only PEM files are. Convert a Java key store with keytool "
+            f"-exportcert -rfc, and a private key with openssl pkcs12, and set {name}=PEM"
         )

@@ -89,15 +89,15 @@ class ClientOptions(TypedDict, total=False):
 
 
 class AdminOptions(ClientOptions, total=False):
-    """Options of Admin and SimpleConsumer."""
+    """Options of Admin and of SimpleConsumer."""
 
 
 class ProducerOptions(ClientOptions, total=False):
     """Options of Producer."""
 
     acks: Literal["all", -1, "-1", 0, "0", 1, "1"]
-    """brokers that must store a record before it counts as delivered: all in-sync replicas, the leader (1),
-    none (0)"""
+    """brokers that must store a record before it counts as delivered: all in-sync replicas (all), only the
+    leader (1), or none (0)"""
 
     enable_idempotence: bool | None
     """prevent retries from duplicating or reordering records; by default on if acks is all and the broker
@@ -111,7 +111,7 @@ class ProducerOptions(ClientOptions, total=False):
     """largest size of a batch in bytes; its memory grows as records are added"""
 
     buffer_memory: int
-    """memory for unconfirmed records and their batches; send() blocks while it is used up"""
+    """memory in bytes for unconfirmed records and their batches; send() blocks while it is used up"""
 
     max_block_ms: int
     """longest time that send() blocks, for memory or metadata"""
@@ -120,11 +120,11 @@ class ProducerOptions(ClientOptions, total=False):
     """forget a topic to which nothing was sent for this long"""
 
     max_request_size: int
-    """largest size of a record or batch"""
+    """largest size of a record or batch in bytes"""
 
     produce_max_bytes: int
-    """largest size of a produce request; it contains the batches of as many partitions as fit, and at least
-    one batch (only in pyklient)"""
+    """largest size of a produce request in bytes; it contains the batches of as many partitions as fit, and
+    at least one batch (only in pyklient)"""
 
     compression_type: Literal["none", None, "gzip", "snappy", "lz4", "zstd"]
     """compression of the batches"""
@@ -133,10 +133,11 @@ class ProducerOptions(ClientOptions, total=False):
     """a record fails if it is not confirmed within this time"""
 
     retries: int
-    """most retries after a retriable failure, within delivery_timeout_ms"""
+    """largest number of retries after retriable failures, within delivery_timeout_ms"""
 
     max_in_flight_requests_per_connection: int
-    """most produce requests in flight to one broker, and most batches in flight of one partition"""
+    """largest number of produce requests in flight to one broker, and of batches in flight of one
+    partition"""
 
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None
     """function (topic, key, partition_count) -> int; by default Java's murmur2 of the key, and sticky without
@@ -178,14 +179,14 @@ class ReadOptions(ClientOptions, total=False):
     """longest time that the broker waits for fetch_min_bytes"""
 
     fetch_max_bytes: int
-    """most bytes in one fetch response"""
+    """largest number of bytes in one fetch response"""
 
     max_partition_fetch_bytes: int
-    """most bytes of one partition in a fetch response"""
+    """largest number of bytes of one partition in a fetch response"""
 
     prefetch_max_bytes: int
-    """most bytes that are fetched and not yet read, over all partitions; fetching pauses at this limit (only
-    in pyklient)"""
+    """largest number of bytes that are fetched and not yet read, over all partitions; fetching pauses at this
+    limit (only in pyklient)"""
 
     check_crcs: bool
     """verify the checksum of each fetched batch"""
@@ -198,11 +199,12 @@ class ConsumerOptions(ReadOptions, total=False):
     """Options of ConsumerConnector."""
 
     group_id: str | None
-    """group that shares the partitions of the topics; without it, all partitions are read and nothing is
-    committed"""
+    """name of the consumer group, whose members share the partitions of the topics; without a group, all
+    partitions are read and nothing is committed"""
 
     group_instance_id: str | None
-    """name that stays the same across restarts, so that a quick restart causes no rebalance (KIP-345)"""
+    """name of the member that stays the same across restarts, so that a quick restart causes no rebalance
+    (KIP-345)"""
 
     auto_offset_reset: Literal["earliest", "latest", "none"]
     """start of a partition without a committed offset: the oldest message, new messages only, or an error

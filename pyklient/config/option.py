@@ -1,5 +1,5 @@
-"""Declares an option once, with its default, range, choices and description, and checks values against
-them."""
+"""Declares options, each with its default, range, choices and description, and checks the values of
+options."""
 
 import ssl
 from dataclasses import Field, field
@@ -25,10 +25,10 @@ def option(
     secret: bool = False,
     kafka_default: str | None = None,
 ) -> Any:
-    """Declare an option as a dataclass field, with its description *doc*.
+    """Return a dataclass field that declares an option with the description *doc*.
 
-    With *at_least*, it accepts whole numbers. *kafka_default* is Kafka's default if pyklient's is another
-    one.
+    If *at_least* is given, the option accepts whole numbers from *at_least* to *at_most*. *kafka_default* is
+    Kafka's default, where pyklient has another one.
     """
     metadata = {
         "doc": doc,
@@ -42,7 +42,7 @@ def option(
 
 
 def check_option(item: "Field[Any]", value: Any) -> Any:
-    """Return *value* if the option *item* accepts it. Otherwise raise ConfigurationError, which says what the
+    """Return *value* if the option *item* accepts it. Otherwise raise a ConfigurationError that says what the
     option accepts."""
     facts = item.metadata
     if facts["choices"] is not None:
@@ -64,7 +64,11 @@ def check_option(item: "Field[Any]", value: Any) -> Any:
 
 
 def _check_type(item: "Field[Any]", value: Any) -> None:
-    """Check text, flags and a TLS context. None is accepted if it is the default."""
+    """Raise ConfigurationError if the option *item* needs text, True or False, or a TLS context, and *value*
+    is of another type.
+
+    None is accepted if it is the option's default.
+    """
     wanted: type
     if item.type in (str, str | None):
         wanted, words = str, "text"

@@ -13,7 +13,7 @@ __all__ = ["HasPartition", "ProducerConfig"]
 
 
 class HasPartition(Protocol):
-    """A partitioner that is an object instead of a function."""
+    """The type of a partitioner that is an object instead of a function."""
 
     def partition(self, topic: str, key: bytes | None, partition_count: int, /) -> int: ...
 
@@ -27,8 +27,8 @@ class ProducerConfig(ClientConfig):
 
     acks: int | str = option(
         "all",
-        "brokers that must store a record before it counts as delivered: all in-sync replicas, the leader"
-        " (1), none (0)",
+        "brokers that must store a record before it counts as delivered: all in-sync replicas (all), "
+        "only the leader (1), or none (0)",
         choices=("all", -1, "-1", 0, "0", 1, "1"),
     )
     enable_idempotence: bool | None = option(
@@ -43,7 +43,7 @@ class ProducerConfig(ClientConfig):
     )
     buffer_memory: int = option(
         32 * MIB,
-        "memory for unconfirmed records and their batches; send() blocks while it is used up",
+        "memory in bytes for unconfirmed records and their batches; send() blocks while it is used up",
         at_least=1,
         at_most=2**62,
     )
@@ -53,11 +53,11 @@ class ProducerConfig(ClientConfig):
     metadata_max_idle_ms: int = option(
         300_000, "forget a topic to which nothing was sent for this long", at_least=1
     )
-    max_request_size: int = option(1_048_576, "largest size of a record or batch", at_least=1)
+    max_request_size: int = option(1_048_576, "largest size of a record or batch in bytes", at_least=1)
     produce_max_bytes: int = option(
         4 * MIB,
-        "largest size of a produce request; it contains the batches of as many partitions as fit, and at "
-        "least one batch (only in pyklient)",
+        "largest size of a produce request in bytes; it contains the batches of as many partitions as fit, "
+        "and at least one batch (only in pyklient)",
         at_least=1,
     )
     compression_type: str | None = option(
@@ -67,11 +67,14 @@ class ProducerConfig(ClientConfig):
         120_000, "a record fails if it is not confirmed within this time", at_least=0
     )
     retries: int = option(
-        INT32_MAX, "most retries after a retriable failure, within delivery_timeout_ms", at_least=0
+        INT32_MAX,
+        "largest number of retries after retriable failures, within delivery_timeout_ms",
+        at_least=0,
     )
     max_in_flight_requests_per_connection: int = option(
         5,
-        "most produce requests in flight to one broker, and most batches in flight of one partition",
+        "largest number of produce requests in flight to one broker, and of batches in flight of one "
+        "partition",
         at_least=1,
     )
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
@@ -83,8 +86,8 @@ class ProducerConfig(ClientConfig):
     value_encoder: Encoder | None = option(None, "function that turns values into bytes (only in pyklient)")
 
     def validate(self) -> None:
-        """Check the rules of idempotence (KIP-98, KIP-679): options that contradict each other are an
-        error."""
+        """Raise ConfigurationError if two options of the producer contradict each other (for idempotence:
+        KIP-98, KIP-679)."""
         super().validate()
         if self.enable_idempotence:
             if self.acks_wire != -1:
@@ -98,7 +101,7 @@ class ProducerConfig(ClientConfig):
             if self.max_in_flight_requests_per_connection > 5:
                 raise ConfigurationError(
                     "enable_idempotence=True allows max_in_flight_requests_per_connection up to 5, because "
-                    "brokers remember the last 5 batches"
+                    "brokers remember the last 5 batches; remove one of the two options"
                 )
         if self.delivery_timeout_ms < self.linger_ms + self.request_timeout_ms:
             raise ConfigurationError(
@@ -110,19 +113,20 @@ class ProducerConfig(ClientConfig):
 
     @property
     def acks_wire(self) -> int:
-        """``acks`` as the number that the protocol uses: -1, 0 or 1."""
+        """The option ``acks`` as the number that the protocol uses: -1, 0 or 1."""
         return -1 if self.acks in ("all", "-1", -1) else int(self.acks)
 
     @property
     def wants_idempotence(self) -> bool:
-        """True if idempotence is to be used when the broker supports it."""
+        """True if the producer is to be idempotent when the broker supports it."""
         if self.enable_idempotence is not None:
             return self.enable_idempotence
         return self.acks_wire == -1 and self.loses_idempotence is None
 
     @property
     def loses_idempotence(self) -> str | None:
-        """The option, with its value, that turns off idempotence although it is on by default."""
+        """The option, as ``name=value``, that turns off idempotence although it is on by default; None if
+        there is no such option."""
         if self.enable_idempotence is not None or self.acks_wire != -1:
             return None
         if self.retries == 0:

@@ -7,8 +7,8 @@ from typing import Final
 __all__ = ["advice", "did_you_mean", "nearest"]
 
 _ALIKE: Final = 0.75
-"""The least similarity of two names. With a smaller value, the hint would be an option that only has the same
-ending, such as ``_timeout_ms``."""
+"""The smallest similarity at which a known name is suggested for an unknown one. With a smaller value, the
+suggestion would be an option that only has the same ending, such as ``_timeout_ms``."""
 
 _ELSEWHERE: Final = {
     "auto_commit_interval": "auto_commit_interval_ms",
@@ -116,22 +116,26 @@ _NONE_HERE: Final = {
 
 
 def advice(name: str) -> str | None:
-    """Return what to use instead of the option *name* (with underscores); None if no other client has that
-    option."""
+    """Return what to use instead of *name*, an option of another client, with underscores. Return None if no
+    client that is known here has that option."""
     if name in _ELSEWHERE:
         return f"pyklient calls it {_ELSEWHERE[name]}"
     return _NONE_HERE.get(name)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the name in *known* of which *name* is a misspelling or the beginning; None if there is none."""
+    """Return the name in *known* for which *name* is a misspelling or the beginning; None if there is
+    none."""
     names = list(known)
     found = difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE)
     return next(iter([*found, *(each for each in names if each.startswith((f"{name}_", f"{name}.")))]), None)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the end of an error message about the unknown *name*: a question with a similar name; empty if
-    there is none."""
+    """Return the ending of an error message about the unknown *name*: "; did you mean …?" with the most
+    similar name in *known*.
+
+    The result is empty if no name in *known* is similar.
+    """
     near = nearest(name, known)
     return "" if near is None else f"; did you mean {near!r}?"

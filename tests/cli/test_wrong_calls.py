@@ -31,7 +31,7 @@ from tests.cli.conftest import Pyklient
         (["topics", "create", "t", "--set", "nothing"], "a setting must be name=value"),
         (["topics", "list", "-X", "sasl.password=hunter2"], "must not be on a command line"),
         (["topics", "list", "-X", "ssl.context=x"], "use ssl_truststore_location"),
-        (["topics", "list", "-b", "server:port"], "is not host:port"),
+        (["topics", "list", "-b", "server:port"], "is not of the form host:port"),
         (
             ["topics", "list", "-b", ""],
             "-b is empty: pass HOST:PORT of one or more brokers; see pyklient topics list",

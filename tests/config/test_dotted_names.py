@@ -66,7 +66,7 @@ def test_what_nobody_knows_is_left_for_the_config_to_refuse() -> None:
 def test_a_key_store_of_javas_is_refused_with_the_way_out() -> None:
     assert from_properties(ConsumerConfig, {"ssl.truststore.type": "PEM"}) == {}
     with pytest.raises(
-        ConfigurationError, match=r"ssl\.keystore\.type=JKS is not supported, only PEM files are.*keytool"
+        ConfigurationError, match=r"ssl\.keystore\.type=JKS is not supported; only PEM files are.*keytool"
     ):
         from_properties(ConsumerConfig, {"ssl.keystore.type": "JKS"})
 

@@ -43,12 +43,12 @@ def test_options_in_one_dict_are_answered_with_the_way_to_pass_them() -> None:
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("h:65536", "not in the range 1 to 65535"),
-        ("h:0", "not in the range 1 to 65535"),
-        ("h:" + "9" * 5_000, "not in the range 1 to 65535"),
-        ("::1", "in brackets"),
-        ("kafka://h:1", "is not host:port"),
-        ("[]:1", "is not host:port"),
+        ("h:65536", "not a number from 1 to 65535"),
+        ("h:0", "not a number from 1 to 65535"),
+        ("h:" + "9" * 5_000, "not a number from 1 to 65535"),
+        ("::1", "without brackets"),
+        ("kafka://h:1", "is not of the form host:port"),
+        ("[]:1", "is not of the form host:port"),
         (" , ", "is empty"),
     ],
 )
