@@ -1,4 +1,4 @@
-"""Real Kafka brokers as child processes: KRaft clusters of 4.3.1, and 2.8.2 with ZooKeeper."""
+"""Real Kafka 4.3.1 as child processes: clusters in KRaft mode."""
 
 import base64
 import os
@@ -12,21 +12,22 @@ from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerFailedError, ServerProcess
 from tests.servers.reaper import Reaper
 from tests.servers.topics import serves
-from tests.servers.zookeeper import ZooKeeper
 
 __all__ = [
+    "LOGGING",
     "NEWEST",
+    "QUICK",
     "KraftCluster",
-    "ZooKeeperKafka",
     "kraft_properties",
     "new_cluster_id",
     "properties_text",
 ]
 
 NEWEST = "4.3.1"
-_ZOOKEEPER_ERA = "2.8.2"
-_LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
-_QUICK = {
+LOGGING = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.showDateTime=true")
+"""The options of a broker's JVM that make its log short."""
+
+QUICK = {
     "group.initial.rebalance.delay.ms": 0,
     "group.min.session.timeout.ms": 100,
     "log.cleaner.backoff.ms": 200,
@@ -83,7 +84,7 @@ def kraft_properties(
         "broker.session.timeout.ms": 3000,
         "controller.quorum.election.timeout.ms": 500,
         "controller.quorum.fetch.timeout.ms": 1000,
-        **_QUICK,
+        **QUICK,
     }
 
 
@@ -122,7 +123,7 @@ class KraftCluster:
             properties = home / "server.properties"
             properties.write_text(self._properties(node, home, settings or {}))
             command = java_command(
-                self._libs, "kafka.Kafka", str(properties), heap=heap, jvm=jvm, options=_LOGGING
+                self._libs, "kafka.Kafka", str(properties), heap=heap, jvm=jvm, options=LOGGING
             )
             self.processes[node] = ServerProcess(f"{self.name}-node-{node}", command, home, reaper)
 
@@ -177,7 +178,7 @@ class KraftCluster:
             for argument in ("--add-scram", f"{mechanism}=[name={name},password={password}]")
         ]
         arguments = ["format", "-t", self._cluster_id, "-c", str(home / "server.properties"), *users]
-        command = java_command(self._libs, "kafka.tools.StorageTool", *arguments, options=_LOGGING)
+        command = java_command(self._libs, "kafka.tools.StorageTool", *arguments, options=LOGGING)
         ran = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=60, check=False)
         if ran.returncode != 0:
             raise ServerFailedError(f"storage of {self.name} not formatted:\n{ran.stdout}{ran.stderr}")
@@ -186,56 +187,3 @@ class KraftCluster:
         address = f"{HOST}:{self.endpoint('PLAINTEXT', node)}"
         running = sum(process.running for process in self.processes.values())
         self.processes[node].wait_ready(lambda: serves(address, running))
-
-
-class ZooKeeperKafka:
-    """One broker of Kafka 2.8.2 with its own ZooKeeper."""
-
-    def __init__(self, directory: Path, reaper: Reaper) -> None:
-        self.name = f"kafka-{_ZOOKEEPER_ERA}"
-        self.zookeeper = ZooKeeper(directory / "zookeeper", reaper)
-        home = directory / "broker"
-        home.mkdir()
-        self._port = free_port()
-        properties = home / "server.properties"
-        properties.write_text(properties_text(self._properties(home)))
-        command = java_command(kafka_libs(_ZOOKEEPER_ERA), "kafka.Kafka", str(properties), options=_LOGGING)
-        self.process = ServerProcess(self.name, command, home, reaper)
-
-    @property
-    def bootstrap_servers(self) -> str:
-        return f"{HOST}:{self._port}"
-
-    def start(self) -> None:
-        self.zookeeper.start()
-        self.restart()
-
-    def kill(self) -> None:
-        """Send SIGKILL to the broker; ZooKeeper goes on."""
-        self.process.kill()
-
-    def restart(self) -> None:
-        """Start the broker when ZooKeeper has ended its previous session. Return when it serves."""
-        self.zookeeper.wait_gone("/brokers/ids/0")
-        self.process.launch()
-        self.process.wait_ready(lambda: serves(self.bootstrap_servers))
-
-    def stop(self) -> None:
-        self.process.kill()
-        self.zookeeper.stop()
-
-    def logs(self) -> dict[str, str]:
-        return {self.name: self.process.tail(), "zookeeper": self.zookeeper.process.tail()}
-
-    def _properties(self, home: Path) -> dict[str, object]:
-        return {
-            "broker.id": 0,
-            "listeners": f"PLAINTEXT://{HOST}:{self._port}",
-            "log.dirs": home / "data",
-            "zookeeper.connect": self.zookeeper.hosts,
-            "zookeeper.session.timeout.ms": 2000,
-            "offsets.topic.replication.factor": 1,
-            "transaction.state.log.replication.factor": 1,
-            "transaction.state.log.min.isr": 1,
-            **_QUICK,
-        }

@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from tests.servers.kafka import KraftCluster, ZooKeeperKafka
+from tests.servers.kafka import KraftCluster
 from tests.servers.reaper import Reaper
 from tests.servers.reference import ReferenceBroker
 from tests.servers.secure import SecureBroker
 from tests.servers.server import Server
+from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 __all__ = ["CAPABILITIES", "KINDS", "SUITE", "Kind", "Wanted"]
 
@@ -38,7 +40,19 @@ class Kind:
     jars: tuple[str, ...] = ()
 
 
-_ZOOKEEPER = ("2.8.2", "3.9.1")
+_ZOOKEEPER_JARS = "3.9.1"
+
+
+def _with_zookeeper(version: str, can: Collection[str] = ()) -> Kind:
+    """Return the kind of a broker of Kafka *version* with its own ZooKeeper."""
+    return Kind(
+        f"kafka-{version}",
+        tuple(int(part) for part in version.split(".")),
+        partial(ZooKeeperKafka, version=version),
+        zookeeper=True,
+        can=frozenset({"old requests", *can}),
+        jars=tuple(dict.fromkeys((version, _ZOOKEEPER_JARS))),
+    )
 
 
 def _container(directory: Path, reaper: Reaper) -> Server:
@@ -56,7 +70,13 @@ KINDS = {
     for kind in (
         Kind("reference", (4, 3), ReferenceBroker, real=False, can=frozenset({"old requests"})),
         Kind("kafka-4.3.1", (4, 3, 1), KraftCluster, jars=("4.3.1",)),
-        Kind("kafka-2.8.2", (2, 8, 2), ZooKeeperKafka, zookeeper=True, can=CAPABILITIES, jars=_ZOOKEEPER),
+        _with_zookeeper("3.9.1", CAPABILITIES),
+        _with_zookeeper("2.8.2", CAPABILITIES),
+        _with_zookeeper("1.1.1", CAPABILITIES),
+        _with_zookeeper("0.11.0.3", CAPABILITIES),
+        _with_zookeeper("0.10.2.2", ["compaction"]),
+        _with_zookeeper("0.9.0.1", ["compaction"]),
+        _with_zookeeper("0.8.2.2"),
         Kind("cluster", (4, 3, 1), _cluster, jars=("4.3.1",)),
         Kind("secure", (4, 3, 1), SecureBroker, jars=("4.3.1",)),
         Kind("container", (4, 3, 1), _container, jars=("4.3.1",)),

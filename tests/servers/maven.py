@@ -16,14 +16,20 @@ __all__ = ["VERSIONS", "FetchError", "cache", "connector_libs", "kafka_libs", "l
 _TIMEOUT = 600
 
 _LOGGER = "org.slf4j:slf4j-simple:1.7.36"
+_JAXB = "javax.xml.bind:jaxb-api:2.3.1"
 _ARTIFACTS = {
     "4.3.1": ("org.apache.kafka:kafka_2.13:4.3.1", "org.apache.kafka:kafka-tools:4.3.1", _LOGGER),
     "3.9.1": ("org.apache.kafka:kafka_2.13:3.9.1", _LOGGER),
     "2.8.2": ("org.apache.kafka:kafka_2.13:2.8.2", _LOGGER),
+    "1.1.1": ("org.apache.kafka:kafka_2.12:1.1.1", _LOGGER),
+    "0.11.0.3": ("org.apache.kafka:kafka_2.12:0.11.0.3", _JAXB),
+    "0.10.2.2": ("org.apache.kafka:kafka_2.12:0.10.2.2", _JAXB),
+    "0.9.0.1": ("org.apache.kafka:kafka_2.11:0.9.0.1", _JAXB),
+    "0.8.2.2": ("org.apache.kafka:kafka_2.11:0.8.2.2",),
 }
 """The artifacts that each version needs to run. 3.9.1 includes ZooKeeper 3.8.4; 4.x has its command-line
-tools in a separate jar. No version includes a logger, without which a broker that does not start gives no
-reason."""
+tools in a separate jar. From 1.0 on no version includes a logger, without which a broker that does not start
+gives no reason. 0.9 to 0.11 use a class that Java has no longer."""
 
 VERSIONS = tuple(_ARTIFACTS)
 """The versions of Kafka that can be fetched."""

@@ -25,6 +25,7 @@ __all__ = [
 ]
 
 _READ_TIMEOUT = 120.0
+_FIRST_API_VERSIONS = (0, 10)
 
 _silent = logging.getLogger("tests.librdkafka")
 _silent.addHandler(logging.NullHandler())
@@ -32,12 +33,15 @@ _silent.propagate = False
 
 
 @functools.lru_cache(maxsize=16)
-def admin(bootstrap_servers: str) -> AdminClient:
-    """Return an admin client that logs nothing. It is kept, because its responses become invalid with it."""
-    return _new_admin(bootstrap_servers)
+def admin(bootstrap_servers: str, version: tuple[int, ...] = _FIRST_API_VERSIONS) -> AdminClient:
+    """Return an admin client that logs nothing. It is kept, because its responses become invalid with it.
+
+    librdkafka asks brokers before 0.10 only if it is told their *version*.
+    """
+    return _new_admin(bootstrap_servers, version)
 
 
-def _new_admin(bootstrap_servers: str) -> AdminClient:
+def _new_admin(bootstrap_servers: str, version: tuple[int, ...]) -> AdminClient:
     options: dict[str, Any] = {
         "bootstrap.servers": bootstrap_servers,
         "error_cb": lambda _error: None,
@@ -45,16 +49,22 @@ def _new_admin(bootstrap_servers: str) -> AdminClient:
         "reconnect.backoff.max.ms": 200,
         "socket.timeout.ms": 5000,
     }
+    if version < _FIRST_API_VERSIONS:
+        options |= {"api.version.request": False, "broker.version.fallback": ".".join(map(str, version))}
     return AdminClient(options, logger=_silent)
 
 
-def serves(bootstrap_servers: str, brokers: int = 1) -> bool:
-    """Return True if *bootstrap_servers* answer and name at least *brokers* live brokers and a controller."""
+def serves(bootstrap_servers: str, brokers: int = 1, version: tuple[int, ...] = _FIRST_API_VERSIONS) -> bool:
+    """Return True if *bootstrap_servers* answer and name at least *brokers* live brokers and a controller.
+
+    Brokers before 0.10 name no controller. *version* is that of the brokers.
+    """
     try:
-        metadata = _new_admin(bootstrap_servers).list_topics(timeout=1)
+        metadata = _new_admin(bootstrap_servers, version).list_topics(timeout=1)
     except KafkaException:
         return False
-    return len(metadata.brokers) >= brokers and metadata.controller_id >= 0
+    named = metadata.controller_id >= 0 or version < _FIRST_API_VERSIONS
+    return len(metadata.brokers) >= brokers and named
 
 
 def create_topic(
@@ -115,9 +125,11 @@ def await_transaction_ends(bootstrap_servers: str, topic: str) -> None:
     )
 
 
-def leaders(bootstrap_servers: str, topic: str) -> dict[int, int]:
+def leaders(
+    bootstrap_servers: str, topic: str, version: tuple[int, ...] = _FIRST_API_VERSIONS
+) -> dict[int, int]:
     """Return the id of each partition's leader, -1 for none; an empty dict for an unknown topic."""
-    metadata = admin(bootstrap_servers).list_topics(topic, timeout=10).topics[topic]
+    metadata = admin(bootstrap_servers, version).list_topics(topic, timeout=10).topics[topic]
     return {number: partition.leader for number, partition in metadata.partitions.items()}
 
 

@@ -48,6 +48,10 @@ class ZooKeeper:
         """Return when no session holds the ephemeral node *path*, such as the node of a killed broker."""
         wait_until(lambda: self._is_gone(path), timeout, f"{path} gone from ZooKeeper")
 
+    def has(self, path: str) -> bool:
+        """Return True if a session holds the ephemeral node *path*."""
+        return path in self._command("dump").split()
+
     def _is_gone(self, path: str) -> bool:
         sessions = self._command("dump")
         return bool(sessions) and path not in sessions.split()
