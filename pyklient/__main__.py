@@ -23,10 +23,10 @@ def main() -> int:
 
 
 def _without_command_line(error: ImportError) -> int:
-    """Do what is possible without the packages of the command line, whose import failed with *error*.
+    """Run ``pyklient info``, or print which package the command line lacks. Return the exit code.
 
-    Run ``pyklient info`` if that is the command, because it needs no other package. For any other command,
-    print which package is missing.
+    *error* is the failed import of the command line. ``pyklient info`` needs no other package, so it also
+    works without click and rich.
     """
     if error.name == "pyklient.kernel":
         print(f"pyklient: {error}", file=sys.stderr)
@@ -42,7 +42,7 @@ def _without_command_line(error: ImportError) -> int:
         return 0
     print(
         f"pyklient: the command line needs {error.name}, which is not installed; install the extra `cli`: "
-        "pip install '.[cli]' in the clone (`pyklient info` works without it)",
+        "pip install '.[cli]' in the clone of pyklient (`pyklient info` works without it)",
         file=sys.stderr,
     )
     return 2

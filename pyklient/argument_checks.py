@@ -1,8 +1,8 @@
 """Checks the arguments of public methods before they are used.
 
 A wrong type raises TypeError. A value out of range raises ConfigurationError, which is a ValueError. Both
-name the argument, what it accepts and what was given. Whole numbers of other libraries, such as NumPy's, are
-accepted; True and False are not numbers.
+errors name the argument, what it accepts and what was given. Whole numbers of other libraries, such as
+NumPy's, are accepted. True and False do not count as numbers.
 """
 
 import math
@@ -43,9 +43,10 @@ _LONGEST_TOPIC: Final = 249
 
 
 def text(value: Any, name: str) -> str:
-    """Return *value*, a str that fits into a request."""
+    """Return *value* if it is a str that fits into a request: it can be encoded as UTF-8, in at most 32,767
+    bytes."""
     if not isinstance(value, str):
-        raise _wrong(f"{name} takes a str", value)
+        raise TypeError(f"{name} takes a str, not {reprlib.repr(value)}")
     try:
         size = len(value.encode())
     except UnicodeEncodeError:
@@ -56,10 +57,13 @@ def text(value: Any, name: str) -> str:
 
 
 def names(values: Any, name: str) -> tuple[str, ...]:
-    """Return *values*, the name of one topic or of several, as a tuple of valid names."""
+    """Return the topic names in *values*, which is one name or an iterable of names, as a tuple.
+
+    Raises ConfigurationError if a name is not a valid name of a topic.
+    """
     listed = values if not isinstance(values, str) else (values,)
     if isinstance(listed, bytes | Mapping) or not isinstance(listed, Iterable):
-        raise _wrong(f"{name} takes the name of a topic, or a list of names", values)
+        raise TypeError(f"{name} takes the name of a topic, or a list of names, not {reprlib.repr(values)}")
     found = tuple(text(each, f"each topic in {name}") for each in listed)
     if not all(found):
         raise ConfigurationError(f"{name}={values!r} contains an empty name")
@@ -88,29 +92,29 @@ def topic_name(value: str) -> str:
 
 
 def whole(value: Any, name: str, low: int = 0, high: int = INT32_MAX) -> int:
-    """Return *value* as an int from *low* to *high*."""
+    """Return *value* as an int if it is a whole number from *low* to *high*."""
     try:
         if isinstance(value, bool):
             raise TypeError
         number = operator.index(value)
     except TypeError:
-        raise _wrong(f"{name} takes a whole number", value) from None
+        raise TypeError(f"{name} takes a whole number, not {reprlib.repr(value)}") from None
     if not low <= number <= high:
         raise ConfigurationError(f"{name}={number} is out of range: {low} to {high}")
     return number
 
 
 def flag(value: Any, name: str) -> bool:
-    """Return *value*, which must be True or False."""
+    """Return *value* if it is True or False."""
     if not isinstance(value, bool):
-        raise _wrong(f"{name} takes True or False", value)
+        raise TypeError(f"{name} takes True or False, not {reprlib.repr(value)}")
     return value
 
 
 def seconds(value: Any, name: str) -> float:
-    """Return *value* as a time to wait. A negative time counts as 0: a deadline that has passed."""
+    """Return *value*, a time to wait in seconds, as a float. A negative time becomes 0."""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong(f"{name} takes a number of seconds", value)
+        raise TypeError(f"{name} takes a number of seconds, not {reprlib.repr(value)}")
     if math.isnan(value) or value > INT32_MAX / 1000:
         raise ConfigurationError(
             f"{name}={value} is out of range: at most {INT32_MAX // 1000:,} seconds are allowed"
@@ -119,21 +123,23 @@ def seconds(value: Any, name: str) -> float:
 
 
 def seconds_or_none(value: Any, name: str) -> float | None:
-    """Return *value* as a number of seconds to wait; None means without limit."""
+    """Return *value*, a time to wait in seconds, as a float. None, which means no limit, stays None."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
-        raise _wrong(f"{name} takes a number of seconds, or None", value)
+        raise TypeError(f"{name} takes a number of seconds, or None, not {reprlib.repr(value)}")
     return None if value is None else float(value)
 
 
 def mapping(value: Any, name: str, example: str) -> Mapping[Any, Any]:
-    """Return *value*, which must be a mapping; *example* shows one in the error."""
+    """Return *value* if it is a mapping. The error for another type shows *example*, a mapping in Python
+    code."""
     if not isinstance(value, Mapping):
-        raise _wrong(f"{name} takes a mapping such as {example}", value)
+        raise TypeError(f"{name} takes a mapping such as {example}, not {reprlib.repr(value)}")
     return value
 
 
 def settings(value: Any, name: str) -> dict[str, str]:
-    """Return the settings of a topic as text, the form that brokers expect."""
+    """Return the settings of a topic with all values as text, as brokers expect them: True becomes
+    ``true``."""
     return {
         text(key, f"a name in {name}"): _setting(each, f"{name}[{key!r}]")
         for key, each in mapping(value, name, "{'retention.ms': '60000'}").items()
@@ -147,33 +153,35 @@ def _setting(value: Any, name: str) -> str:
 
 
 def partition(value: Any, name: str) -> TopicPartition:
-    """Return *value* as a TopicPartition. A tuple of topic and number is accepted too."""
+    """Return *value* as a TopicPartition. A tuple ``(topic, number)`` is accepted too."""
     if not isinstance(value, tuple) or len(value) != 2 or not isinstance(value[0], str):
-        raise _wrong(f"{name} takes a {_PARTITION}", value)
+        raise TypeError(f"{name} takes a {_PARTITION}, not {reprlib.repr(value)}")
     topic = text(value[0], f"the topic in {name}")
     return TopicPartition(topic, whole(value[1], f"the partition of topic {topic!r} in {name}"))
 
 
 def partitions(values: Any, name: str) -> list[TopicPartition]:
-    """Return *values* as a list of TopicPartitions."""
+    """Return *values*, an iterable of partitions, as a list of TopicPartitions."""
     if isinstance(values, str | bytes | TopicPartition) or not isinstance(values, Iterable):
-        raise _wrong(f"{name} takes several partitions, such as [{_PARTITION}]", values)
+        raise TypeError(
+            f"{name} takes several partitions, such as [{_PARTITION}], not {reprlib.repr(values)}"
+        )
     return [partition(each, name) for each in values]
 
 
 def several(values: Any, name: str) -> Iterable[Any]:
-    """Return *values*, an iterable of values.
+    """Return *values* if it is an iterable of several values.
 
-    Text and bytes count as one value, and are not accepted. Nor is a mapping, of which only the keys would be
-    used.
+    Text and bytes are not accepted, because they count as one value. A mapping is not accepted, because only
+    its keys would be used.
     """
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping) or not isinstance(values, Iterable):
-        raise _wrong(f"{name} takes a list or another iterable", values)
+        raise TypeError(f"{name} takes a list or another iterable, not {reprlib.repr(values)}")
     return values
 
 
 def positions(values: Any, name: str) -> dict[TopicPartition, OffsetAndMetadata]:
-    """Return *values* as positions to commit: offsets or OffsetAndMetadata by partition."""
+    """Return *values*, which maps partitions to offsets or OffsetAndMetadata, as positions to commit."""
     items = mapping(values, name, f"{{{_PARTITION}: 17}}").items()
     return {(where := partition(key, name)): _position(at, f"{name}[{where}]") for key, at in items}
 
@@ -186,7 +194,3 @@ def _position(value: Any, name: str) -> OffsetAndMetadata:
         text(value.metadata, f"the metadata of {name}"),
         whole(value.leader_epoch, f"the leader_epoch of {name}", low=-1),
     )
-
-
-def _wrong(what_it_takes: str, value: Any) -> TypeError:
-    return TypeError(f"{what_it_takes}, not {reprlib.repr(value)}")

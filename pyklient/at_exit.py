@@ -1,7 +1,7 @@
 """Calls functions at the end of the process, including processes that multiprocessing has forked.
 
-Such a process ends by ``os._exit``. Before Python 3.13 it does not call the functions that are registered
-with ``atexit``, but it calls multiprocessing's own finalizers.
+A forked process ends by ``os._exit``. Before Python 3.13, ``os._exit`` skips the functions that are
+registered with ``atexit``, but multiprocessing calls its own finalizers first.
 """
 
 import atexit
@@ -12,12 +12,15 @@ from collections.abc import Callable
 __all__ = ["call_at_exit"]
 
 _finalizers: dict[Callable[[], None], int] = {}
-"""The id of the process in which each function was registered with multiprocessing."""
+"""The functions registered with multiprocessing, each with the id of the process that registered it."""
 
 
 def call_at_exit(function: Callable[[], None]) -> None:
-    """Call *function* at the end of this process, before the functions that were registered earlier. It may
-    be called more than once, and registered again."""
+    """Call *function* at the end of this process, before the functions that were registered earlier.
+
+    To register *function* again moves it to the front. *function* must allow more than one call, because it
+    may be registered with both ``atexit`` and multiprocessing.
+    """
     atexit.unregister(function)
     atexit.register(function)
     process = sys.modules.get("multiprocessing.process")

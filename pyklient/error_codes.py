@@ -7,7 +7,8 @@ __all__ = ["ErrorCode", "ErrorFacts", "error_facts"]
 
 
 class ErrorFacts(NamedTuple):
-    """The properties of an error code."""
+    """The properties of an error code: number, name, whether to retry and to ask for new metadata, and a
+    sentence."""
 
     code: int
     name: str
@@ -22,7 +23,8 @@ _REFRESH: Final = (True, True)
 
 
 class ErrorCode(IntEnum):
-    """The error codes of the protocol. Each has its ``facts``: whether to retry, and a description."""
+    """The error codes of the protocol. The ``facts`` of each code say whether to retry, and describe the
+    error."""
 
     facts: ErrorFacts
 
@@ -208,7 +210,7 @@ class ErrorCode(IntEnum):
     OFFSET_NOT_AVAILABLE = 78, _RETRY, "the new leader does not know its high watermark yet"
     MEMBER_ID_REQUIRED = 79, _FINAL, "the member has been given an id and must join again with it"
     PREFERRED_LEADER_NOT_AVAILABLE = 80, _REFRESH, "the preferred leader is not in sync"
-    GROUP_MAX_SIZE_REACHED = 81, _FINAL, "the group is full: group.max.size"
+    GROUP_MAX_SIZE_REACHED = 81, _FINAL, "the group has as many members as group.max.size allows"
     FENCED_INSTANCE_ID = 82, _FINAL, "another member with the same group_instance_id has taken over"
     ELIGIBLE_LEADERS_NOT_AVAILABLE = 83, _REFRESH, "no replica may become the leader"
     ELECTION_NOT_NEEDED = 84, _REFRESH, "the partition has its preferred leader already"
@@ -277,7 +279,7 @@ class ErrorCode(IntEnum):
     INVALID_SHARE_SESSION_EPOCH = 123, _RETRY, "the share session is out of step; open another"
     FENCED_STATE_EPOCH = 124, _FINAL, "the state epoch is older than the one stored"
     INVALID_VOTER_KEY = 125, _FINAL, "the voter key is not that of the controller"
-    DUPLICATE_VOTER = 126, _FINAL, "the voter is one already"
+    DUPLICATE_VOTER = 126, _FINAL, "the controller is a voter already"
     VOTER_NOT_FOUND = 127, _FINAL, "no such voter"
     INVALID_REGULAR_EXPRESSION = (
         128,
@@ -299,7 +301,10 @@ _FACTS: Final = {int(code): code.facts for code in ErrorCode}
 
 
 def error_facts(code: int) -> ErrorFacts:
-    """Return the facts of *code*. A code that is not in the table keeps its number and is not retriable."""
+    """Return the properties of the error code *code*.
+
+    A code that this client does not know gets the name ``CODE_<code>`` and is not retriable.
+    """
     return _FACTS.get(code) or ErrorFacts(
         code, f"CODE_{code}", False, False, "this client does not know this error code"
     )

@@ -1,8 +1,8 @@
 """The errors that pyklient raises. The error codes of the protocol are in ``error_codes``.
 
 To decide about a retry, look at ``error.retriable`` instead of the class. ConfigurationError is a mistake of
-the caller. ProtocolError means that the peer sent bytes that break the protocol. BrokerError has an error
-code that a broker sent.
+the caller. ProtocolError means that the peer sent bytes that break the protocol. BrokerError means that a
+broker answered with an error code.
 """
 
 from copy import copy
@@ -63,7 +63,7 @@ class CorruptRecordError(ProtocolError):
 
 
 class UnsupportedVersionError(KafkaError):
-    """The broker supports no version of a request that can do what was asked."""
+    """The broker supports no version of a request that has what the caller asked for."""
 
 
 class UnsupportedCodecError(KafkaError):
@@ -81,32 +81,34 @@ class AuthenticationError(KafkaError):
 
 
 class KafkaTimeoutError(KafkaError, TimeoutError):
-    """The time for a call ran out."""
+    """A call did not finish within its time-out."""
 
     retriable = True
 
 
 class BufferFullError(KafkaTimeoutError):
-    """``buffer_memory`` stayed full for ``max_block_ms``."""
+    """The producer's buffer stayed full (``buffer_memory``) for ``max_block_ms``, so it did not accept a
+    record."""
 
 
 class MessageTooLargeError(KafkaError, ValueError):
-    """A record is larger than the producer, the broker or the reader accepts."""
+    """A record is larger than the producer, the broker or the consumer accepts."""
 
 
 class ClosedError(KafkaError):
-    """The client has been closed."""
+    """A client, broker or connection was used after it was closed, or was closed before a call ended."""
 
 
 class ForkError(KafkaError):
-    """A client made before a fork was used in the child process."""
+    """A client that was made before a fork was used in the child process."""
 
 
 class DeliveryError(KafkaError):
-    """Records were not delivered, and no callback, ``result`` or ``exception`` has reported that.
+    """Records were not delivered, and the program had not learned of it before.
 
-    ``count`` is the number of these records. ``errors`` maps each topic to its first error. The first error
-    of all is the ``__cause__``.
+    The program learns of it from a callback, or from ``result`` or ``exception`` of a delivery. ``count`` is
+    the number of records whose failure was not reported. ``errors`` maps each topic to its first error. The
+    first error of all topics is the ``__cause__``.
     """
 
     def __init__(self, message: str, count: int = 0, errors: dict[str, KafkaError] | None = None) -> None:
@@ -119,7 +121,7 @@ class DeliveryError(KafkaError):
 
 
 class CommitError(KafkaError):
-    """Some offsets were not committed. ``partitions`` maps the TopicPartition of each to its error."""
+    """Some offsets were not committed. ``partitions`` maps each TopicPartition concerned to its error."""
 
     def __init__(self, message: str, partitions: dict[Any, KafkaError] | None = None) -> None:
         super().__init__(message)
@@ -130,7 +132,8 @@ class CommitError(KafkaError):
 
 
 class ConsumerTimeout(KafkaError):
-    """No message arrived within ``consumer_timeout_ms``. A new loop over the stream continues."""
+    """No message arrived within ``consumer_timeout_ms``. The program may begin another loop over the
+    stream."""
 
 
 class StreamInUseError(KafkaError):
@@ -142,7 +145,8 @@ class MessageStreamsExistError(KafkaError):
 
 
 class OffsetOutOfRangeError(KafkaError):
-    """The log does not have the position (any more, or not yet), and ``auto_offset_reset`` is ``none``."""
+    """The next offset to read is not in the log (deleted, or not written yet), and ``auto_offset_reset`` is
+    ``none``."""
 
 
 class DataLossError(KafkaError):
@@ -150,13 +154,15 @@ class DataLossError(KafkaError):
 
 
 class LoadConflictError(KafkaError):
-    """Two loads into one data set ran at the same time, and the other one was published first."""
+    """Two loads into one data set ran at the same time. The other load was published first, and this one was
+    not."""
 
     retriable = True
 
 
 class BrokerError(KafkaError):
-    """A broker answered with an error code. The attributes describe the code."""
+    """A broker answered with an error code. ``code``, ``name``, ``facts`` and ``retriable`` describe the
+    code."""
 
     def __init__(self, facts: ErrorFacts, context: str = "") -> None:
         super().__init__(
@@ -176,7 +182,7 @@ class BrokerError(KafkaError):
 
 
 def broker_error(code: int, context: str = "") -> BrokerError:
-    """Return the error for *code*. *context* says what failed and where, such as ``cannot produce to
+    """Return the BrokerError for *code*. *context* says what failed and where, such as ``cannot produce to
     clicks-3``."""
     return BrokerError(error_facts(code), context)
 

@@ -12,8 +12,8 @@ def on_first_use(
 ) -> Callable[[str], Any]:
     """Return a ``__getattr__`` for the package whose globals are *namespace*.
 
-    *homes* has the module of each name. *modules* are modules of the package itself. After its first use, a
-    name is an ordinary attribute of the package.
+    *homes* maps each public name to the module that defines it. *modules* are the names of submodules. A name
+    is imported when it is first used. Then it is an ordinary attribute of the package.
     """
     package = namespace["__name__"]
 

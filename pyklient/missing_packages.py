@@ -6,7 +6,8 @@ __all__ = ["without_pyarrow", "without_pyspark"]
 def without_pyarrow() -> ModuleNotFoundError:
     """Return the error for a call that needs Arrow."""
     return ModuleNotFoundError(
-        "pyarrow is not installed; install the extra `arrow`: pip install '.[arrow]' in the clone",
+        "pyarrow is not installed; install the extra `arrow`: "
+        "pip install '.[arrow]' in the clone of pyklient",
         name="pyarrow",
     )
 
@@ -15,6 +16,6 @@ def without_pyspark() -> ModuleNotFoundError:
     """Return the error for ``import pyklient.spark`` if PySpark is missing or has no Python data sources."""
     return ModuleNotFoundError(
         "PySpark 4.0 or later is not installed; install the extra `spark`: "
-        "pip install '.[spark]' in the clone",
+        "pip install '.[spark]' in the clone of pyklient",
         name="pyspark",
     )

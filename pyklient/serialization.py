@@ -1,7 +1,8 @@
-"""Encoders and decoders: they turn values into the bytes of a record, and back.
+"""Encoders and decoders. An encoder turns a value into the bytes of a record, and a decoder turns them back.
 
-An Encoder is a function ``(value) -> bytes | None``, or an object with such a method ``encode``. A Decoder is
-the reverse. This module has encoders and decoders for text and JSON.
+An Encoder is a function ``(value) -> bytes | None``, or an object whose method ``encode`` is such a function.
+A Decoder is a function ``(bytes | None) -> value``, or an object with such a method ``decode``. This module
+has encoders and decoders for text and JSON.
 """
 
 import json
@@ -24,14 +25,14 @@ __all__ = [
 
 @runtime_checkable
 class HasEncode(Protocol):
-    """An encoder that is an object instead of a function."""
+    """An encoder that is an object with a method ``encode``, instead of a function."""
 
     def encode(self, value: Any, /) -> bytes | None: ...
 
 
 @runtime_checkable
 class HasDecode(Protocol):
-    """A decoder that is an object instead of a function."""
+    """A decoder that is an object with a method ``decode``, instead of a function."""
 
     def decode(self, data: bytes | None, /) -> Any: ...
 
@@ -41,9 +42,10 @@ Decoder: TypeAlias = Callable[[bytes | None], Any] | HasDecode
 
 
 def as_encoder(encoder: Encoder | None, option: str = "encoder") -> Callable[[Any], bytes | None] | None:
-    """Return the encoder as a function; None stays None.
+    """Return *encoder* as a function, or None if it is None.
 
-    Raises ConfigurationError, which names *option*, if it is not an encoder.
+    Raises ConfigurationError if *encoder* is neither a function nor an object with a method ``encode``. The
+    error names *option*, the option that *encoder* was given for.
     """
     if encoder is None:
         return None
@@ -59,9 +61,10 @@ def as_encoder(encoder: Encoder | None, option: str = "encoder") -> Callable[[An
 
 
 def as_decoder(decoder: Decoder | None, option: str = "decoder") -> Callable[[bytes | None], Any] | None:
-    """Return the decoder as a function; None stays None.
+    """Return *decoder* as a function, or None if it is None.
 
-    Raises ConfigurationError, which names *option*, if it is not a decoder.
+    Raises ConfigurationError if *decoder* is neither a function nor an object with a method ``decode``. The
+    error names *option*, the option that *decoder* was given for.
     """
     if decoder is None:
         return None
@@ -77,7 +80,7 @@ def as_decoder(decoder: Decoder | None, option: str = "decoder") -> Callable[[by
 
 
 def encode_text(value: str | None) -> bytes | None:
-    """Return text as UTF-8. None stays None (a tombstone)."""
+    """Return *value* encoded as UTF-8. None, the value of a tombstone, stays None."""
     try:
         return None if value is None else value.encode()
     except AttributeError:
@@ -85,15 +88,15 @@ def encode_text(value: str | None) -> bytes | None:
 
 
 def decode_text(data: bytes | None) -> str | None:
-    """Return text from UTF-8. None stays None."""
+    """Return *data* decoded from UTF-8. None, the value of a tombstone, stays None."""
     return None if data is None else data.decode()
 
 
 def encode_json(value: Any) -> bytes:
-    """Return a value as compact JSON in UTF-8. None becomes ``null``, which is not a tombstone."""
+    """Return *value* as compact JSON in UTF-8. None becomes ``null``, which is not a tombstone."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def decode_json(data: bytes | None) -> Any:
-    """Return the value that JSON describes. None (a tombstone) stays None."""
+    """Return the value that the JSON text in *data* describes. None, the value of a tombstone, stays None."""
     return None if data is None else json.loads(data)

@@ -1,5 +1,4 @@
-"""TopicPartition, OffsetAndMetadata (a position to commit), and RecordMetadata (where a record was
-stored)."""
+"""TopicPartition, OffsetAndMetadata (a position to commit) and RecordMetadata (where a record was stored)."""
 
 from typing import NamedTuple
 
@@ -19,9 +18,9 @@ class TopicPartition(NamedTuple):
 class RecordMetadata(NamedTuple):
     """The partition and the offset of a record that was stored.
 
-    ``offset`` is -1 with ``acks=0``, because the broker then sends no response. ``timestamp_ms`` is the time
-    of the record, or the time of the broker if the topic uses ``LogAppendTime``: milliseconds since 1970, -1
-    for none.
+    ``offset`` is -1 with ``acks=0``, because the broker then sends no response. ``timestamp_ms`` is the
+    record's own timestamp, or the broker's if the topic uses ``LogAppendTime``. It is in milliseconds since
+    1970, and -1 if the record has no timestamp.
     """
 
     topic: str

@@ -1,4 +1,4 @@
-"""Admin and the descriptions that it returns."""
+"""The class Admin, and the descriptions that its methods return."""
 
 from pyklient.admin.admin import Admin
 from pyklient.admin.descriptions import (

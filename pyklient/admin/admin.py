@@ -1,4 +1,4 @@
-"""Admin: create, describe and delete topics; describe and delete groups."""
+"""Admin, the client that creates, describes and deletes topics, and describes and deletes groups."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Unpack
@@ -28,7 +28,7 @@ __all__ = ["Admin"]
 class Admin(ThreadlessClient):
     """A client that creates, describes and deletes topics, and lists, describes and deletes groups.
 
-    Safe to use from several threads. Each call has a ``timeout`` in seconds (default:
+    Several threads may use an Admin at the same time. Each call has a ``timeout`` in seconds (default:
     ``default_api_timeout_ms``). A call raises KafkaTimeoutError when the time runs out, BrokerError when the
     cluster answers with an error, and BrokerConnectionError or AuthenticationError when the cluster cannot be
     reached. A wrong argument raises TypeError or ConfigurationError before anything is sent.
@@ -59,8 +59,10 @@ class Admin(ThreadlessClient):
         self._play(topics.create_topic(name, count, replicas, settings, int(waiting * 1000)), waiting)
 
     def create_partitions(self, topic: str, total: int, timeout: float | None = None) -> None:
-        """Add partitions to *topic* until it has *total*. New records of a key may then go to another
-        partition."""
+        """Add partitions to *topic* until it has *total* partitions.
+
+        New records with a key may then go to another partition than earlier records with the same key.
+        """
         topic, total = argument_checks.text(topic, "topic"), argument_checks.whole(total, "total", low=1)
         waiting = self._seconds(timeout)
         self._play(topics.create_partitions(topic, total, int(waiting * 1000)), waiting)
@@ -76,7 +78,7 @@ class Admin(ThreadlessClient):
         return self._play(topics.list_topics(argument_checks.flag(internal, "internal")), timeout)
 
     def describe_topic(self, name: str, timeout: float | None = None) -> TopicDescription:
-        """Return the partitions of a topic with their replicas, and the settings that were made for the
+        """Return the partitions of a topic with their replicas, and the settings that were given to the
         topic."""
         return self._play(topics.describe_topic(argument_checks.text(name, "name")), timeout)
 
@@ -94,13 +96,13 @@ class Admin(ThreadlessClient):
     def group_offsets(
         self, group_id: str, timeout: float | None = None
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """Return the offsets that a group has committed. Empty if there is no such group."""
+        """Return the offsets that a group has committed. The result is empty if there is no such group."""
         return self._play(groups.group_offsets(_group(group_id)), timeout)
 
     def group_lag(self, group_id: str, timeout: float | None = None) -> dict[TopicPartition, PartitionLag]:
         """Return the lag of a group in each partition of its topics.
 
-        Its topics are those for which the group has committed offsets, and those to which its members
+        The topics of a group are those for which it has committed offsets, and those to which its members
         subscribe. In a partition without a committed offset, the lag counts from the start of the log. Raises
         BrokerError GROUP_ID_NOT_FOUND if there is no such group.
         """
@@ -113,7 +115,7 @@ class Admin(ThreadlessClient):
     def start_offsets(
         self, partitions: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Return the first offset in the log of each partition."""
+        """Return the offset of the first record that each partition still has."""
         return self._play(_offsets(argument_checks.partitions(partitions, "partitions"), EARLIEST), timeout)
 
     def end_offsets(
@@ -160,7 +162,11 @@ def _group_lag(group_id: str) -> Dialogue[dict[TopicPartition, PartitionLag]]:
 
 
 def _subscribed(group_id: str, *, has_offsets: bool) -> Dialogue[frozenset[str]]:
-    """Return the topics that the members of a group subscribe to."""
+    """Return the topics that the members of a group subscribe to.
+
+    A group that DescribeGroups does not find has no such topics if it *has_offsets*. Otherwise the
+    BrokerError GROUP_ID_NOT_FOUND is raised.
+    """
     try:
         group = yield from groups.describe_group(group_id)
     except BrokerError as error:

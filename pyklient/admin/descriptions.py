@@ -19,8 +19,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """The brokers of a cluster. Old brokers do not send ``controller_id`` (then -1) or ``cluster_id`` (then
-    None)."""
+    """The brokers of a cluster. If they are too old to send them, ``controller_id`` is -1 and ``cluster_id``
+    is None."""
 
     cluster_id: str | None
     controller_id: int
@@ -29,7 +29,8 @@ class ClusterDescription:
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
-    """The broker ids of the leader and the replicas of a partition. ``leader`` is -1 while there is none."""
+    """The leader and the replicas of a partition, as broker ids. ``leader`` is -1 while the partition has no
+    leader."""
 
     partition: int
     leader: int
@@ -40,7 +41,8 @@ class PartitionDescription:
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic. ``config`` holds the settings made for the topic. Brokers before 2.8 have no ``topic_id``."""
+    """A topic. ``config`` holds the settings that were given to the topic. ``topic_id`` is None with brokers
+    before 2.8."""
 
     name: str
     topic_id: UUID | None
@@ -51,8 +53,10 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupListing:
-    """A group in a list. Consumer groups have the protocol type ``consumer``. Brokers before 2.6 do not send
-    ``state``."""
+    """A group as ``Admin.groups`` lists it.
+
+    ``protocol_type`` is ``consumer`` for consumer groups. ``state`` is empty with brokers before 2.6.
+    """
 
     group_id: str
     protocol_type: str
@@ -63,7 +67,8 @@ class GroupListing:
 class MemberDescription:
     """A member of a group, with the partitions assigned to it and the topics to which it subscribes.
 
-    Both are empty while the group rebalances, and for groups of a protocol other than ``consumer``.
+    ``assignment`` and ``subscription`` are empty while the group rebalances, and in groups whose protocol
+    type is not ``consumer``.
     """
 
     member_id: str
@@ -76,7 +81,7 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group. ``protocol`` names its assignor, such as ``range``; it is empty if the group has no
+    """A group. ``protocol`` names the group's assignor, such as ``range``. It is empty if the group has no
     members."""
 
     group_id: str
@@ -101,6 +106,7 @@ class PartitionLag:
 
     @property
     def lag(self) -> int:
-        """The number of offsets still to read. It includes compacted records and transaction markers."""
+        """The number of offsets still to read. It includes those of compacted records and transaction
+        markers."""
         position = self.start if self.committed is None else self.committed
         return max(0, self.end - (position or 0))

@@ -1,4 +1,4 @@
-"""Dialogues about groups: list them, describe them, fetch their offsets, delete them."""
+"""Dialogues about groups: they list and describe groups, fetch their offsets, and delete groups."""
 
 import logging
 from typing import Any, Final
@@ -23,8 +23,8 @@ __all__ = ["delete_group", "describe_group", "group_offsets", "list_groups"]
 _log = logging.getLogger("pyklient.admin")
 
 _ONE_GROUP: Final = 7
-"""The last version of OffsetFetch for one group. Every broker since 0.10.2 supports it or an older
-version."""
+"""The last version of OffsetFetch that asks for a single group. Every broker since 0.10.2 supports this
+version or an older one."""
 
 
 def list_groups() -> Dialogue[list[GroupListing]]:
@@ -32,7 +32,7 @@ def list_groups() -> Dialogue[list[GroupListing]]:
     metadata = yield Refresh(())
     found: dict[str, GroupListing] = {}
     for node_id in sorted(metadata.nodes):
-        what = f"list the groups of broker {node_id}"
+        what = f"cannot list the groups of broker {node_id}"
         order = AdminRequest(what, ListGroupsRequest(), lambda response: response)
         _, listed = yield from ask(order, node(node_id))
         for group in listed.groups:
@@ -74,7 +74,7 @@ def describe_group(group_id: str) -> Dialogue[GroupDescription]:
 
 
 def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetadata]]:
-    """Return the offsets that a group has committed. Empty if there is no such group."""
+    """Return the offsets that a group has committed. The result is empty if there is no such group."""
     order = AdminRequest(
         f"cannot fetch the offsets of group {group_id}",
         OffsetFetchRequest(group_id=group_id, topics=None),
@@ -98,7 +98,7 @@ def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetad
 
 
 def delete_group(group_id: str) -> Dialogue[None]:
-    """Delete a group and its offsets. The coordinator answers NON_EMPTY_GROUP if the group has members."""
+    """Delete a group and its offsets. Raises BrokerError NON_EMPTY_GROUP if the group has members."""
     order = AdminRequest(
         f"cannot delete group {group_id}",
         DeleteGroupsRequest(groups_names=[group_id]),
@@ -109,15 +109,20 @@ def delete_group(group_id: str) -> Dialogue[None]:
 
 
 def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
-    """Return the partitions that the group's leader assigned to a member; no partitions if they cannot be
-    parsed."""
+    """Return the partitions that the group's leader assigned to *member*.
+
+    Return none and log a warning if the bytes of the assignment cannot be parsed.
+    """
     if not member.member_assignment:
         return ()
     try:
         blob = ConsumerProtocolAssignment.decode_blob(bytes(member.member_assignment))
     except ProtocolError as error:
         _log.warning(
-            "group %s: cannot parse the assignment of member %s: %s", group_id, member.member_id, error
+            "group %s: the assignment of member %s is left out, because it cannot be parsed: %s",
+            group_id,
+            member.member_id,
+            error,
         )
         return ()
     return tuple(
@@ -130,14 +135,20 @@ def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
 
 
 def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
-    """Return the topics to which a member subscribes; no topics if they cannot be parsed."""
+    """Return the topics to which *member* subscribes.
+
+    Return none and log a warning if the bytes of the subscription cannot be parsed.
+    """
     if not member.member_metadata:
         return ()
     try:
         blob = ConsumerProtocolSubscription.decode_blob(bytes(member.member_metadata))
     except ProtocolError as error:
         _log.warning(
-            "group %s: cannot parse the subscription of member %s: %s", group_id, member.member_id, error
+            "group %s: the subscription of member %s is left out, because it cannot be parsed: %s",
+            group_id,
+            member.member_id,
+            error,
         )
         return ()
     return tuple(sorted(blob.topics))

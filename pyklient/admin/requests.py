@@ -1,5 +1,5 @@
-"""Sends one request to the broker that is responsible for it, until that broker carries it out or answers
-with an error that a retry does not help."""
+"""Sends a request of Admin to the broker that is responsible for it, and repeats it after retriable
+errors."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -18,17 +18,18 @@ __all__ = ["AdminRequest", "ask", "controller", "coordinator", "node", "only"]
 _log = logging.getLogger("pyklient.admin")
 
 Locate: TypeAlias = Callable[[], Dialogue[int]]
-"""A dialogue that returns the node to ask. It runs before each attempt."""
+"""A function that returns a dialogue. The dialogue runs before each attempt and returns the id of the node to
+ask."""
 
 
 @dataclass(frozen=True, slots=True)
 class AdminRequest:
     """A request, and the way to read its response.
 
-    *what* is the beginning of its errors, such as "cannot create topic clicks". *result_of* returns the part
-    of a response that has the error code. If the response to an earlier attempt was lost, the error code
-    *done_before* means that the earlier attempt succeeded. The error codes in *final* are not tried again,
-    even if they are retriable.
+    *what* is the beginning of the request's error messages, such as "cannot create topic clicks". *result_of*
+    returns the part of a response that has the error code. If the response to an earlier attempt was lost,
+    the error code *done_before* means that the earlier attempt succeeded. The error codes in *final* are not
+    tried again, even if they are retriable.
     """
 
     what: str
@@ -40,9 +41,10 @@ class AdminRequest:
 
 
 def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
-    """Send *order* to the node that *locate* finds, until it is carried out.
+    """Send the request *order* to the node that *locate* finds, and repeat it until it succeeds.
 
-    Returns the id of the node and the result. Raises a BrokerError if the node answers with an error.
+    Return the id of the node and the result. Raises a BrokerError if the node answers with an error that is
+    not retriable.
     """
     lost = False
 
@@ -53,7 +55,7 @@ def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
             response = yield Ask(node_id, order.request, max_version=order.max_version)
         except KafkaError as error:
             if error.retriable:
-                _log.info("%s now, so the request is tried again: %s", order.what, error)
+                _log.info("the request is sent again after a failure: %s: %s", order.what, error)
                 lost = True
             raise
         result = order.result_of(response)
@@ -71,25 +73,28 @@ def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
 
 
 def node(node_id: int) -> Locate:
-    """Return a dialogue that locates one node by its id, or ANY."""
+    """Return a function that locates the broker *node_id*. ANY stands for any broker."""
     return partial(_at, node_id)
 
 
 def controller() -> Locate:
-    """Return a dialogue that locates the controller. After a failure, it asks for the metadata first, because
-    the controller may have moved."""
+    """Return a function that locates the controller.
+
+    After a failed attempt it asks for new metadata first, because the controller may have moved.
+    """
     return partial(_controller, count())
 
 
 def coordinator(group_id: str) -> Locate:
-    """Return a dialogue that locates the coordinator of a group."""
+    """Return a function that locates the coordinator of a group."""
     return partial(find_coordinator, group_id)
 
 
 def only(results: Sequence[Any]) -> Any:
-    """Return the single result of a request about one topic or group."""
+    """Return the one element of *results*, the results in the response to a request about one topic or
+    group."""
     if len(results) != 1:
-        raise ProtocolError(f"The broker was asked for one result and sent {len(results)}")
+        raise ProtocolError(f"the broker was asked for one result and sent {len(results)} of them")
     return results[0]
 
 
@@ -105,6 +110,6 @@ def _controller(attempts: "count[int]") -> Dialogue[int]:
 
 
 def _error_of(result: Any, what: str) -> BrokerError:
-    """Return the error for *result*, with the broker's own message if it has one."""
+    """Return the BrokerError for the error code in *result*, with the broker's own message if it sent one."""
     said = getattr(result, "error_message", None)
     return broker_error(result.error_code, f"{what} (broker: {said})" if said else what)

@@ -1,4 +1,4 @@
-"""Dialogues about topics: create them, add partitions, delete them, describe them."""
+"""Dialogues about topics: they create, extend, describe and delete topics."""
 
 from collections.abc import Callable, Mapping
 from typing import Final
@@ -20,13 +20,14 @@ from pyklient.protocol.messages import (
 __all__ = ["create_partitions", "create_topic", "delete_topic", "describe_topic", "list_topics"]
 
 _LAST_WITH_NAMES: Final = 5
-"""The last version of DeleteTopics that has names only. Every broker since 0.10.1 supports it or an older
-version."""
+"""The last version of DeleteTopics that names topics only by name. Every broker since 0.10.1 supports this
+version or an older one."""
 _TOPIC_RESOURCE: Final = 2
 _SET_ON_THE_TOPIC: Final = 1
 _PAUSE: Final = 0.1
 _NO_SUCH_TOPIC: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,)
-"""The error codes that are not tried again: a controller knows all topics, so waiting does not help."""
+"""The error code for an unknown topic. It is not retried: a controller knows all topics, so waiting does not
+help."""
 
 
 def create_topic(
@@ -56,7 +57,8 @@ def create_topic(
 
 
 def create_partitions(name: str, total: int, timeout_ms: int) -> Dialogue[None]:
-    """Add partitions to a topic until it has *total*, and wait until each has a leader."""
+    """Add partitions to a topic until it has *total* partitions, and wait until each partition has a
+    leader."""
     topic = CreatePartitionsRequest.CreatePartitionsTopic(name=name, count=total, assignments=None)
     request = CreatePartitionsRequest(topics=[topic], timeout_ms=timeout_ms, validate_only=False)
     order = AdminRequest(
@@ -90,13 +92,14 @@ def delete_topic(name: str, timeout_ms: int) -> Dialogue[None]:
 
 
 def list_topics(internal: bool) -> Dialogue[list[str]]:
-    """Return the names of all topics that this client may see, sorted."""
+    """Return the names of all topics that this client may see, sorted. Internal topics are included if
+    *internal*."""
     metadata = yield Refresh(None)
     return sorted(name for name, topic in metadata.topics.items() if internal or not topic.internal)
 
 
 def describe_topic(name: str) -> Dialogue[TopicDescription]:
-    """Return the partitions of a topic and the settings that were made for it."""
+    """Return the partitions of a topic and the settings that were given to the topic."""
     metadata = yield Refresh([name])
     topic = metadata.topics.get(name)
     if topic is None or topic.error:
@@ -136,7 +139,10 @@ def _config_of(name: str) -> Dialogue[dict[str, str | None]]:
 
 
 def _until(name: str, ready: Callable[[TopicInfo | None], bool], waiting_for: str) -> Dialogue[None]:
-    """Ask for the metadata of a topic until it is *ready*."""
+    """Ask for the metadata of topic *name* until *ready* returns True for it.
+
+    *waiting_for* names what is still missing, for the error message when the time runs out.
+    """
     not_yet = KafkaTimeoutError(f"topic {name} still waits for {waiting_for}")
     while True:
         metadata = yield Refresh([name])

@@ -1,6 +1,6 @@
-"""The options that all commands share: the cluster, and the options of the client.
+"""The command-line options that all commands share: the cluster, and the options of the client.
 
-Their values come from ``-b``, ``-X name=value``, the ``--config`` file and the environment; if several of
+Their values come from ``-b``, ``-X name=value``, the ``--config`` file and the environment. If several of
 these set an option, the first in this order is used. Passwords come only from the file or the environment,
 because every process can read a command line.
 """
@@ -31,10 +31,11 @@ _Result = TypeVar("_Result")
 _SERVERS_VARIABLE = "PYKLIENT_BOOTSTRAP_SERVERS"
 _OTHERWISE = f"{_SERVERS_VARIABLE}; else localhost:9092"
 _TIMEOUTS = {"default_api_timeout_ms": 15_000, "max_block_ms": 15_000}
-"""The time-outs of the commands. They are shorter than those of the clients, because a person waits."""
+"""The commands' default time-outs, in milliseconds. They are shorter than the clients', because a person
+waits."""
 _NOBODY_THERE = {"bootstrap_refused_timeout_ms": 3_000}
-"""The time-out while the port of every broker is closed, unless an option sets the time to wait. A broker
-that is starting opens its port within this time."""
+"""The time-out, in milliseconds, while the port of every broker is closed. It applies unless the user sets
+another time-out. A broker that is starting opens its port within this time."""
 _LONGEST_TIMEOUT = 1_000_000
 _WAITING_OPTION = re.compile(
     f"({'|'.join(re.escape(each.waiting_option) for each in (ClientConfig, ProducerConfig))}"
@@ -50,18 +51,18 @@ _OBJECTS = {
     "value_decoder": _BYTES_STAY,
     "value_encoder": _BYTES_STAY,
 }
-"""The options that only a Python program can set, and what to use instead."""
+"""The options that only a Python program can set, each with what to use instead on the command line."""
 
 
 @dataclass(frozen=True)
 class ClusterOptions:
-    """The options from the command line and the file, not yet parsed."""
+    """The client options that the user gave on the command line and in the ``--config`` file, as text."""
 
     bootstrap_servers: str | None
     from_line: dict[str, str]
     from_file: dict[str, str]
     timeout: float | None = None
-    """The seconds that a call may take; None if the command line does not set them."""
+    """The seconds that a call may take. None if ``--timeout`` is not on the command line."""
 
     @property
     def names_a_cluster(self) -> bool:
@@ -70,18 +71,19 @@ class ClusterOptions:
 
     @property
     def servers(self) -> str:
-        """The bootstrap servers of the cluster. Raises UsageError if the option that names them is empty."""
+        """The bootstrap servers of the cluster. Raises UsageError if the user gave an empty address."""
         named = self._named() | {_SERVERS_VARIABLE: os.environ.get(_SERVERS_VARIABLE)}
         return _first(named) or "localhost:9092"
 
     def at(self, bootstrap_servers: str) -> "ClusterOptions":
-        """Return the same options for another cluster."""
+        """Return the same options for the cluster at *bootstrap_servers*."""
         return replace(self, bootstrap_servers=bootstrap_servers)
 
     def of_a_job(self) -> "ClusterOptions":
-        """Return the same options for a job, whose tasks survive a restart of the brokers.
+        """Return the same options for a job, whose tasks have to survive a restart of the brokers.
 
-        A job waits for a closed port as long as for any other failure.
+        A job waits as long while the brokers' ports are closed as after any other failure. Other commands
+        give up sooner.
         """
         return replace(self, timeout=self.timeout or _TIMEOUTS["default_api_timeout_ms"] / 1000)
 
@@ -89,8 +91,8 @@ class ClusterOptions:
         """Return the options for a client with *config*. The options *own*, which the command sets itself,
         take precedence.
 
-        Leaves out options of other clients, because a command may use several clients, and a file may serve
-        several commands.
+        Options that the client does not have are left out, because a command may use several clients, and
+        several commands may share a file.
         """
         known = {item.name: item for item in fields(config)}
         texts = {name: text for name, text in (self.from_file | self.from_line).items() if name in known}
@@ -100,7 +102,7 @@ class ClusterOptions:
         return {name: value for name, value in self._timeouts().items() if name in known} | options | own
 
     def _timeouts(self) -> dict[str, int]:
-        """Return the time-outs for which neither -X nor the file has a value."""
+        """Return the default time-outs of the commands, or ``--timeout`` in milliseconds in their place."""
         if self.timeout is not None:
             return dict.fromkeys(_TIMEOUTS, max(1, round(self.timeout * 1000)))
         if _TIMEOUTS.keys() & {*self.from_line, *self.from_file}:
@@ -119,7 +121,7 @@ class ClusterOptions:
 def cluster_options(
     *configs: type[ClientConfig], otherwise: str = _OTHERWISE, timeout: bool = True
 ) -> Callable[[Callable[..., _Result]], Callable[..., _Result]]:
-    """Add the shared options to a command, which gets them as the argument ``cluster``.
+    """Add the shared options to a command, which gets their values as the argument ``cluster``.
 
     *configs* are the configs of the clients that the command uses. *otherwise* names the default cluster in
     the help. ``timeout=False`` is for commands that have a ``--timeout`` of their own, or need none.
@@ -159,7 +161,7 @@ def _with_timeout(command: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def _with_our_timeout(message: str) -> str:
-    """Return *message* with ``--timeout`` in the place of the client's option that sets the time to wait."""
+    """Return *message* with ``--timeout`` instead of the client's option that sets the time to wait."""
     return _WAITING_OPTION.sub("--timeout sets the time to wait", message)
 
 
@@ -229,7 +231,8 @@ def _secrets(known: Iterable["Field[Any]"], security_protocol: str) -> dict[str,
 
 
 def _first(named: Mapping[str, str | None]) -> str | None:
-    """Return the first value in *named* that is not None. Raises UsageError if it is empty."""
+    """Return the first value in *named* that is not None, or None. Raises UsageError if that value is an
+    empty address."""
     for where, servers in named.items():
         if servers is not None:
             if not servers.strip(" ,"):
@@ -239,7 +242,8 @@ def _first(named: Mapping[str, str | None]) -> str | None:
 
 
 def _options_of(path: Path) -> dict[str, str]:
-    """Return the options in the file. Raises ConfigurationError, which names the file, if one is wrong."""
+    """Return the options in the file at *path*. Raises ConfigurationError, which names the file, if an option
+    is wrong."""
     properties = _read(path)
     try:
         options = with_underscores(properties)
@@ -277,7 +281,8 @@ def _reject_secrets(given: Mapping[str, str]) -> None:
 
 
 def _check_options(given: Mapping[str, str]) -> None:
-    """Raise ConfigurationError for an option that no client has, and for a value that is not accepted."""
+    """Raise ConfigurationError if no client has an option in *given*, or if the value of one is not
+    accepted."""
     known = {item.name: item for config in _EVERY_CONFIG for item in fields(config)}
     for name, value in given.items():
         if name not in known:

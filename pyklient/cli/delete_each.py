@@ -13,8 +13,8 @@ __all__ = ["delete_each"]
 def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
     """Call *delete* with each of *names*, and print an error for each name that the brokers do not delete.
 
-    Raises click's Exit with code 1 if there was such an error. After a failure that does not depend on the
-    name, such as unreachable brokers, stops with a ClickException that lists the names that were not tried.
+    Raises click's Exit with code 1 if such an error was printed. After a failure that does not depend on the
+    name, such as unreachable brokers, raises a ClickException that lists the names that were not tried.
     """
     refused = False
     for number, name in enumerate(names, 1):
@@ -26,7 +26,7 @@ def delete_each(names: Sequence[str], delete: Callable[[str], None]) -> None:
         except KafkaError as error:
             left = names[number:]
             raise click.ClickException(
-                f"{error}; these were not tried: {', '.join(left)}" if left else str(error)
+                f"{error}; no attempt was made to delete {', '.join(left)}" if left else str(error)
             ) from error
     if refused:
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""The installed versions, and the kernel in use. This module does not need the packages of the command
+"""The installed versions, and the kernel in use. This module does without the packages of the command
 line."""
 
 import importlib.metadata
@@ -11,11 +11,11 @@ from pyklient.version import VERSION
 __all__ = ["as_lines", "facts"]
 
 _CODECS: Final = {"gzip": None, "snappy": "python-snappy", "lz4": "lz4", "zstd": "zstandard"}
-"""The package of each codec; None for a codec of the standard library."""
+"""The package that implements each codec. None stands for the standard library."""
 
 
 def facts() -> dict[str, Any]:
-    """Return the facts that ``pyklient info`` shows, by name."""
+    """Return what ``pyklient info`` shows, as a dict of values by name."""
     found: dict[str, Any] = {
         "pyklient": VERSION,
         "python": f"{platform.python_implementation()} {platform.python_version()}",
@@ -34,6 +34,6 @@ def facts() -> dict[str, Any]:
 
 
 def as_lines(found: dict[str, Any]) -> list[str]:
-    """Return the facts *found* as lines, one fact in each."""
+    """Return the dict *found*, which ``facts`` has made, as lines of text with one fact in each."""
     flat = {name: fact for name, fact in found.items() if name != "codecs"} | found["codecs"]
     return [f"{name:10} {fact}" for name, fact in flat.items()]

@@ -15,7 +15,11 @@ _SHOWN: Final = 8
 
 
 class Delivered:
-    """Counts lines by the outcomes of their deliveries. It keeps a limited number of deliveries."""
+    """Counts the lines that were stored or failed, by their deliveries.
+
+    A Delivered keeps a limited number of deliveries that are not done. When there are more, it waits for the
+    oldest.
+    """
 
     def __init__(self) -> None:
         self.stored = 0
@@ -31,7 +35,7 @@ class Delivered:
         return self.stored + len(self._unconfirmed) + len(self._waiting)
 
     def add(self, delivery: Delivery) -> bool:
-        """Add the delivery of the next line. Return False if a line is known to have failed."""
+        """Add the delivery of the next line. Return False if a line has already failed."""
         waiting = self._waiting
         waiting.append(delivery)
         while waiting and (waiting[0].done() or len(waiting) > _KEPT):
@@ -39,13 +43,13 @@ class Delivered:
         return self.error is None
 
     def count_others(self) -> None:
-        """Count the remaining lines. A line whose outcome is not known counts as failed."""
+        """Count all lines that are not counted yet. A line whose outcome is not known counts as failed."""
         while self._waiting:
             self._count(self._waiting[0], 0)
 
     def summary(self, problem: str | None = None) -> str:
-        """Return *problem* or the first failure, the number of stored lines, and the numbers of the lines
-        that failed."""
+        """Return a sentence: *problem*, the first failure, how many lines are stored, and which lines
+        failed."""
         lines = {0: "no line is", 1: "1 line is"}.get(self.stored, f"{self.stored:,} lines are")
         parts = [problem] if problem else []
         if self.error is not None:
@@ -68,7 +72,7 @@ class Delivered:
 
 
 def _ranges(numbers: Iterable[int]) -> str:
-    """Return ascending *numbers* as ``1, 3-5``, shortened if there are many."""
+    """Return ascending *numbers* as text such as ``1, 3-5``, shortened if there are many."""
     found = list(islice(_runs(numbers), _SHOWN + 1))
     shown = ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in found[:_SHOWN])
     return f"{shown} and more" if len(found) > _SHOWN else shown

@@ -77,14 +77,14 @@ for command in (produce, consume, topics, groups, load, broker, demo, info):
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command line. Return its exit code. Shows a traceback only with ``-vv``."""
+    """Run the command line *arguments*, and return its exit code. A traceback is shown only with ``-vv``."""
     with standard_streams(), ended_by_signals():
         code = _code(lambda: pyklient.main(list(arguments), prog_name="pyklient", standalone_mode=False))
         return _code(sys.stdout.flush) or code
 
 
 def _code(action: Callable[[], object]) -> int:
-    """Run *action*. Print one sentence if it fails. Return the exit code."""
+    """Run *action*, and return the exit code of the command. Print one sentence if *action* fails."""
     try:
         result = action()
     except click.exceptions.NoArgsIsHelpError as error:
@@ -130,7 +130,8 @@ def _path(error: click.UsageError) -> str:
 
 
 def _sentence(error: KafkaError | OSError) -> str:
-    """Return the error message, with the name of the file if the system's error has one."""
+    """Return the message of *error*. For an error of the system, begin with the name of its file, if it has
+    one."""
     if isinstance(error, KafkaError):
         return str(error) or type(error).__name__
     return f"{error.filename}: {reason(error)}" if error.filename else reason(error)

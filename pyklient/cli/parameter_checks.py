@@ -13,10 +13,10 @@ __all__ = ["checked", "seconds", "separator", "text", "topic_name"]
 
 
 def checked(check: Callable[[Any], object]) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    """Return a click callback that applies *check* to a parameter. If the parameter has several values, it
-    applies *check* to each of them.
+    """Return a click callback that applies *check* to a parameter, or to each value of a repeated parameter.
 
-    The command gets the result of *check*. A ValueError becomes an error of the command line.
+    The command gets what *check* returns. If *check* raises ValueError, the user gets its message as an error
+    in the command line.
     """
 
     def callback(_context: click.Context, _parameter: click.Parameter, given: Any) -> Any:
@@ -31,7 +31,7 @@ def checked(check: Callable[[Any], object]) -> Callable[[click.Context, click.Pa
 
 
 def text(given: str) -> str:
-    """Return *given* if it is valid text. The bytes of a command line may not be UTF-8."""
+    """Return *given*, an argument of the command line, if its bytes are UTF-8. Otherwise raise ValueError."""
     try:
         given.encode()
     except UnicodeEncodeError:
@@ -40,19 +40,20 @@ def text(given: str) -> str:
 
 
 def topic_name(given: str) -> str:
-    """Return *given* if it is a valid name of a topic. Raises ConfigurationError, a ValueError."""
+    """Return *given* if it is a valid name of a topic. Otherwise raise ConfigurationError, which is a
+    ValueError."""
     return argument_checks.topic_name(given)
 
 
 def separator(given: str) -> bytes:
-    """Return the bytes of *given* on the command line."""
+    """Return the bytes that *given* has on the command line. Raises ValueError if there are none."""
     if not given:
         raise ValueError("the separator must not be empty")
     return os.fsencode(given)
 
 
 def seconds(given: float) -> float:
-    """Return *given* unless it is NaN, which click would accept as a number in a range."""
+    """Return *given* if it is a number. Raises ValueError for NaN, which click would accept."""
     if math.isnan(given):
         raise ValueError("nan is not a number of seconds")
     return given

@@ -1,4 +1,4 @@
-"""A record as one line of JSON, as ``consume --json`` writes it and ``produce --json`` reads it.
+"""Converts records to lines of JSON for ``consume --json``, and back for ``produce --json``.
 
 Bytes in UTF-8 appear as a string, other bytes as ``{"base64": "…"}``, and a missing value as null.
 """
@@ -21,11 +21,11 @@ _FIELDS = frozenset(
 
 
 class NotJSONError(ValueError):
-    """A line is not JSON. The message gives the reason."""
+    """A line of the input is not JSON. The message gives the reason."""
 
 
 class NewRecord(NamedTuple):
-    """A record to send, as a line of the input describes it."""
+    """A record to send, made from one line of the input."""
 
     value: bytes | None
     key: bytes | None = None
@@ -35,7 +35,7 @@ class NewRecord(NamedTuple):
 
 
 def as_json_line(message: Message) -> bytes:
-    """Return the message as a line of JSON, with the newline."""
+    """Return *message* as a line of JSON that ends with a newline."""
     fields = {
         "topic": message.topic,
         "partition": message.partition,
@@ -49,10 +49,12 @@ def as_json_line(message: Message) -> bytes:
 
 
 def from_json_line(line: bytes) -> NewRecord:
-    """Return the record that a line describes. Raises NotJSONError, or a ValueError that gives the reason.
+    """Return the record that a line of JSON describes. Raises NotJSONError, or a ValueError that gives the
+    reason.
 
-    Accepts and ignores ``topic``, ``offset`` and ``timestamp_type``, so that the output of ``consume`` can be
-    sent again. A key or a value that is an object, a list, a number or a bool becomes compact JSON.
+    The fields ``topic``, ``offset`` and ``timestamp_type`` are accepted but not used, so that the output of
+    ``consume --json`` can be sent again. A key or a value that is an object, a list, a number or a bool
+    becomes compact JSON.
     """
     fields = _loaded(line)
     if not isinstance(fields, dict):
@@ -74,14 +76,14 @@ def from_json_line(line: bytes) -> NewRecord:
 
 
 def header_of(given: str) -> tuple[str, bytes]:
-    """Return the name and the value of a header that is given as ``name=value``.
+    """Return the name and the value of a header that is given as ``name=value`` on the command line.
 
-    The value has the bytes of the command line. Raises ValueError if there is no ``=``, or if the name is not
-    UTF-8.
+    The value has the same bytes as on the command line. Raises ValueError if there is no ``=``, or if the
+    name is not UTF-8.
     """
     name, equals, value = given.partition("=")
     if not equals:
-        raise ValueError(f"{given!a} is not NAME=VALUE; a header without a value needs --json")
+        raise ValueError(f"{given!a} is not NAME=VALUE; to send a header without a value, use --json")
     return text(name), os.fsencode(value)
 
 
@@ -90,7 +92,8 @@ def _loaded(line: bytes) -> Any:
         return json.loads(line, parse_constant=_reject_constant, parse_float=_finite)
     except json.JSONDecodeError as error:
         # Some messages of Python end with "at".
-        raise NotJSONError(f"{error.msg.removesuffix(' at')} at character {error.pos + 1}") from None
+        problem = error.msg.removesuffix(" at")
+        raise NotJSONError(f"{problem} at character {error.pos + 1}") from None
     except UnicodeDecodeError as error:
         raise NotJSONError(f"byte {error.start + 1} is not UTF-8") from None
     except RecursionError:
@@ -142,7 +145,7 @@ def _bytes(value: Any) -> bytes | None:
         try:
             return base64.b64decode(value["base64"], validate=True)
         except (TypeError, binascii.Error) as error:
-            raise ValueError(f"base64 cannot be decoded: {error}") from None
+            raise ValueError(f"the value of base64 cannot be decoded: {error}") from None
     return _utf8(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 

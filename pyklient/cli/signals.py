@@ -1,4 +1,4 @@
-"""Signals: a command ends cleanly after Ctrl-C, SIGTERM and SIGHUP."""
+"""Handles signals, so that a command ends cleanly after Ctrl-C, SIGTERM and SIGHUP."""
 
 import contextlib
 import signal
@@ -14,9 +14,10 @@ _SIGNALS: Final = (signal.SIGINT, *_ENDING)
 
 @contextlib.contextmanager
 def ended_by_signals() -> Iterator[None]:
-    """Make SIGTERM and SIGHUP raise SystemExit in the ``with`` block, with 128 plus the number of the signal.
+    """Make SIGTERM and SIGHUP raise SystemExit in the ``with`` block. The exit code is 128 plus the signal's
+    number.
 
-    A signal that is ignored (``nohup``) stays ignored.
+    A signal that the process ignores, as under ``nohup``, stays ignored.
     """
     ours = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
     for number in ours:
@@ -30,10 +31,10 @@ def ended_by_signals() -> Iterator[None]:
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Let the ``with`` block finish before Ctrl-C, SIGTERM or SIGHUP takes effect. A second signal takes
-    effect at once.
+    """Let the ``with`` block finish before Ctrl-C, SIGTERM or SIGHUP takes effect.
 
-    Only for the main thread, where Python runs signal handlers.
+    A second signal takes effect at once. Only the main thread may use this function, because Python runs
+    signal handlers there.
     """
     found = {number: signal.getsignal(number) for number in _SIGNALS}
     before = {number: handler for number, handler in found.items() if handler not in (None, signal.SIG_IGN)}

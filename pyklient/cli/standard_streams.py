@@ -1,7 +1,7 @@
-"""The standard streams, made usable even if the caller closed them or made them non-blocking.
+"""Makes the standard streams usable even if the caller has closed them or made them non-blocking.
 
-The descriptor of a closed stream is given to a file that cannot be read or written, because otherwise the
-next socket would get that descriptor.
+The descriptor of a closed stream is given to the null device. Otherwise the next socket would get that
+descriptor, and the output of the command would go to the network.
 """
 
 import contextlib
@@ -30,8 +30,9 @@ def standard_streams() -> Iterator[None]:
     """Replace ``sys.stdin``, ``sys.stdout`` and ``sys.stderr`` in the ``with`` block, unless they are
     replaced already.
 
-    A failure to read or write raises ClickException with a message, or click's Exit with code 141 if the
-    reader of the output has closed it. Text for standard error that cannot be written is dropped.
+    A failure to read or write raises ClickException with a message. If the reader of standard output has
+    closed it, click's Exit with code 141 is raised. Text for standard error that cannot be written is
+    dropped.
     """
     before = sys.stdin, sys.stdout, sys.stderr
     if sys.stdin is sys.__stdin__:
@@ -52,12 +53,12 @@ def standard_streams() -> Iterator[None]:
 
 
 def complain(sentence: str) -> None:
-    """Print *sentence* on standard error, in one line."""
+    """Print *sentence* as one line on standard error, after the name of the command."""
     print(f"pyklient: {' '.join(sentence.split())}", file=sys.stderr)
 
 
 def reason(error: OSError) -> str:
-    """Return the message of the system, without the error number and the file."""
+    """Return the system's description of *error*, without the error number and the name of the file."""
     return error.strerror or str(error) or type(error).__name__
 
 
@@ -99,8 +100,7 @@ def _write(file: io.FileIO, data: "ReadableBuffer") -> int:
 
 
 def _to_nowhere(file: io.FileIO) -> None:
-    """Redirect *file* to the null device, because Python flushes its buffers once more at the end of the
-    program."""
+    """Redirect *file* to the null device, so that the flush at the end of the program cannot fail again."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, file.fileno())
     os.close(nowhere)
@@ -111,8 +111,10 @@ def _failure(stream: str, error: OSError) -> str:
 
 
 def _descriptor(stream: TextIO | None, flags: int) -> int:
-    """Return the descriptor of *stream*. If the stream is closed, open the null device, which gets the lowest
-    free descriptor: the one that the stream had."""
+    """Return the descriptor of *stream*, or of the null device if *stream* is None (a closed stream).
+
+    The null device gets the lowest free descriptor, which is the one that the closed stream had.
+    """
     return os.open(os.devnull, flags) if stream is None else stream.fileno()
 
 

@@ -15,7 +15,7 @@ _WIDE = 10_000
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title: str | None = None) -> None:
-    """Print *rows* on standard output, with numbers aligned to the right."""
+    """Print *rows* as a table on standard output. Columns of numbers are aligned to the right."""
     terminal = sys.stdout.isatty()
     console = Console(width=None if terminal else _WIDE, highlight=False, markup=False, emoji=False)
     listed = [list(row) for row in rows]
@@ -31,8 +31,8 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], title:
 
 
 def print_json(value: Any) -> None:
-    """Print *value* as one line of JSON in UTF-8 on standard output, whatever the encoding of the
-    terminal."""
+    """Print *value* as one line of JSON on standard output, in UTF-8 even if the terminal has another
+    encoding."""
     sys.stdout.flush()
     sys.stdout.buffer.write(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode() + b"\n")
     sys.stdout.buffer.flush()

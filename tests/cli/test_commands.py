@@ -165,7 +165,7 @@ def test_without_brokers_the_names_that_were_not_tried_are_told(pyklient: Pyklie
         "topics", "delete", "a", "b", "c", "-b", "127.0.0.1:1", "-X", "default_api_timeout_ms=300"
     )
     assert done.code == 1
-    assert done.err.endswith("; these were not tried: b, c\n")
+    assert done.err.endswith("; no attempt was made to delete b, c\n")
     assert done.err.count("\n") == 1
 
 

@@ -13,4 +13,6 @@ def test_without_pyspark_the_error_names_the_extra() -> None:
     program = "import sys; sys.modules['pyspark'] = None; import pyklient.spark"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert ran.returncode != 0
-    assert ran.stderr.strip().endswith("install the extra `spark`: pip install '.[spark]' in the clone")
+    assert ran.stderr.strip().endswith(
+        "install the extra `spark`: pip install '.[spark]' in the clone of pyklient"
+    )

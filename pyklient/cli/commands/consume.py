@@ -32,7 +32,7 @@ _OF_MEMBERS: Final = (
     "group_id",
     "group_instance_id",
 )
-"""The options of group members that a configuration file may have, and that read() does not accept."""
+"""The options of group members that a ``--config`` file may contain, but ``read()`` does not accept."""
 
 
 @click.command(
@@ -98,7 +98,7 @@ def consume(
     if to_end and (group is not None or "group_id" in cluster.from_line):
         raise click.UsageError("--to-end reads without a group; remove --to-end or --group")
     if as_json and key_separator is not None:
-        raise click.UsageError("--json includes the key; remove --key-separator")
+        raise click.UsageError("--json prints the key as a field; remove --key-separator")
     own: dict[str, Any] = {} if group is None else {"group_id": group}
     if from_beginning:
         own["auto_offset_reset"] = "earliest"
@@ -116,33 +116,33 @@ def consume(
 
 
 def _longest_wait(timeout: float | None, config: ConsumerConfig) -> float | None:
-    """Return the seconds without a message after which to stop; None to wait without limit."""
+    """Return after how many seconds without a message the command stops. None means that it does not stop."""
     if timeout is None and config.consumer_timeout_ms >= 0:
         return config.consumer_timeout_ms / 1000
     return timeout
 
 
 class _Output:
-    """Writes messages as lines, and counts them."""
+    """Writes messages to a file as lines, and counts them."""
 
     def __init__(
         self, file: BinaryIO, line: Callable[[Message], bytes], limit: int | None, timeout: float | None
     ) -> None:
         self.written = 0
         self.last: Sequence[Message] = ()
-        """The last batch that was written."""
+        """The batch of messages that was written last."""
         self.timeout = timeout
-        """The seconds without a message after which to stop; None to wait without limit."""
+        """The command stops after this many seconds without a message. None means that it does not stop."""
         self._file, self._line, self._limit = file, line, limit
         self._moved = time.monotonic()
 
     @property
     def next_size(self) -> int:
-        """The number of messages that the next batch may have."""
+        """The largest number of messages that the next call of ``write`` may get."""
         return _BATCH if self._limit is None else min(_BATCH, self._limit - self.written)
 
     def write(self, batch: Sequence[Message]) -> None:
-        """Write *batch* and flush it."""
+        """Write the messages of *batch* as lines, and flush the file."""
         if batch:
             lines = b"".join(map(self._line, batch))
             with deferred():
@@ -159,7 +159,7 @@ class _Output:
 
     @property
     def late(self) -> bool:
-        """True if no message has arrived for *timeout* seconds."""
+        """True if no message has been written for ``timeout`` seconds."""
         return self.timeout is not None and time.monotonic() - self._moved > self.timeout
 
 
@@ -172,7 +172,7 @@ def _line_maker(as_json: bool, between: bytes | None) -> Callable[[Message], byt
 
 
 def _follow(topics: Sequence[str], options: Mapping[str, Any], out: _Output) -> None:
-    """Write new messages, with or without a group, until there are enough or the command is interrupted."""
+    """Write new messages until there are enough, none arrives for too long, or the command is interrupted."""
     commits = "group_id" in options and options.get("enable_auto_commit", True)
     with ConsumerConnector(**options) as connector:
         stream = connector.stream(*topics)

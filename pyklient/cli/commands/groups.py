@@ -46,7 +46,7 @@ def list_(as_json: bool, cluster: ClusterOptions) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @cluster_options(AdminConfig)
 def describe(group: str, as_json: bool, cluster: ClusterOptions) -> None:
-    """Show the state, the members and the lag of GROUP, for each partition."""
+    """Show the state and the members of GROUP, and its lag in each partition."""
     with _admin(cluster) as admin:
         found = admin.describe_group(group)
         lags = admin.group_lag(group)
@@ -103,7 +103,7 @@ def describe(group: str, as_json: bool, cluster: ClusterOptions) -> None:
 @click.argument("names", metavar="GROUP…", callback=checked(text), nargs=-1, required=True)
 @cluster_options(AdminConfig)
 def delete(names: tuple[str, ...], cluster: ClusterOptions) -> None:
-    """Delete groups with their offsets. A group that has members is not deleted, but the others are."""
+    """Delete groups with their offsets. A group that has members is not deleted, but the other groups are."""
     with _admin(cluster) as admin:
         delete_each(names, admin.delete_group)
 

@@ -13,7 +13,8 @@ __all__ = ["info"]
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def info(as_json: bool) -> None:
-    """Show the version, the kernel in use (with the reason if it is not the compiled one) and the codecs."""
+    """Show the version, the codecs and the kernel in use. If it is not the compiled kernel, show the
+    reason."""
     found = facts()
     if as_json:
         print_json(found)

@@ -32,7 +32,7 @@ AS_TYPED: Final = {
     "max_records": "--max-records",
     "partition_by": "--partition-by",
 }
-"""Phrases in errors of ``pyklient.spark.load``, and the command's options that replace them."""
+"""Phrases in the errors of ``pyklient.spark.load``, and what the errors of the command say instead."""
 
 
 def _setting(given: str) -> tuple[str, str]:
@@ -157,7 +157,7 @@ def load(
 
 @contextlib.contextmanager
 def _session(master: str | None, conf: Mapping[str, str]) -> "Iterator[SparkSession]":
-    """Start Spark for the block, and stop it afterwards."""
+    """Start Spark, yield its session, and stop Spark at the end of the ``with`` block."""
     try:
         from pyspark.errors import PySparkRuntimeError
         from pyspark.sql import SparkSession
@@ -178,8 +178,8 @@ def _session(master: str | None, conf: Mapping[str, str]) -> "Iterator[SparkSess
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         raise click.ClickException(
-            "The JVM of Spark has not started: it needs Java 17 or later, in JAVA_HOME or in the PATH; if "
-            "there is one, its output is above"
+            "the JVM of Spark has not started: set JAVA_HOME or PATH to Java 17 or later; if they are set, "
+            "the JVM's own error is above"
         ) from error
     try:
         yield session
@@ -189,7 +189,7 @@ def _session(master: str | None, conf: Mapping[str, str]) -> "Iterator[SparkSess
 
 @contextlib.contextmanager
 def _progress() -> "Iterator[Callable[[LoadProgress], None] | None]":
-    """Show progress bars on a terminal, and nothing elsewhere."""
+    """Yield a function that shows the progress of a load as a bar. Yield None if there is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
@@ -223,6 +223,6 @@ def _show(done: "LoadResult", *, as_json: bool) -> None:
 
 
 def _first_lines(message: str) -> str:
-    """Return the error *message* without the stack traces of Spark."""
+    """Return the last error in Spark's error *message*, without the stack traces."""
     cause = re.findall(r"^(?:pyklient\.errors\.)?(\w*(?:Error|Exception)): (.+)$", message, re.MULTILINE)
     return f"{cause[-1][0]}: {cause[-1][1]}" if cause else message.strip().splitlines()[0]

@@ -20,11 +20,11 @@ from pyklient.producer.producer import Producer
 __all__ = ["produce"]
 
 _GRACE: Final = 10.0
-"""The seconds that lines in flight have to be stored after another line has failed."""
+"""After one line has failed, the lines in flight have this many seconds to be stored."""
 
 _OF_A_LINE: Final = 8
-"""The length of the longest line, as a multiple of the largest record: JSON may need six characters for a
-byte."""
+"""The longest line that is accepted, as a multiple of the largest record. JSON may need six characters for
+one byte of a record."""
 
 
 @click.command(
@@ -91,7 +91,7 @@ def produce(
     timestamp_ms.
     """
     if as_json and key_separator is not None:
-        raise click.UsageError("--json records have their own keys; remove --key-separator")
+        raise click.UsageError("a line of --json contains its own key; remove --key-separator")
     own = {} if compression is None else {"compression_type": compression}
     options = cluster.options(ProducerConfig, **own)
     longest = _OF_A_LINE * ProducerConfig.from_options(options).max_request_size
@@ -122,7 +122,7 @@ def _send(
     headers: Sequence[tuple[str, bytes | None]],
     delivered: Delivered,
 ) -> str | None:
-    """Send all records, until one fails. Return a message if a line cannot be sent."""
+    """Send all records, until one fails. Return an error message if a line cannot be sent, otherwise None."""
     try:
         for record in records:
             delivery = producer.send(
@@ -143,8 +143,10 @@ def _send(
 
 
 def _lines(source: BinaryIO, longest: int) -> Iterator[bytes]:
-    """Yield the lines without newlines. Raises ClickException if a line is longer than *longest* bytes, or
-    the file cannot be read."""
+    """Yield the lines of *source* without their newlines.
+
+    Raises ClickException if a line is longer than *longest* bytes, or if *source* cannot be read.
+    """
     try:
         for number, line in enumerate(iter(partial(source.readline, longest + 1), b""), 1):
             text = line.removesuffix(b"\n")

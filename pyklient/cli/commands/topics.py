@@ -84,7 +84,7 @@ def create(
     if_not_exists: bool,
     cluster: ClusterOptions,
 ) -> None:
-    """Create TOPIC. Return when each partition has a leader."""
+    """Create TOPIC. The command ends when each partition has a leader."""
     config = dict(_setting(pair) for pair in given)
     with _admin(cluster) as admin, _fine_if(if_not_exists, "TOPIC_ALREADY_EXISTS"):
         admin.create_topic(topic, partitions, replication_factor, config)
@@ -95,7 +95,7 @@ def create(
 @click.option("--if-exists", is_flag=True, help="Succeed if there is no such topic.")
 @cluster_options(AdminConfig)
 def delete(names: tuple[str, ...], if_exists: bool, cluster: ClusterOptions) -> None:
-    """Delete topics with all their messages. If a topic cannot be deleted, the others still are."""
+    """Delete topics with all their messages. If a topic cannot be deleted, the other topics still are."""
     with _admin(cluster) as admin:
 
         def delete_topic(name: str) -> None:
@@ -110,8 +110,8 @@ def delete(names: tuple[str, ...], if_exists: bool, cluster: ClusterOptions) -> 
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @cluster_options(AdminConfig)
 def describe(topic: str, as_json: bool, cluster: ClusterOptions) -> None:
-    """Show the partitions of TOPIC with leaders, replicas and offsets, and the settings that were made for
-    it."""
+    """Show the partitions of TOPIC with leaders, replicas and offsets, and the settings that were given to
+    TOPIC."""
     with _admin(cluster) as admin:
         found = admin.describe_topic(topic)
         partitions = [TopicPartition(topic, part.partition) for part in found.partitions]

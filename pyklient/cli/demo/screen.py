@@ -20,8 +20,10 @@ _LINE_EVERY: Final = 2.0
 
 @contextlib.contextmanager
 def show_progress(console: Console, total: int) -> Iterator[Callable[[State], None]]:
-    """Yield a function that shows each new state: as bars on a terminal, otherwise as a line every two
-    seconds."""
+    """Yield a function that shows each new state of the demo.
+
+    It shows progress bars on a terminal, and otherwise prints a line every two seconds.
+    """
     if not console.is_terminal:
         yield _lines(console, total)
         return
@@ -64,7 +66,7 @@ def _lines(console: Console, total: int) -> Callable[[State], None]:
 
 
 def show_outcome(console: Console, outcome: Outcome, airlines: Mapping[str, str]) -> None:
-    """Print the tables by carrier and by partition, the rates, and the result in one sentence."""
+    """Print the demo's counts by carrier and by partition, its rates, and its result in one sentence."""
     if not console.is_terminal:
         console = Console(file=console.file, width=120)
     console.print(_by_carrier(outcome, airlines))

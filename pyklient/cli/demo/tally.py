@@ -12,7 +12,7 @@ _MODULUS = 1 << 128
 
 
 def fingerprint(key: bytes, value: bytes) -> int:
-    """Return a 128-bit hash of a message. It includes the length of the key, to separate key and value."""
+    """Return a 128-bit hash of a message. The length of the key is hashed too, to separate key and value."""
     hashed = blake2b(len(key).to_bytes(4, "big"), digest_size=16)
     hashed.update(key)
     hashed.update(value)
@@ -20,15 +20,17 @@ def fingerprint(key: bytes, value: bytes) -> int:
 
 
 class Tally:
-    """The number of messages by key, and the sum of their fingerprints, which does not depend on their
-    order."""
+    """The number of messages of each key, and for each key the sum of the messages' fingerprints.
+
+    The sum does not depend on the order of the messages.
+    """
 
     def __init__(self) -> None:
         self.counts: Counter[bytes] = Counter()
         self.digests: dict[bytes, int] = defaultdict(int)
 
     def add(self, key: bytes, print_: int) -> None:
-        """Count one message."""
+        """Count one message of *key*, whose fingerprint is *print_*."""
         self.counts[key] += 1
         self.digests[key] = (self.digests[key] + print_) % _MODULUS
 
@@ -38,7 +40,7 @@ class Tally:
 
 
 class Seen:
-    """The messages that one reader got. Other threads may use it only after the thread of the reader has
+    """The messages that one reader got. Other threads may use a Seen only after the reader's thread has
     ended."""
 
     def __init__(self) -> None:
@@ -47,7 +49,7 @@ class Seen:
         self.prints: dict[tuple[int, bytes], dict[int, int]] = defaultdict(dict)
 
     def add(self, messages: Iterable[Message]) -> None:
-        """Count each message by its partition, key and offset. Each offset is counted once."""
+        """Count each of *messages*, and store its fingerprint by partition, key and offset."""
         count = 0
         for message in messages:
             key, value = message.key or b"", message.value or b""
@@ -58,8 +60,11 @@ class Seen:
 
 
 def merge(readers: Iterable[Seen]) -> tuple[Tally, Counter[bytes], int]:
-    """Return the distinct messages of all readers, the number of repeated messages by key, and the number of
-    changed messages."""
+    """Count the messages of all readers together.
+
+    Return the distinct messages, the number of repeated messages by key, and the number of messages that two
+    readers got with different content.
+    """
     together: dict[tuple[int, bytes], dict[int, int]] = defaultdict(dict)
     again: Counter[bytes] = Counter()
     changed = 0

@@ -87,4 +87,4 @@ def test_without_spark_the_command_says_what_to_install() -> None:
 def test_without_java_it_is_said_what_spark_needs() -> None:
     done = pyklient("load", "clicks", "/tmp/x", JAVA_HOME="/nowhere")
     assert done.returncode == 1
-    assert "it needs Java 17 or later, in JAVA_HOME or in the PATH" in done.stderr.splitlines()[-1]
+    assert "set JAVA_HOME or PATH to Java 17 or later" in done.stderr.splitlines()[-1]
