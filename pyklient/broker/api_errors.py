@@ -1,4 +1,4 @@
-"""The two ways in which the broker fails a request: an error response, or closing the connection."""
+"""The two ways in which the broker fails a request: with an error response, or by closing the connection."""
 
 from pyklient.error_codes import ErrorCode
 
@@ -6,9 +6,10 @@ __all__ = ["ApiError", "CloseConnection"]
 
 
 class ApiError(Exception):
-    """An error code with which a request, or one item of it, is answered.
+    """An error that the broker sends in the response to a request, for the whole request or for one item in
+    it.
 
-    The *message* is sent too if the response has a field for it.
+    The *code* is sent always, the *message* only if the response has a field for it.
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
@@ -18,4 +19,5 @@ class ApiError(Exception):
 
 
 class CloseConnection(Exception):
-    """The connection must be closed without a response. The text is the reason, for the log."""
+    """The broker must close the connection without a response. The text of the exception is the reason, for
+    the log."""

@@ -1,4 +1,4 @@
-"""A broker in this process: one daemon thread, whose event loop owns all state of the broker."""
+"""A broker in this process. It has one daemon thread, whose event loop owns all state of the broker."""
 
 import asyncio
 import atexit
@@ -49,17 +49,16 @@ _started: "WeakSet[Broker]" = WeakSet()
 class Broker:
     """A Kafka broker for tests and first runs.
 
-    ``port`` 0 chooses a free port, and the broker keeps it if it is started again. The broker listens on
-    ``host``; clients connect to ``advertised_host``, which is ``host`` by default. If ``data_dir`` is None,
-    the broker uses a temporary directory that ``close`` removes. Further options are the fields of
+    If ``port`` is 0, the broker chooses a free port and keeps it when it is started again. The broker listens
+    on ``host``; clients connect to ``advertised_host``, which is ``host`` by default. If ``data_dir`` is
+    None, the broker uses a temporary directory that ``close`` removes. Further options are the fields of
     ``BrokerConfig``. Raises ConfigurationError with the name of an invalid option.
 
     >>> with Broker() as broker:
     ...     producer = Producer(broker.bootstrap_servers)
 
-    There is one replica of each partition, in this process: acknowledged records survive a crash of the
-    process, but not of the machine. All methods except ``start`` and ``close`` may be called from several
-    threads.
+    Each partition has one replica, in this process: acknowledged records survive a crash of the process, but
+    not of the machine. All methods except ``start`` and ``close`` may be called from several threads.
     """
 
     def __init__(
@@ -73,8 +72,8 @@ class Broker:
     ) -> None:
         if advertised_host is None and host in _WILDCARDS:
             raise ConfigurationError(
-                f"host {host!r} stands for all addresses of this machine; "
-                "set advertised_host to the one that clients connect to"
+                f"a broker on host {host!r} listens on all addresses of this machine; "
+                "set advertised_host to the address that clients connect to"
             )
         self._config = BrokerConfig.from_options(options)
         self._host = host
@@ -91,25 +90,27 @@ class Broker:
 
     @property
     def port(self) -> int:
-        """The port that the broker listens on. Raises ClosedError if the broker is not running."""
+        """The port on which the broker listens. Raises ClosedError if the broker is not running."""
         return self._node().endpoint.port
 
     @property
     def bootstrap_servers(self) -> str:
-        """``host:port`` for clients. Raises ClosedError if the broker is not running."""
+        """The address ``host:port`` to which clients connect. Raises ClosedError if the broker is not
+        running."""
         return self._node().endpoint.address
 
     @property
     def data_dir(self) -> Path:
-        """The directory of the logs. Raises ClosedError if the broker is not running."""
+        """The directory in which the broker keeps its logs. Raises ClosedError if the broker is not
+        running."""
         return self._node().directory
 
     def start(self) -> Self:
-        """Open the data directory, listen, and return when clients can connect.
+        """Open the data directory, listen for clients, and return when they can connect.
 
-        Connections are refused until all logs and groups have been read, so that a client that can connect
-        also gets responses. Raises BrokerConnectionError if the port is not available, and ConfigurationError
-        if the directory is in use or is not a broker's.
+        The broker accepts no connection before it has read all logs and groups, so that a client that can
+        connect also gets responses. Raises BrokerConnectionError if the port is not available, and
+        ConfigurationError if the directory is in use or is not a broker's.
         """
         if self._thread is not None:
             return self
@@ -140,8 +141,8 @@ class Broker:
     ) -> None:
         """Create a topic.
 
-        *config* has settings of the topic, by Kafka's names. Raises BrokerError if the topic cannot be
-        created.
+        *config* has settings of the topic, under Kafka's names, such as ``retention.ms``. Raises BrokerError
+        if the topic cannot be created.
         """
         texts = {
             key: str(value).lower() if isinstance(value, bool) else str(value)
@@ -150,7 +151,7 @@ class Broker:
         self._call(self._create_topic(name, partitions, texts))
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the broker is closed. Returns False if *timeout* seconds pass first."""
+        """Wait until the broker is closed. Return False if it is still open after *timeout* seconds."""
         return self._stopped.wait(timeout)
 
     def close(self) -> None:
@@ -262,7 +263,7 @@ class Broker:
             warnings.warn(f"{what} was not closed", ResourceWarning, stacklevel=1)
 
     def forget_in_child(self) -> None:
-        """Close the copies of the sockets in a forked child.
+        """Close the copies of the broker's sockets in a child process, after a fork.
 
         Otherwise the child would keep connections open after the broker has closed them.
         """
@@ -286,7 +287,8 @@ async def _enforce_retention(node: NodeState) -> None:
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to the port, and refuses connections until ``listen`` is called on it."""
+    """Return a socket that is bound to *port*. It refuses connections until its method ``listen`` is
+    called."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family)
     try:

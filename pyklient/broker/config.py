@@ -1,7 +1,7 @@
-"""The options of a broker: the name, default, range and meaning of each, declared once.
+"""The options of a broker: their names, defaults, ranges and meanings. Each option is declared once, here.
 
-Options that Kafka has too are named after Kafka's, with underscores. The defaults are Kafka's unless a
-comment gives a reason for another default.
+An option that Kafka has too is named after Kafka's, with underscores. Its default is Kafka's unless a comment
+gives a reason for another default.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class BrokerConfig:
     # Without this limit, any client could fill the disk with directories.
     max_partitions: int = option(
         10_000,
-        "the most partitions that all topics together may have (only in pyklient)",
+        "the largest number of partitions that all topics together may have (only in pyklient)",
         at_least=1,
         at_most=1_000_000,
     )
@@ -43,39 +43,39 @@ class BrokerConfig:
     index_max_bytes: int = option(
         10 << 20, "start a new log segment when the index of the current one has this size", at_least=8
     )
-    message_max_bytes: int = option(1_048_588, "the largest batch that is accepted", at_least=1)
+    message_max_bytes: int = option(1_048_588, "the largest batch that is accepted, in bytes", at_least=1)
     # Users of tests and first runs expect their data to stay.
     retention_ms: int = option(
         -1,
-        "delete segments whose newest record is older than this; -1 keeps them",
+        "delete segments whose newest record is older than this; -1 keeps all segments",
         at_least=-1,
         at_most=INT64_MAX,
         kafka_default="seven days",
     )
     retention_bytes: int = option(
         -1,
-        "delete the oldest segments while a partition is larger than this; -1 keeps them",
+        "delete the oldest segments while a partition is larger than this; -1 keeps all segments",
         at_least=-1,
         at_most=INT64_MAX,
     )
     retention_check_interval_ms: int = option(
         300_000, "the pause between two checks for segments to delete", at_least=1
     )
-    socket_request_max_bytes: int = option(100 << 20, "the largest Produce request", at_least=1024)
+    socket_request_max_bytes: int = option(100 << 20, "the largest Produce request, in bytes", at_least=1024)
     # Only a Produce request has a reason to be large.
     control_request_max_bytes: int = option(
-        1 << 20, "the largest request of any other kind (only in pyklient)", at_least=1024
+        1 << 20, "the largest request other than Produce, in bytes (only in pyklient)", at_least=1024
     )
     request_memory_bytes: int = option(
         512 << 20,
-        "the memory for large requests that are being received or handled, over all connections (only in "
-        "pyklient)",
+        "the memory in bytes for large requests that are being received or handled, over all connections "
+        "(only in pyklient)",
         at_least=1024,
         at_most=INT64_MAX,
     )
     max_connections: int = option(
         2_000,
-        "the most open connections; further ones are closed at once",
+        "the largest number of open connections; further ones are closed at once",
         at_least=1,
         at_most=1_000_000,
         kafka_default="no limit",
@@ -83,10 +83,12 @@ class BrokerConfig:
     connections_max_idle_ms: int = option(
         600_000, "close a connection that has not been used for this long", at_least=1
     )
-    fetch_max_bytes: int = option(55 << 20, "the most bytes of records in one fetch response", at_least=1024)
+    fetch_max_bytes: int = option(
+        55 << 20, "the largest number of bytes of records in one fetch response", at_least=1024
+    )
     max_incremental_fetch_session_cache_slots: int = option(
         1_000,
-        "the most fetch sessions (KIP-227); the least recently used one is evicted first",
+        "the largest number of fetch sessions (KIP-227); the least recently used one is evicted first",
         at_most=100_000,
         at_least=0,
     )
@@ -105,20 +107,21 @@ class BrokerConfig:
     group_max_session_timeout_ms: int = option(
         1_800_000, "the longest session_timeout_ms that a member may ask for", at_least=1
     )
-    group_max_size: int = option(INT32_MAX, "the most members of one group", at_least=1)
+    group_max_size: int = option(INT32_MAX, "the largest number of members of one group", at_least=1)
     offset_metadata_max_bytes: int = option(
         4096, "the longest text that may be committed with an offset", at_least=0
     )
     max_producer_ids: int = option(
         10_000,
-        "the most producers that a partition remembers; "
+        "the largest number of producers that a partition remembers; "
         "the least recently active one is forgotten first (only in pyklient)",
         at_least=1,
     )
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> "BrokerConfig":
-        """Check *options*. Raises ConfigurationError for an unknown name or a value that is out of range."""
+        """Return *options* as a config. Raises ConfigurationError for an unknown name, or for a value that is
+        out of range."""
         known = {item.name: item for item in fields(cls)}
         for name, value in options.items():
             if name not in known:

@@ -1,4 +1,4 @@
-"""The controller creates, grows and deletes topics, in the cluster's metadata and on its nodes."""
+"""The controller: creates, grows and deletes topics, in the metadata of the cluster and on its nodes."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,8 +12,8 @@ __all__ = ["Controller"]
 
 
 class Controller:
-    """Changes the metadata of the cluster, and makes the same changes in the logs and group coordinators of
-    its nodes."""
+    """Creates, grows and deletes topics. It changes the metadata of the cluster, and the logs and group
+    coordinators of the nodes."""
 
     def __init__(self, cluster: ClusterMetadata) -> None:
         self.cluster = cluster
@@ -21,7 +21,8 @@ class Controller:
         self._group_coordinators: dict[int, GroupCoordinator] = {}
 
     def add_node(self, node_id: int, logs: LogManager, group_coordinator: GroupCoordinator) -> None:
-        """Add a node, and open the logs of the partitions of which it has a replica."""
+        """Add a node to the cluster, and open the node's logs: those of the partitions of which it has a
+        replica."""
         for topic in self.cluster.topics.all():
             config = self._log_config(topic)
             for partition in topic.partitions:
@@ -31,23 +32,23 @@ class Controller:
         self._group_coordinators[node_id] = group_coordinator
 
     def create_topic(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
-        """Create a topic with empty logs. Raises ApiError if it cannot be created."""
+        """Create a topic with empty logs. Raises ApiError if the topic cannot be created."""
         topic = self.cluster.topics.prepare(name, partitions, configs)
         self._create_logs(topic, topic.partitions)
         self.cluster.topics.add(topic)
         return topic
 
     def create_partitions(self, name: str, total: int) -> None:
-        """Add partitions to a topic until it has *total* of them.
+        """Add partitions to the topic *name* until it has *total* partitions.
 
-        Raises ApiError if it cannot have that many.
+        Raises ApiError if the topic cannot have that many.
         """
         topic, added = self.cluster.topics.prepare_growth(name, total)
         self._create_logs(topic, added)
         self.cluster.topics.add_partitions(topic, added)
 
     def delete_topic(self, topic: Topic) -> None:
-        """Delete a topic, its records, and the offsets that groups have committed in it."""
+        """Delete a topic, its records, and the offsets that groups have committed for its partitions."""
         self.cluster.topics.delete(topic)
         for partition in topic.partitions:
             for node_id in partition.replica_ids:

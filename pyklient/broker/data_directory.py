@@ -1,4 +1,4 @@
-"""The data directory: one broker uses it at a time, and ``broker.json`` holds the cluster's metadata."""
+"""The directory in which a broker stores its data. ``broker.json`` in it has the metadata of the cluster."""
 
 import fcntl
 import json
@@ -17,10 +17,11 @@ _LOCK: Final = ".lock"
 
 
 class DataDirectory:
-    """Opens *path* (a temporary directory if None) and locks it until ``close``.
+    """A broker's data directory. The constructor opens *path* (a temporary directory if None) and locks it
+    until ``close``.
 
-    ``metadata`` is the metadata that the last broker saved; it is empty in a new directory. Raises
-    ConfigurationError if the directory cannot be written, if another broker uses it, or if it holds files of
+    ``metadata`` is the metadata that the last broker saved there; it is empty in a new directory. Raises
+    ConfigurationError if the directory cannot be written, if another broker uses it, or if it has files of
     another program.
     """
 
@@ -43,12 +44,13 @@ class DataDirectory:
             raise
 
     def save(self, metadata: dict[str, Any]) -> None:
-        """Replace the metadata in the file. After a crash the file has either the old or the new contents."""
+        """Replace the saved metadata of the cluster. After a crash, the file has either the old or the new
+        contents."""
         self.metadata = metadata
         replace_file(self.path / _METADATA, json.dumps(metadata, indent=1).encode())
 
     def close(self) -> None:
-        """Unlock the directory, and remove it if it is temporary."""
+        """Unlock the data directory, and remove it if it is temporary."""
         if self.temporary:
             shutil.rmtree(self.path, ignore_errors=True)
         # Unlock before closing: a forked child may still hold a copy of the descriptor.
@@ -69,8 +71,7 @@ class DataDirectory:
         except FileNotFoundError:
             if any(entry.name != _LOCK for entry in self.path.iterdir()):
                 raise ConfigurationError(
-                    f"data_dir {self.path} holds files that this broker did not write; choose an empty "
-                    "directory"
+                    f"data_dir {self.path} has files of another program; choose an empty directory"
                 ) from None
             return {}
         try:
@@ -79,15 +80,15 @@ class DataDirectory:
             metadata = None
         if not isinstance(metadata, dict):
             raise ConfigurationError(
-                f"{self.path / _METADATA} was not written by this broker; choose another data_dir"
+                f"{self.path / _METADATA} has no valid metadata of a broker; choose another data_dir"
             )
         return metadata
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Replace the contents of *path* by *data*.
+    """Replace the contents of the file *path* by *data*.
 
-    After a crash the file has either the old or the new contents.
+    After a crash, the file has either the old or the new contents.
     """
     draft = path.with_name(path.name + ".new")
     draft.write_bytes(data)

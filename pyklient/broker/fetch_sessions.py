@@ -1,8 +1,9 @@
-"""Fetch sessions (KIP-227): the broker remembers what a client fetches, and what the last responses said.
+"""Fetch sessions (KIP-227): the broker remembers which partitions a client fetches, and what the last
+responses said of them.
 
-So the client's next request need not repeat it, and the response leaves out partitions that have not changed.
-A session is kept until its client closes it or the cache is full. In that case the least recently used
-session is evicted, and its client gets an error and opens another session.
+The client's next request names only the partitions that it adds or removes, and the response names only those
+that have changed. A session is kept until its client closes it or the cache is full. If the cache is full,
+the least recently used session is evicted, and its client gets an error and opens another session.
 """
 
 import random
@@ -45,8 +46,10 @@ _UNKNOWN: Final = (-1, -1)
 
 
 class FetchSession:
-    """The partitions of one client, in the order in which they are served. Partitions that had data move to
-    the end."""
+    """The partitions that one client fetches, in the order in which they are served.
+
+    A partition that had data moves to the end, so that all partitions get their turn.
+    """
 
     __slots__ = ("_sent", "by_id", "epoch", "requested", "session_id")
 
@@ -54,14 +57,14 @@ class FetchSession:
         self.session_id = session_id
         self.by_id = by_id
         self.epoch = 1
-        """The epoch that the next request must have."""
+        """The epoch that the client's next request must name."""
         self.requested: OrderedDict[_Key, RequestedPartition] = OrderedDict(
             (_key(each), each) for each in requested
         )
         self._sent: dict[_Key, tuple[int, int]] = {}  # high watermark and log start offset
 
     def update(self, request: FetchRequest) -> None:
-        """Add the partitions that *request* names, and remove those that it forgets."""
+        """Add the partitions that *request* names, and remove those that it lists as forgotten."""
         for each in _named(request):
             self.requested[_key(each)] = each
         for topic in request.forgotten_topics_data:
@@ -72,10 +75,8 @@ class FetchSession:
         self.epoch = self.epoch + 1 if self.epoch < _LAST_EPOCH else 1
 
     def has_changed(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return True if *data* has records, an error, or other offsets than the last response.
-
-        From now on *data* counts as sent.
-        """
+        """Return True if *data* has records, an error, or other offsets than the last response, and note its
+        offsets as sent."""
         key = _key(asked)
         if key not in self.requested:
             return False  # another connection has removed the partition meanwhile
@@ -88,9 +89,9 @@ class FetchSession:
 
 
 class FetchContext(NamedTuple):
-    """The partitions from which a request fetches, and the session of the request, if it has one.
+    """The partitions from which a request fetches, and the fetch session of the request, if it has one.
 
-    The response to an incremental request has only partitions that have changed.
+    The response to an incremental request contains only partitions that have changed.
     """
 
     requested: list[RequestedPartition]
@@ -98,20 +99,20 @@ class FetchContext(NamedTuple):
     incremental: bool = False
 
     def includes(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return True if *data* must be in the response."""
+        """Return True if *data* must be part of the response. The session then counts it as sent."""
         if self.session is None:
             return True
         return self.session.has_changed(asked, data) or not self.incremental
 
     @property
     def session_id(self) -> int:
-        """The session id in the response; 0 means that there is no session."""
+        """The id of the fetch session for the response; 0 means that there is no session."""
         return _NO_SESSION if self.session is None else self.session.session_id
 
 
 class FetchSessionCache:
-    """All fetch sessions of a node: at most *slots* sessions, with at most *max_partitions* in all of them
-    together."""
+    """All fetch sessions of a node: at most *slots* sessions, which together have at most
+    *max_partitions*."""
 
     def __init__(self, slots: int, max_partitions: int) -> None:
         self._slots = slots
@@ -123,10 +124,10 @@ class FetchSessionCache:
         return len(self._sessions)
 
     def context(self, request: FetchRequest, version: int) -> FetchContext:
-        """Return the partitions of *request*, and open, continue or close its session.
+        """Return the partitions that *request* asks for, and open, continue or close its fetch session.
 
-        Raises ApiError: FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
-        FETCH_SESSION_TOPIC_ID_ERROR.
+        Raises ApiError (FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH,
+        FETCH_SESSION_TOPIC_ID_ERROR) if the request does not fit the session that it names.
         """
         by_id = version >= _TOPIC_IDS
         if request.session_epoch <= _FIRST_EPOCH:
@@ -143,12 +144,14 @@ class FetchSessionCache:
         if session.epoch != request.session_epoch:
             raise ApiError(
                 ErrorCode.INVALID_FETCH_SESSION_EPOCH,
-                f"the fetch session is at epoch {session.epoch}, not {request.session_epoch}",
+                f"fetch session {request.session_id} is at epoch {session.epoch}, but the request names "
+                f"epoch {request.session_epoch}",
             )
         if session.by_id != by_id:
             raise ApiError(
                 ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
-                f"the fetch session identifies topics by {'id' if session.by_id else 'name'}",
+                f"fetch session {request.session_id} identifies topics by "
+                f"{'id, but the request by name' if session.by_id else 'name, but the request by id'}",
             )
         return self._continue(session, request)
 
@@ -163,11 +166,14 @@ class FetchSessionCache:
             return FetchContext(requested)
         self._evict()
         if session.session_id not in self._sessions:  # it is too large by itself
-            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, "the fetch session has too many partitions")
+            raise ApiError(
+                ErrorCode.FETCH_SESSION_ID_NOT_FOUND,
+                f"fetch session {session.session_id} has more than {self._max_partitions} partitions",
+            )
         return FetchContext(requested, session, incremental=True)
 
     def _open(self, requested: list[RequestedPartition], *, by_id: bool) -> FetchSession | None:
-        """Return a new session; None if it would be empty or would not fit into the cache."""
+        """Return a new fetch session; None if it would be empty or too large for the cache."""
         if not requested or len(requested) > self._max_partitions or not self._slots:
             return None
         session_id = random.randint(1, _LAST_EPOCH)
@@ -185,7 +191,7 @@ class FetchSessionCache:
             self._partitions -= len(session.requested)
 
     def _evict(self) -> None:
-        """Close the least recently used sessions until the remaining ones fit."""
+        """Close the least recently used sessions until the cache is within its limits."""
         while len(self._sessions) > self._slots or self._partitions > self._max_partitions:
             self._close(next(iter(self._sessions)))
 

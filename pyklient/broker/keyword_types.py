@@ -21,7 +21,7 @@ class BrokerOptions(TypedDict, total=False):
     """partitions of a topic that is created automatically"""
 
     max_partitions: int
-    """the most partitions that all topics together may have (only in pyklient)"""
+    """the largest number of partitions that all topics together may have (only in pyklient)"""
 
     segment_bytes: int
     """start a new log segment before the current one exceeds this size"""
@@ -33,38 +33,38 @@ class BrokerOptions(TypedDict, total=False):
     """start a new log segment when the index of the current one has this size"""
 
     message_max_bytes: int
-    """the largest batch that is accepted"""
+    """the largest batch that is accepted, in bytes"""
 
     retention_ms: int
-    """delete segments whose newest record is older than this; -1 keeps them"""
+    """delete segments whose newest record is older than this; -1 keeps all segments"""
 
     retention_bytes: int
-    """delete the oldest segments while a partition is larger than this; -1 keeps them"""
+    """delete the oldest segments while a partition is larger than this; -1 keeps all segments"""
 
     retention_check_interval_ms: int
     """the pause between two checks for segments to delete"""
 
     socket_request_max_bytes: int
-    """the largest Produce request"""
+    """the largest Produce request, in bytes"""
 
     control_request_max_bytes: int
-    """the largest request of any other kind (only in pyklient)"""
+    """the largest request other than Produce, in bytes (only in pyklient)"""
 
     request_memory_bytes: int
-    """the memory for large requests that are being received or handled, over all connections (only in
-    pyklient)"""
+    """the memory in bytes for large requests that are being received or handled, over all connections (only
+    in pyklient)"""
 
     max_connections: int
-    """the most open connections; further ones are closed at once"""
+    """the largest number of open connections; further ones are closed at once"""
 
     connections_max_idle_ms: int
     """close a connection that has not been used for this long"""
 
     fetch_max_bytes: int
-    """the most bytes of records in one fetch response"""
+    """the largest number of bytes of records in one fetch response"""
 
     max_incremental_fetch_session_cache_slots: int
-    """the most fetch sessions (KIP-227); the least recently used one is evicted first"""
+    """the largest number of fetch sessions (KIP-227); the least recently used one is evicted first"""
 
     group_initial_rebalance_delay_ms: int
     """the time that the first rebalance of an empty group waits for more members"""
@@ -76,11 +76,11 @@ class BrokerOptions(TypedDict, total=False):
     """the longest session_timeout_ms that a member may ask for"""
 
     group_max_size: int
-    """the most members of one group"""
+    """the largest number of members of one group"""
 
     offset_metadata_max_bytes: int
     """the longest text that may be committed with an offset"""
 
     max_producer_ids: int
-    """the most producers that a partition remembers; the least recently active one is forgotten first (only
-    in pyklient)"""
+    """the largest number of producers that a partition remembers; the least recently active one is forgotten
+    first (only in pyklient)"""

@@ -1,6 +1,7 @@
 """The state of one node: the logs that it stores, the groups that it coordinates, and its fetch sessions.
 
-The handlers use it, on the broker's event loop only. The state that all nodes share is in its ``cluster``.
+The handlers use this state, on the broker's event loop only. ``NodeState.cluster`` has the state that all
+nodes share.
 """
 
 import asyncio
@@ -26,9 +27,11 @@ _MAX_SESSION_PARTITIONS: Final = 100_000  # in all fetch sessions together
 
 
 class NodeState:
-    """Opens the data that the node has stored in *directory*, and joins the cluster of *controller*.
+    """The state of one node. The constructor opens the data in *directory*, and adds the node to the cluster
+    of *controller*.
 
-    ``endpoint`` is the address at which clients reach the node; it listens at ``listener``, on the same port.
+    ``endpoint`` is the address at which clients reach the node. ``listener`` is the address at which the node
+    listens, on the same port.
     """
 
     def __init__(
@@ -64,7 +67,7 @@ class NodeState:
         return time.time_ns() // 1_000_000
 
     def leader_log(self, partition: Partition, leader_epoch: int = -1) -> PartitionLog:
-        """Return the log of a partition that this node leads.
+        """Return the log of *partition*, which this node must lead.
 
         *leader_epoch* is the epoch that the client knows, or -1. Raises ApiError (NOT_LEADER_OR_FOLLOWER,
         FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH) if another node is the leader, or if the epochs differ.
@@ -80,14 +83,15 @@ class NodeState:
             raise ApiError(
                 ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH,
                 f"the leader epoch of {partition.topic}-{partition.index} is {partition.leader_epoch}, "
-                f"not {leader_epoch}",
+                f"not {leader_epoch} as in the request",
             )
         return log
 
     def close(self, *, record_clean_shutdown: bool) -> None:
-        """Close all files.
+        """Close all files of the node.
 
-        If *record_clean_shutdown* is true, the next start need not read the logs.
+        If *record_clean_shutdown* is true, save the state of the logs, so that the next start need not read
+        them.
         """
         self.group_coordinator.close()
         self.logs.close(record_clean_shutdown=record_clean_shutdown)

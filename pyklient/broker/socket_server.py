@@ -1,9 +1,9 @@
 """The sockets of a node: accepts connections, receives requests and sends responses, all on one event loop.
 
-As in Kafka, a connection has one request in progress at a time. So one client can make the broker hold at
-most one request and one response. The records of a fetch are sent from the segment files with ``sendfile``,
-and are not held in memory. A connection that sends invalid bytes is closed; other connections are not
-affected.
+As in Kafka, a connection has one request in progress at a time, so that one client can make the broker hold
+at most one request and one response. The records of a fetch are sent from the segment files with
+``sendfile``, and are not held in memory. A connection that sends invalid bytes is closed; other connections
+are not affected.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ _MAX_BUFFERS: Final = 512  # in one sendmsg; the system's limit is 1024
 
 
 class SocketServer:
-    """Accepts connections on a listening socket and serves them until ``close``."""
+    """Accepts connections of clients on a listening socket, and serves them until ``close``."""
 
     def __init__(self, node: NodeState, listener: socket.socket) -> None:
         self.node = node
@@ -58,7 +58,8 @@ class SocketServer:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def close_sockets(self) -> None:
-        """Close the copies of the sockets in a forked child. The connections of the parent stay open."""
+        """Close the copies of the sockets in a child process after a fork. The connections of the parent
+        process stay open."""
         self._listener.close()
         for accepted in self._connections.values():
             accepted.close()
@@ -75,13 +76,13 @@ class SocketServer:
             return
         except OSError as error:
             # Most likely there are too many open files. Wait until some connections have ended.
-            _logger.error("cannot accept a connection: %s", error)
+            _logger.error("the broker cannot accept a connection: %s", error)
             loop.remove_reader(self._listener)
             loop.call_later(_ACCEPT_PAUSE, self._listen)
             return
         if len(self._connections) >= self.node.config.max_connections:
             _logger.warning(
-                "connection from %s was closed: %d connections are open already",
+                "the connection from %s was closed: max_connections=%d allows no further one",
                 address[0],
                 len(self._connections),
             )
@@ -97,7 +98,8 @@ class SocketServer:
 
     @contextmanager
     def reserve_memory(self) -> Iterator["_RequestMemory"]:
-        """Let one request reserve memory for large requests, and release it at the end."""
+        """Yield an object with which one request reserves memory. At the end, release what the request has
+        reserved."""
         memory = _RequestMemory(self, self.node.config.request_memory_bytes)
         try:
             yield memory
@@ -106,7 +108,8 @@ class SocketServer:
 
 
 class _RequestMemory:
-    """The memory that one request has reserved. It is part of the memory for all large requests."""
+    """The memory that one request has reserved. It counts towards the limit of all large requests
+    together."""
 
     __slots__ = ("_limit", "_server", "nbytes")
 
@@ -116,7 +119,7 @@ class _RequestMemory:
         self.nbytes = 0
 
     def grow(self, nbytes: int) -> None:
-        """Reserve *nbytes* more. Raises CloseConnection if all connections together would exceed the
+        """Reserve *nbytes* more. Raises CloseConnection if all requests together would then exceed the
         limit."""
         if self._server.request_memory + nbytes > self._limit:
             raise CloseConnection(
@@ -127,7 +130,7 @@ class _RequestMemory:
 
 
 class _Connection:
-    """A connection of one client: reads a request, sends the response, and begins again."""
+    """A connection of one client. It reads a request, sends the response, and begins again."""
 
     def __init__(
         self, server: SocketServer, node: NodeState, sock: socket.socket, address: tuple[str, int]
@@ -156,7 +159,7 @@ class _Connection:
             _logger.debug("the connection from %s failed: %s", self._peer, error)
         except Exception:
             _logger.exception(
-                "the connection from %s was closed, because a request failed unexpectedly",
+                "the connection from %s was closed, because a request raised an unexpected exception",
                 self._peer,
             )
 
@@ -181,7 +184,7 @@ class _Connection:
             return ResponseWithFiles(api_versions(ErrorCode.UNSUPPORTED_VERSION), {})
         handler = HANDLERS.get(type(message))
         if handler is None:
-            raise ProtocolError(f"{type(message).__name__} is not supported by this broker")
+            raise ProtocolError(f"this broker does not support {type(message).__name__}")
         try:
             response = handler(
                 self._node, message, RequestContext(received.version, received.client_id or "", self._host)
@@ -190,11 +193,11 @@ class _Connection:
                 response = await response
             self._node.cluster.save()
         except OSError as error:
-            raise CloseConnection(f"{type(message).__name__} failed: {error}") from error
+            raise CloseConnection(f"{type(message).__name__} could not be served: {error}") from error
         return response if isinstance(response, ResponseWithFiles) else ResponseWithFiles(response, {})
 
     async def _read_frame(self, memory: _RequestMemory) -> bytearray | None:
-        """Return the next frame without its length, or None if the client has disconnected."""
+        """Return the next request, without its length; None if the client has disconnected."""
         head = bytearray(4)
         if not await self._fill(head, 0):
             return None
@@ -216,7 +219,8 @@ class _Connection:
             frame.extend(bytes(more))
 
     async def _fill(self, buffer: bytearray, start: int) -> bool:
-        """Receive until *buffer* is full. Return False if the stream ends before that."""
+        """Receive until *buffer* is full from *start* on. Return False if the client disconnects before
+        that."""
         loop = self._node.loop
         with memoryview(buffer) as view:
             while start < len(view):
@@ -227,7 +231,8 @@ class _Connection:
         return True
 
     async def _send(self, parts: Sequence[Buffer], files: Mapping[int, FileSlice]) -> None:
-        """Send *parts* in order. For a part that represents bytes of a file, send the slice of the file."""
+        """Send *parts* in order. If *files* has a slice for a part, send this slice of a file instead of the
+        part."""
         descriptors = {key: part.open() for key, part in files.items()}
         try:
             run: list[Buffer] = []
@@ -266,9 +271,7 @@ class _Connection:
                 await self._writable()
                 continue
             if not sent:
-                raise CloseConnection(
-                    "a segment file ended before the end of the slice that the response promised"
-                )
+                raise CloseConnection("a segment file is shorter than the response says")
             position += sent
 
     async def _writable(self) -> None:

@@ -34,14 +34,14 @@ def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
 
 def test_a_directory_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("precious")
-    with pytest.raises(ConfigurationError, match="files that this broker did not write"):
+    with pytest.raises(ConfigurationError, match="has files of another program"):
         DataDirectory(tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "precious"
 
 
 def test_metadata_that_does_not_parse_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "broker.json").write_text("{")
-    with pytest.raises(ConfigurationError, match="was not written by this broker"):
+    with pytest.raises(ConfigurationError, match="has no valid metadata of a broker"):
         DataDirectory(tmp_path)
 
 

@@ -15,7 +15,7 @@ __all__ = ["ClusterMetadata", "Endpoint"]
 
 
 class Endpoint(NamedTuple):
-    """A node, and the address at which clients reach it."""
+    """A node of the cluster, and the address at which clients reach it."""
 
     node_id: int
     host: str
@@ -23,14 +23,14 @@ class Endpoint(NamedTuple):
 
     @property
     def address(self) -> str:
-        """``host:port``, as clients write it."""
+        """The address ``host:port`` of the node, as clients write it."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
 
 class ClusterMetadata:
-    """The metadata that all nodes of a cluster share. It is loaded from *data*.
+    """The metadata that all nodes of a cluster share, loaded from *data*, the data directory.
 
-    *config* has the defaults of topics; *nodes* must not be empty.
+    *config* has the default settings of topics. *nodes* must not be empty.
     """
 
     def __init__(self, config: BrokerConfig, data: DataDirectory, nodes: Sequence[Endpoint]) -> None:
@@ -46,11 +46,11 @@ class ClusterMetadata:
 
     @property
     def controller(self) -> Endpoint:
-        """The node that clients are told to be the controller: the one with the lowest id."""
+        """The node with the lowest id. Clients are told that it is the controller."""
         return next(iter(self.nodes.values()))
 
     def group_coordinator(self, group_id: str) -> Endpoint:
-        """Return the node that coordinates a group.
+        """Return the node that coordinates the group *group_id*.
 
         Groups are spread over the nodes by a hash of their ids.
         """
@@ -58,7 +58,7 @@ class ClusterMetadata:
         return nodes[crc32(group_id.encode()) % len(nodes)]
 
     def save(self) -> None:
-        """Write the metadata to the data directory if it has changed."""
+        """Write the metadata to the data directory if it has changed since the last time."""
         state = (self.topics.revision, self.producer_ids.reserved)
         if state == self._saved_state:
             return

@@ -1,4 +1,5 @@
-"""Producer ids: each id is given to one idempotent producer only, even across restarts."""
+"""Gives a producer id to each idempotent producer. No id is given twice, even after a restart of the
+broker."""
 
 from typing import Final
 
@@ -8,10 +9,11 @@ _BLOCK: Final = 1_000
 
 
 class ProducerIds:
-    """Gives producer ids in ascending order. ``reserved`` is the first id that may be given after the next
-    start; it must be saved.
+    """Gives producer ids in ascending order.
 
     Ids are reserved in blocks, as in Kafka, so that the file is not written for every new producer.
+    ``reserved`` is the first id that is not reserved. The caller saves it, and passes it as *first* after a
+    restart.
     """
 
     def __init__(self, first: int) -> None:
@@ -19,7 +21,7 @@ class ProducerIds:
         self._next = first
 
     def new(self) -> int:
-        """Return an id that no producer has had before."""
+        """Return a producer id that no producer has had before."""
         if self._next >= self.reserved:
             self.reserved = self._next + _BLOCK
         producer_id = self._next

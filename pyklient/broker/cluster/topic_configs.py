@@ -14,7 +14,7 @@ _INT64 = 2**63 - 1
 
 
 class ConfigType(IntEnum):
-    """Types of settings, as in DescribeConfigs from version 3 on."""
+    """Types of topic settings, as in DescribeConfigs from version 3 on."""
 
     BOOLEAN = 1
     STRING = 2
@@ -26,7 +26,7 @@ class ConfigType(IntEnum):
 
 
 class ConfigSource(IntEnum):
-    """Sources of the value of a setting, as in CreateTopics and DescribeConfigs."""
+    """The place from which a setting has its value, as in CreateTopics and DescribeConfigs."""
 
     TOPIC = 1
     STATIC_BROKER = 4
@@ -34,9 +34,9 @@ class ConfigSource(IntEnum):
 
 
 class TopicConfigDef(NamedTuple):
-    """One setting: its type, its default, and the range or the words that it may have.
+    """One setting of topics: its type, its default, and the range or the words that are allowed as its value.
 
-    ``sentence`` is empty for a setting that changes nothing in this broker.
+    ``sentence`` says what the setting does; it is empty for a setting that changes nothing in this broker.
     """
 
     name: str
@@ -48,15 +48,15 @@ class TopicConfigDef(NamedTuple):
     sentence: str = ""
 
     def check(self, value: str | None) -> None:
-        """Raise ApiError (INVALID_CONFIG) if *value* is not allowed for the setting."""
+        """Raise ApiError (INVALID_CONFIG) if *value* is not allowed for this setting."""
         if value is None:
-            raise ApiError(ErrorCode.INVALID_CONFIG, f"{self.name} needs a value")
+            raise ApiError(ErrorCode.INVALID_CONFIG, f"the topic setting {self.name} needs a value")
         if self.words:
             given = value.split(",") if self.type == ConfigType.LIST else [value]
             if not all(word.strip() in self.words for word in given):
                 raise ApiError(
                     ErrorCode.INVALID_CONFIG,
-                    f"{self.name} must be one of {', '.join(self.words)}, not {value!r}",
+                    f"the topic setting {self.name} must be one of {', '.join(self.words)}, not {value!r}",
                 )
         elif self.type in (ConfigType.INT, ConfigType.LONG):
             self._check_number(value)
@@ -66,12 +66,13 @@ class TopicConfigDef(NamedTuple):
             number = int(value)
         except ValueError:
             raise ApiError(
-                ErrorCode.INVALID_CONFIG, f"{self.name} must be a whole number, not {value!r}"
+                ErrorCode.INVALID_CONFIG,
+                f"the topic setting {self.name} must be a whole number, not {value!r}",
             ) from None
         if not self.low <= number <= self.high:
             raise ApiError(
                 ErrorCode.INVALID_CONFIG,
-                f"{self.name} must be between {self.low} and {self.high}, not {number}",
+                f"the topic setting {self.name} must be between {self.low} and {self.high}, not {number}",
             )
 
 
@@ -105,8 +106,9 @@ _WITHOUT_EFFECT = (
 def topic_config_defs(config: BrokerConfig) -> list[TopicConfigDef]:
     """Return all settings that a topic may have, with the defaults from *config*.
 
-    The broker applies the settings that have a sentence. It accepts, stores and reports the others, so that
-    programs that set them can run, but they change nothing: nothing is compacted, recompressed or replicated.
+    The broker applies the settings whose ``sentence`` says what they do. It accepts, stores and reports the
+    other settings too, so that programs that set them can run, but these have no effect: nothing is
+    compacted, recompressed or replicated.
     """
     return [
         TopicConfigDef(

@@ -1,6 +1,6 @@
-"""The topics of a cluster: names, ids, settings, leaders of partitions, and the rules for changes.
+"""The topics of a cluster: their names, ids, settings and partitions, and the rules for changing them.
 
-The records of the partitions are not here: each node stores its own (``log/``).
+The records are not here: each node stores the logs of its own partitions (``log/``).
 """
 
 import re
@@ -34,7 +34,8 @@ class Partition:
 
 @dataclass(slots=True)
 class Topic:
-    """A topic. ``configs`` are the settings that it was created with; the others have their defaults."""
+    """A topic. ``configs`` has the settings that were given when it was created; all other settings have
+    their defaults."""
 
     name: str
     topic_id: bytes
@@ -43,7 +44,7 @@ class Topic:
 
 
 class Topics:
-    """All topics of a cluster. ``revision`` grows by one with each change."""
+    """All topics of a cluster. ``revision`` grows by one with each change of a topic."""
 
     def __init__(self, config: BrokerConfig, node_ids: Sequence[int]) -> None:
         self.config_defs = topic_config_defs(config)
@@ -69,20 +70,21 @@ class Topics:
         return self._by_id.get(topic_id)
 
     def partition(self, name: str, index: int) -> Partition:
-        """Return a partition. Raises ApiError (UNKNOWN_TOPIC_OR_PARTITION) if it does not exist."""
+        """Return partition *index* of topic *name*. Raises ApiError (UNKNOWN_TOPIC_OR_PARTITION) if it does
+        not exist."""
         topic = self._by_name.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{index} does not exist")
         return topic.partitions[index]
 
     def partition_by_id(self, topic_id: bytes, index: int) -> Partition:
-        """Return a partition.
+        """Return partition *index* of the topic with *topic_id*.
 
         Raises ApiError (UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION) if it does not exist.
         """
         topic = self._by_id.get(topic_id)
         if topic is None:
-            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has id {topic_id.hex()}")
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {topic_id.hex()}")
         return self.partition(topic.name, index)
 
     def config_values(self, topic: Topic) -> dict[str, str]:
@@ -92,7 +94,7 @@ class Topics:
     # Changing
 
     def check_name(self, name: str) -> None:
-        """Raise ApiError (INVALID_TOPIC_EXCEPTION) if no topic can have *name*."""
+        """Raise ApiError (INVALID_TOPIC_EXCEPTION) if *name* is not allowed as the name of a topic."""
         if not _NAME.fullmatch(name) or name in (".", ".."):
             raise ApiError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
@@ -100,7 +102,7 @@ class Topics:
             )
 
     def prepare(self, name: str, partitions: int, configs: Mapping[str, str | None]) -> Topic:
-        """Return a new topic that has not been added yet. Raises ApiError if it cannot be created."""
+        """Return a new topic, without adding it to the cluster. Raises ApiError if it cannot be created."""
         self.check_name(name)
         if name in self._by_name:
             raise ApiError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name!r} already exists")
@@ -108,7 +110,8 @@ class Topics:
         if other is not None:
             raise ApiError(
                 ErrorCode.INVALID_TOPIC_EXCEPTION,
-                f"topic name {name!r} collides with {other!r}, as '.' and '_' count as the same character",
+                f"topic name {name!r} collides with {other!r}, because '.' and '_' count as the same "
+                "character",
             )
         self._check_partitions(partitions)
         checked: dict[str, str] = {}
@@ -121,10 +124,9 @@ class Topics:
         return Topic(name, uuid4().bytes, checked, self._new_partitions(name, range(partitions)))
 
     def prepare_growth(self, name: str, total: int) -> tuple[Topic, list[Partition]]:
-        """Return a topic, and the new partitions with which it would have *total*. They have not been added
-        yet.
+        """Return the topic *name*, and the new partitions that it needs to have *total* partitions.
 
-        Raises ApiError if the topic cannot have that many partitions.
+        The topic is not changed. Raises ApiError if it cannot have that many partitions.
         """
         topic = self._by_name.get(name)
         if topic is None:
@@ -133,13 +135,14 @@ class Topics:
         if total <= count:
             raise ApiError(
                 ErrorCode.INVALID_PARTITIONS,
-                f"topic {name!r} has {count} partitions already; ask for more than that, not for {total}",
+                f"topic {name!r} already has {count} partitions; ask for a larger number than {total}",
             )
         self._check_partitions(total - count)
         return topic, self._new_partitions(name, range(count, total))
 
     def replica_ids(self, index: int) -> list[int]:
-        """Return the nodes that get a replica of a new partition: one node, which depends on *index*."""
+        """Return the ids of the nodes that get a replica of a new partition: one node, which depends on
+        *index*."""
         return [self._node_ids[index % len(self._node_ids)]]
 
     def add(self, topic: Topic) -> None:
@@ -163,7 +166,7 @@ class Topics:
     # Saving
 
     def saved(self) -> dict[str, dict[str, object]]:
-        """Return the data of the topics that must be saved, for ``load``."""
+        """Return the data of all topics in a form that can be saved. ``load`` reads this form."""
         return {
             topic.name: {
                 "id": topic.topic_id.hex(),
@@ -174,7 +177,7 @@ class Topics:
         }
 
     def load(self, saved: Mapping[str, Mapping[str, object]]) -> None:
-        """Add the topics that ``saved`` returned before the last restart."""
+        """Add the topics in *saved*, which ``saved`` returned before the last restart."""
         for name, topic in saved.items():
             configs, partitions = topic["configs"], topic["partitions"]
             assert isinstance(configs, dict)
@@ -200,6 +203,6 @@ class Topics:
 
 
 def _metric_name(name: str) -> str:
-    """Return the topic's name in Kafka's metrics. Two topics with the same name there cannot exist in one
-    cluster."""
+    """Return the topic's name in Kafka's metrics. A cluster cannot have two topics with the same name in
+    metrics."""
     return name.replace(".", "_")

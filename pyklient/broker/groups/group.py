@@ -1,7 +1,7 @@
 """A consumer group: its generation, its protocol, and its rebalances, as a state machine without I/O.
 
-The states are in ``states``, the members in ``group_members``. A response that has to wait is a callback,
-which is stored with its member. A ``Timers`` object tells the time.
+``states`` defines the states, and ``group_members`` keeps the members. If a response has to wait, the
+callback that sends it is stored with the member. A ``Timers`` object tells the time.
 """
 
 import logging
@@ -22,9 +22,9 @@ _logger = logging.getLogger("pyklient.broker")
 
 
 class Group:
-    """A group that the group coordinator owns, on the broker's event loop only.
+    """A consumer group that this node coordinates. Only the thread of the broker's event loop may use it.
 
-    ``on_generation(group)`` is called when a generation is complete, so that it can be stored.
+    ``on_generation(group)`` is called when a generation is complete, so that the generation can be stored.
     """
 
     def __init__(
@@ -52,12 +52,11 @@ class Group:
 
     @property
     def idle(self) -> bool:
-        """True if the group has no members, and no client is about to join."""
+        """True if the group has no members, and no client has been given a member id to join with."""
         return self.state is GroupState.EMPTY and not self._pending
 
     def join(self, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
-        """Add a member, or let a member join again. *answer* is called now, or when all members have
-        joined."""
+        """Let a client join, for the first time or again. *answer* gets the response, now or later."""
         try:
             self.members.check_protocols(request, self.protocol_type)
             if request.member_id:
@@ -75,7 +74,8 @@ class Group:
             return
         if len(self.members) + len(self._pending) >= self._max_size:
             raise ApiError(
-                ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group already has {self._max_size} members"
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"group {self.group_id!r} already has {self._max_size} members",
             )
         if request.requires_known_member_id and request.instance_id is None:
             self._pending.add(member_id, request.session_timeout_ms)
@@ -116,7 +116,7 @@ class Group:
     def _replace_static(
         self, old: Member, new: Member, request: JoinRequest, answer: Callable[[JoinResult], object]
     ) -> None:
-        """Replace *old* by *new*: a static member has restarted and does not know its old member id.
+        """Replace *old* by *new*, which is the same static member after a restart, with a new member id.
 
         There is no rebalance if *new* supports the same protocols.
         """
@@ -198,12 +198,12 @@ class Group:
             member.reply_join(_join_result(self, member))
 
     def sync(self, request: SyncRequest, answer: Callable[[SyncResult], object]) -> None:
-        """Give the member its assignment. *answer* is called when the leader has sent the assignments."""
+        """Pass the member's assignment to *answer* when the leader of the group has sent the assignments."""
         try:
             member = self.verify(request.member_id, request.instance_id, request.generation)
             _check_protocol(self, request)
             if self.state is GroupState.PREPARING:
-                raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group is rebalancing; join again")
+                raise _rebalancing(self)
         except ApiError as error:
             answer(SyncResult(error.code))
             return
@@ -233,26 +233,26 @@ class Group:
             self._rebalance()
 
     def verify(self, member_id: str, instance_id: str | None, generation: int) -> Member:
-        """Return the member that sent a request.
+        """Return the member with *member_id*.
 
-        Raises ApiError if it is unknown or has an older generation.
+        Raises ApiError if the group has no such member, or if *generation* is not the group's generation.
         """
         member = self.members.identify(member_id, instance_id)
         if generation != self.generation:
             raise ApiError(
                 ErrorCode.ILLEGAL_GENERATION,
-                f"the request names another generation than that of the group, {self.generation}",
+                f"the request names generation {generation}, but the group has generation {self.generation}",
             )
         return member
 
     def heartbeat(self, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Keep a member's session alive. Raises ApiError (REBALANCE_IN_PROGRESS) if it has to join again."""
+        """Keep a session alive. Raises ApiError (REBALANCE_IN_PROGRESS) if the member must join again."""
         self.restart_session(self.verify(member_id, instance_id, generation))
         if self.state is GroupState.PREPARING:
-            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group is rebalancing; join again")
+            raise _rebalancing(self)
 
     def leave(self, member_id: str, instance_id: str | None, reason: str | None = None) -> None:
-        """Remove a member that leaves. Raises ApiError if it is not a member."""
+        """Remove a member that leaves the group. Raises ApiError if the group has no such member."""
         if self._pending.discard(member_id):
             self._complete_join_if_all_joined()
             return
@@ -260,7 +260,7 @@ class Group:
         self._rebalance()
 
     def restart_session(self, member: Member) -> None:
-        """Restart the member's session time-out, because the member has just shown that it is alive."""
+        """Restart the session time-out of *member*, because the member has just shown that it is alive."""
         member.stop_session()
         member.session = self._timers.call_later(
             member.session_timeout_ms / 1000, partial(self._session_expired, member)
@@ -283,7 +283,7 @@ class Group:
         self._unsynced.discard(member.member_id)
 
     def delete(self) -> None:
-        """Delete an empty group. Raises ApiError (NON_EMPTY_GROUP) if it has members."""
+        """Delete the group. Raises ApiError (NON_EMPTY_GROUP) if it has members."""
         if (self.state, Event.DELETED) not in TRANSITIONS:
             raise ApiError(
                 ErrorCode.NON_EMPTY_GROUP,
@@ -300,9 +300,9 @@ class Group:
         protocol: str | None,
         leader_id: str | None,
     ) -> None:
-        """Restore the group after a restart of the broker.
+        """Give the group the members and the generation that were stored before the broker was restarted.
 
-        Its members must come back within their session time-outs.
+        A member is removed if it does not return within its session time-out.
         """
         self.generation, self.protocol_type = generation, protocol_type
         for member in members:
@@ -313,7 +313,7 @@ class Group:
             self.state = GroupState.STABLE
 
     def stop(self) -> None:
-        """Stop all timers. Responses that members wait for are not sent any more."""
+        """Stop all timers of the group. Members that wait for a response do not get it any more."""
         self._deadline.cancel()
         self._pending.clear()
         for member in self.members.values():
@@ -321,6 +321,10 @@ class Group:
 
     def _apply(self, event: Event) -> None:
         self.state = TRANSITIONS[self.state, event]
+
+
+def _rebalancing(group: Group) -> ApiError:
+    return ApiError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id!r} is rebalancing; join again")
 
 
 def _join_result(group: Group, member: Member) -> JoinResult:
@@ -345,5 +349,5 @@ def _check_protocol(group: Group, request: SyncRequest) -> None:
     if any(given is not None and given != chosen for given, chosen in pairs):
         raise ApiError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            f"the request names another protocol than that of the group, {group.protocol!r}",
+            f"the request names another protocol than {group.protocol!r}, which the group has chosen",
         )

@@ -1,4 +1,4 @@
-"""The group coordinator: the groups of one node, and the offsets that they commit."""
+"""The group coordinator of a node: the groups that the node coordinates, and the offsets that they commit."""
 
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Mapping
@@ -20,8 +20,10 @@ _MAX_IDLE_GROUPS = 10_000
 
 
 class GroupCoordinator:
-    """The groups of one node, by group id. A group is restored after a restart if its generation was
-    complete."""
+    """The groups that one node coordinates, by group id.
+
+    After a restart of the broker, a group has its members again if its generation was complete.
+    """
 
     def __init__(self, config: BrokerConfig, offsets: OffsetsJournal, timers: Timers) -> None:
         self.offsets = offsets
@@ -39,9 +41,9 @@ class GroupCoordinator:
         return self._groups.get(group_id)
 
     def join(self, group_id: str, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
-        """Pass *request* to ``Group.join``.
+        """Pass *request* to ``Group.join`` of the group *group_id*.
 
-        A request without a member id creates the group if there is none.
+        If there is no such group, a request without a member id creates it.
         """
         group = self._groups.get(group_id)
         low, high = self._config.group_min_session_timeout_ms, self._config.group_max_session_timeout_ms
@@ -55,7 +57,7 @@ class GroupCoordinator:
             (group or self._create(group_id)).join(request, answer)
 
     def sync(self, group_id: str, request: SyncRequest, answer: Callable[[SyncResult], object]) -> None:
-        """Pass *request* to ``Group.sync``."""
+        """Pass *request* to ``Group.sync`` of the group *group_id*."""
         group = self._groups.get(group_id)
         if group is None:
             answer(SyncResult(ErrorCode.UNKNOWN_MEMBER_ID if group_id else ErrorCode.INVALID_GROUP_ID))
@@ -63,7 +65,8 @@ class GroupCoordinator:
             group.sync(request, answer)
 
     def group_of_member(self, group_id: str) -> Group:
-        """Return the group that a member names. Raises ApiError (UNKNOWN_MEMBER_ID) if there is none."""
+        """Return the group *group_id*, which a member's request names. Raises ApiError (UNKNOWN_MEMBER_ID) if
+        it does not exist."""
         _check_group_id(group_id)
         group = self._groups.get(group_id)
         if group is None:
@@ -71,9 +74,9 @@ class GroupCoordinator:
         return group
 
     def check_commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int) -> None:
-        """Raise ApiError if the sender may not commit.
+        """Raise ApiError if the client that sent a request may not commit offsets of the group.
 
-        Members of the current generation may commit, and anyone may while the group has no members.
+        Members of the current generation may commit. While the group has no members, every client may.
         """
         _check_group_id(group_id)
         group = self._groups.get(group_id)
@@ -85,16 +88,20 @@ class GroupCoordinator:
             raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"group {group_id!r} does not exist")
         member = group.verify(member_id, instance_id, generation)
         if group.state is GroupState.COMPLETING:
-            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the new generation has no assignments yet")
+            raise ApiError(
+                ErrorCode.REBALANCE_IN_PROGRESS,
+                f"generation {generation} of group {group_id!r} has no assignments yet",
+            )
         group.restart_session(member)
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Store committed offsets. Call ``check_commit`` first."""
+        """Store the offsets that a group commits. The caller must call ``check_commit`` first."""
         if offsets:
             self.offsets.commit(group_id, offsets)
 
     def delete(self, group_id: str) -> None:
-        """Delete a group and its committed offsets. Raises ApiError if it has members or does not exist."""
+        """Delete a group and its committed offsets. Raises ApiError if the group has members or does not
+        exist."""
         _check_group_id(group_id)
         group = self._groups.get(group_id)
         if group is None:
@@ -121,7 +128,8 @@ class GroupCoordinator:
         return group
 
     def _forget_idle(self) -> None:
-        """Forget groups without members and committed offsets, so that unused group ids do not accumulate."""
+        """Forget the groups that have neither members nor committed offsets, so that unused group ids do not
+        accumulate."""
         for group in self.groups:
             if group.idle and not self.offsets.committed(group.group_id):
                 del self._groups[group.group_id]
@@ -155,7 +163,7 @@ class GroupCoordinator:
 
 def _check_group_id(group_id: str) -> None:
     if not group_id:
-        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id in the request is empty")
 
 
 def _saved(member: Member) -> dict[str, Any]:

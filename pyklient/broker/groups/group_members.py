@@ -11,7 +11,7 @@ __all__ = ["GroupMembers"]
 
 
 class GroupMembers(Mapping[str, Member]):
-    """Members by member id, in the order in which they joined.
+    """The members of one group by member id, in the order in which they joined.
 
     ``leader_id`` is the member id of the leader.
     """
@@ -31,12 +31,12 @@ class GroupMembers(Mapping[str, Member]):
         return len(self._by_id)
 
     def static_member(self, instance_id: str | None) -> Member | None:
-        """Return the member with *instance_id* (``group.instance.id``), or None."""
+        """Return the member whose ``group.instance.id`` is *instance_id*, or None."""
         member_id = None if instance_id is None else self._static.get(instance_id)
         return None if member_id is None else self._by_id[member_id]
 
     def identify(self, member_id: str, instance_id: str | None) -> Member:
-        """Return the member that sent a request.
+        """Return the member to which *member_id* and *instance_id* of a request belong.
 
         Raises ApiError: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID if a newer member has the same instance id.
         """
@@ -45,7 +45,7 @@ class GroupMembers(Mapping[str, Member]):
             if current is not None and member_id and current != member_id:
                 raise ApiError(
                     ErrorCode.FENCED_INSTANCE_ID,
-                    f"a newer member has joined with instance id {instance_id!r}",
+                    f"a newer member has joined with the instance id {instance_id!r} of this one",
                 )
             member_id = current or ""
         member = self._by_id.get(member_id)
@@ -54,7 +54,7 @@ class GroupMembers(Mapping[str, Member]):
         return member
 
     def add(self, member: Member) -> None:
-        """Add a member. It leads if the group has no leader."""
+        """Add a member. The member becomes the leader if the group has none."""
         self._by_id[member.member_id] = member
         if member.instance_id is not None:
             self._static[member.instance_id] = member.member_id
@@ -69,9 +69,9 @@ class GroupMembers(Mapping[str, Member]):
             self.leader_id = next(iter(self._by_id), None)
 
     def replace(self, old: Member, new: Member) -> None:
-        """Replace *old*, a static member that has restarted, by *new*.
+        """Replace *old* by *new*, which is the same static member after a restart.
 
-        It leads if *old* was the leader.
+        If *old* was the leader, *new* becomes the leader.
         """
         del self._by_id[old.member_id]
         self._by_id[new.member_id] = new
@@ -81,7 +81,8 @@ class GroupMembers(Mapping[str, Member]):
             self.leader_id = new.member_id
 
     def check_protocols(self, request: JoinRequest, protocol_type: str | None) -> None:
-        """Raise ApiError (INCONSISTENT_GROUP_PROTOCOL) unless all members support a protocol of *request*."""
+        """Raise ApiError (INCONSISTENT_GROUP_PROTOCOL) unless there is a protocol that *request* offers and
+        all members support."""
         others = [member for member in self.values() if member.member_id != request.member_id]
         names = {name for name, _ in request.protocols}
         for member in others:
@@ -93,7 +94,7 @@ class GroupMembers(Mapping[str, Member]):
             )
 
     def select_protocol(self) -> str:
-        """Return the protocol that all members support and that most of them prefer.
+        """Return the protocol that the group will use: all members support it, and most of them prefer it.
 
         If two protocols have equally many votes, the member that joined first decides.
         """
@@ -103,7 +104,8 @@ class GroupMembers(Mapping[str, Member]):
         return votes.most_common(1)[0][0]
 
     def subscriptions(self, protocol: str) -> tuple[tuple[str, str | None, bytes], ...]:
-        """Return (member id, instance id, metadata for *protocol*) of all members, for the leader."""
+        """Return (member id, instance id, metadata for *protocol*) of each member, as the leader gets
+        them."""
         return tuple((m.member_id, m.instance_id, m.metadata_for(protocol)) for m in self.values())
 
     def longest_rebalance_timeout_ms(self) -> int:

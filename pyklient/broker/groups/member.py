@@ -1,5 +1,4 @@
-"""A member of a group: the data of its requests to the group coordinator, and the responses for which it
-waits."""
+"""A member of a group: what its requests say of it, and the responses for which it waits."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,7 +11,8 @@ __all__ = ["JoinRequest", "JoinResult", "Member", "SyncRequest", "SyncResult"]
 
 
 class JoinResult(NamedTuple):
-    """The response to JoinGroup. Only the leader gets ``members``: (member id, instance id, metadata)."""
+    """The response to a JoinGroup request. Only the leader gets ``members``: (member id, instance id,
+    metadata) of each."""
 
     error: ErrorCode
     member_id: str
@@ -25,7 +25,8 @@ class JoinResult(NamedTuple):
 
 
 class SyncRequest(NamedTuple):
-    """A SyncGroup request. Only the leader's request has ``assignments``, by member id."""
+    """A SyncGroup request. Only the leader's request has ``assignments``: the assignment of each member, by
+    member id."""
 
     member_id: str
     instance_id: str | None
@@ -36,7 +37,7 @@ class SyncRequest(NamedTuple):
 
 
 class SyncResult(NamedTuple):
-    """The response to SyncGroup."""
+    """The response to a SyncGroup request."""
 
     error: ErrorCode
     assignment: bytes = b""
@@ -46,7 +47,7 @@ class SyncResult(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Member:
-    """One member. ``protocols`` are (name, metadata) pairs, the preferred protocol first."""
+    """One member of a group. ``protocols`` has (name, metadata) pairs, the preferred protocol first."""
 
     member_id: str
     instance_id: str | None
@@ -61,34 +62,35 @@ class Member:
     session: Timer | None = field(default=None, repr=False)
 
     def metadata_for(self, protocol: str) -> bytes:
-        """Return the member's metadata for *protocol*; empty if the member does not support it."""
+        """Return the metadata that the member sent for *protocol*; empty if the member does not support
+        it."""
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
 
     def vote(self, candidates: set[str]) -> str:
-        """Return the protocol of *candidates* that the member prefers."""
+        """Return the protocol among *candidates* that the member prefers."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     def reply_join(self, result: JoinResult) -> None:
-        """Answer the member's JoinGroup request if one is waiting."""
+        """Send *result* to the member if a JoinGroup request of the member waits for a response."""
         callback, self.answer_join = self.answer_join, None
         if callback is not None:
             callback(result)
 
     def reply_sync(self, result: SyncResult) -> None:
-        """Answer the member's SyncGroup request if one is waiting."""
+        """Send *result* to the member if a SyncGroup request of the member waits for a response."""
         callback, self.answer_sync = self.answer_sync, None
         if callback is not None:
             callback(result)
 
     def stop_session(self) -> None:
-        """Stop the timer of the member's session."""
+        """Stop the timer that removes the member when its session times out."""
         if self.session is not None:
             self.session.cancel()
             self.session = None
 
 
 class JoinRequest(NamedTuple):
-    """A JoinGroup request, and the client that sent it."""
+    """A JoinGroup request, and the id of the client that sent it."""
 
     member_id: str
     instance_id: str | None
@@ -102,7 +104,7 @@ class JoinRequest(NamedTuple):
     supports_skipping_assignment: bool = False
 
     def new_member(self, member_id: str) -> Member:
-        """Return a new member with *member_id*."""
+        """Return a new member with *member_id* and the properties that this request names."""
         return Member(
             member_id=member_id,
             instance_id=self.instance_id,

@@ -1,8 +1,9 @@
-"""The journal of the group coordinator: committed offsets and generations, which survive a restart.
+"""The journal of the group coordinator: committed offsets and generations, which survive a restart of the
+broker.
 
-The journal is a file of JSON lines, one for each commit, each complete generation and each deletion. It is
-read once, at the start. If a crash has left an incomplete last line, that line is removed then. The file is
-written anew when most of its lines are outdated.
+The journal is a file of JSON lines: one for each commit, each complete generation and each deletion. The
+broker reads it once, at its start. If a crash has left an incomplete last line, the start removes that line.
+The file is written anew when most of its lines are outdated.
 """
 
 import json
@@ -32,7 +33,10 @@ class CommittedOffset(NamedTuple):
 
 
 class OffsetsJournal:
-    """The committed offsets and the last generation of each group. Generations are plain JSON values."""
+    """The committed offsets and the last generation of each group, stored in the file *path*.
+
+    A generation is a dict that can be encoded as JSON.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,7 +48,7 @@ class OffsetsJournal:
 
     @property
     def groups(self) -> set[str]:
-        """The ids of all groups that the journal knows."""
+        """The ids of all groups that the journal has entries of."""
         return self._committed.keys() | self._generations.keys()
 
     def committed(self, group_id: str) -> Mapping[TopicPartition, CommittedOffset]:
@@ -55,19 +59,20 @@ class OffsetsJournal:
         return self._generations.get(group_id)
 
     def commit(self, group_id: str, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
-        """Store *offsets*. They are in the file when this returns."""
+        """Store the *offsets* that a group commits. They are in the file when this method returns."""
         rows = [[*partition, *committed] for partition, committed in offsets.items()]
         self._record({"group": group_id, "commit": rows})
 
     def store_generation(self, group_id: str, generation: dict[str, Any]) -> None:
-        """Store the generation of a group after a rebalance."""
+        """Store the *generation* that a group has reached by a rebalance."""
         self._record({"group": group_id, "generation": generation})
 
     def delete_group(self, group_id: str) -> None:
         self._record({"group": group_id, "deleted": True})
 
     def delete_topic(self, topic: str) -> None:
-        """Delete the committed offsets of a deleted topic, so that a new topic of the same name has none."""
+        """Delete the committed offsets of *topic*, which was deleted, so that a new topic of the same name
+        has none."""
         if any(partition.topic == topic for group in self._committed.values() for partition in group):
             self._record({"topic": topic, "deleted": True})
 
@@ -118,7 +123,7 @@ class OffsetsJournal:
                 self._apply(json.loads(line))
             except (ValueError, KeyError, TypeError, AttributeError):
                 _logger.warning(
-                    "%s: the last %d bytes were cut off, because they are incomplete",
+                    "%s: the last %d bytes of the file were cut off, because they are incomplete or invalid",
                     self._path,
                     len(data) - valid,
                 )

@@ -11,7 +11,7 @@ __all__ = ["TRANSITIONS", "Event", "GroupState"]
 
 
 class GroupState(StrEnum):
-    """The states, under the names that DescribeGroups and ListGroups use."""
+    """The states of a group, with the names that DescribeGroups and ListGroups use for them."""
 
     EMPTY = "Empty"
     PREPARING = "PreparingRebalance"
@@ -21,7 +21,7 @@ class GroupState(StrEnum):
 
 
 class Event(Enum):
-    """The events that change a group's state."""
+    """The events that change the state of a group."""
 
     CHANGE = "a member joined, left, or joined again with other protocols"
     ALL_JOINED = "every member has joined again, or the time for it is over"

@@ -1,4 +1,5 @@
-"""The timers of a group: its clock, the deadlines of a rebalance, and the expiry of unused member ids."""
+"""The timers of a group: its clock, the deadlines of a rebalance, and the time limit for unused member
+ids."""
 
 from collections.abc import Callable
 from functools import partial
@@ -8,7 +9,7 @@ __all__ = ["Deadline", "InitialDelay", "PendingMembers", "Timer", "Timers"]
 
 
 class Timer(Protocol):
-    """A timer that has been started."""
+    """A timer that has been started and can be cancelled."""
 
     def cancel(self) -> None: ...
 
@@ -22,7 +23,8 @@ class Timers(Protocol):
 
 
 class Deadline:
-    """At most one running timer. A new timer replaces the old one."""
+    """A deadline that can be moved: it has at most one running timer, and a new timer replaces the old
+    one."""
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
@@ -39,10 +41,10 @@ class Deadline:
 
 
 class InitialDelay:
-    """The wait for more members before the first generation of an empty group.
-
-    It lasts *delay_ms*, and is extended by *delay_ms* while new members join
+    """The time that an empty group waits for more members before its first generation
     (``group.initial.rebalance.delay.ms``).
+
+    It lasts *delay_ms* at first, and *delay_ms* longer whenever a member has joined in the meantime.
     """
 
     def __init__(self, delay_ms: int) -> None:
@@ -52,7 +54,7 @@ class InitialDelay:
         self._has_new_member = False
 
     def start(self, limit_ms: int) -> bool:
-        """Begin to wait, for at most *limit_ms* in total. Return False if the delay is 0."""
+        """Begin to wait for members, for at most *limit_ms* in total. Return False if the delay is 0."""
         self.active = self._delay_ms > 0
         self._left_ms = limit_ms
         return self.active
@@ -61,7 +63,7 @@ class InitialDelay:
         self._has_new_member = True
 
     def next_ms(self) -> int:
-        """Return for how many milliseconds to wait now; 0 if the wait is over."""
+        """Return how many milliseconds to wait now for more members; 0 if the wait is over."""
         delay_ms = min(self._delay_ms, self._left_ms)
         if not self._has_new_member or delay_ms <= 0:
             self.active = False
@@ -72,9 +74,9 @@ class InitialDelay:
 
 
 class PendingMembers:
-    """Member ids that were given to clients which have not joined with them yet (KIP-394).
+    """Member ids that clients were given, but have not joined with yet (KIP-394).
 
-    ``on_expiry`` is called after an id was forgotten because its client did not come back in time.
+    An id is forgotten if its client does not join with it in time; ``on_expiry`` is then called.
     """
 
     def __init__(self, timers: Timers, on_expiry: Callable[[], object]) -> None:
@@ -89,7 +91,7 @@ class PendingMembers:
         self._by_id[member_id] = self._timers.call_later(timeout_ms / 1000, partial(self._expire, member_id))
 
     def discard(self, member_id: str) -> bool:
-        """Forget *member_id*. Return False if it is not pending."""
+        """Forget *member_id*. Return False if no client was given this id, or if it was forgotten before."""
         timer = self._by_id.pop(member_id, None)
         if timer is None:
             return False

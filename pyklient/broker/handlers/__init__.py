@@ -1,1 +1,1 @@
-"""The handlers of requests: a module for each family of APIs, and the table of all handlers in ``apis``."""
+"""The handlers of requests, in one module for each family of APIs. ``apis`` has the table of all handlers."""

@@ -1,6 +1,6 @@
-"""The table of all APIs that the broker serves: the handler of each request.
+"""The table of all APIs that the broker serves, with the handler of each.
 
-ApiVersions is answered from the table, so clients do not see an API that is not in it.
+The response to an ApiVersions request is made from the table, so clients do not see an API that is not in it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -58,7 +58,8 @@ Handler: TypeAlias = Callable[
 
 
 def api_versions(error_code: int = ErrorCode.NONE) -> ApiVersionsResponse:
-    """Return all requests of the table, with all versions that ``protocol.messages`` knows."""
+    """Return the response to ApiVersions: all requests in the table, with all versions that
+    ``protocol.messages`` knows."""
     return ApiVersionsResponse(
         error_code=error_code,
         api_keys=[

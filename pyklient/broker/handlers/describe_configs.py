@@ -1,4 +1,4 @@
-"""DescribeConfigs: the settings of topics and of the broker."""
+"""The handler of DescribeConfigs, which returns the settings of topics and of the broker."""
 
 from dataclasses import asdict
 from typing import NamedTuple
@@ -70,7 +70,7 @@ class _Setting(NamedTuple):
 def describe_configs(
     node: NodeState, request: DescribeConfigsRequest, _: RequestContext
 ) -> DescribeConfigsResponse:
-    """Return all settings of topics or of this broker, or those that the request names."""
+    """Return the settings of topics or of this broker: those that the request names, or all of them."""
     return DescribeConfigsResponse(
         results=[_describe(node, request, resource) for resource in request.resources]
     )
@@ -99,12 +99,12 @@ def _settings(node: NodeState, resource_type: int, name: str) -> list[_Setting]:
         if name not in (str(node.node_id), ""):
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                f"the request is for broker {name!r}, but this is broker {node.node_id}",
+                f"the request asks for settings of broker {name!r}, but this is broker {node.node_id}",
             )
         return _broker_settings(node) if name else []
     raise ApiError(
         ErrorCode.INVALID_REQUEST,
-        f"resource type {resource_type} is not supported; only topics (2) and brokers (4) are supported",
+        f"resource type {resource_type} is not supported; ask for topics (2) or brokers (4)",
     )
 
 

@@ -1,4 +1,4 @@
-"""Fetch: returns records as slices of the segment files, and waits for new records."""
+"""The handler of Fetch: returns records as slices of the segment files, and waits for new records."""
 
 import asyncio
 import mmap
@@ -35,7 +35,7 @@ _stand_in = memoryview(
 
 @dataclass(slots=True)
 class _Result:
-    """The result of reading all requested partitions once."""
+    """The result of reading all partitions of a Fetch request once."""
 
     partitions: list[tuple[RequestedPartition, PartitionData]] = field(default_factory=list)
     files: dict[int, FileSlice] = field(default_factory=dict)
@@ -45,12 +45,12 @@ class _Result:
 
 
 async def fetch(node: NodeState, request: FetchRequest, context: RequestContext) -> ResponseWithFiles:
-    """Return records from the requested offsets on.
+    """Return records of each partition, from the requested offset on.
 
-    Wait up to ``max_wait_ms`` until there are ``min_bytes`` of them. The response is sent at once if a
-    partition has an error. Before version 3 a batch that is larger than the limit is cut; from version 3 on
-    the first batch is returned whole. Before version 4 records are converted to the format that clients of
-    that time can read.
+    If there are fewer than ``min_bytes`` of them, wait up to ``max_wait_ms`` for more, unless a partition has
+    an error. Before version 3 a batch that is larger than the limit is cut; from version 3 on the first batch
+    is returned whole. Before version 4 records are converted to the format that clients of that version can
+    read.
     """
     deadline = node.loop.time() + request.max_wait_ms / 1000
     try:
@@ -157,9 +157,9 @@ def _slice(
 
 
 def _converted(found: FileSlice, *, magic: int, offset: int) -> Buffer:
-    """Convert records for clients that do not know format 2.
+    """Return the records of *found* in the old format *magic*, for clients that do not know format 2.
 
-    A batch that was cut is returned as it is. Its length is at the same position in every format, so the
+    A batch that was cut is returned unchanged. Its length is at the same position in every format, so the
     client can tell that the batch is too large for it.
     """
     data = found.read()

@@ -1,4 +1,4 @@
-"""FindCoordinator: the node that coordinates a group."""
+"""The handler of FindCoordinator, which returns the node that coordinates a group."""
 
 from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.node_state import NodeState
@@ -14,9 +14,9 @@ _SEVERAL_KEYS = 4
 def find_coordinator(
     node: NodeState, request: FindCoordinatorRequest, context: RequestContext
 ) -> FindCoordinatorResponse:
-    """Return the group coordinator of one group, or of several from version 4 on.
+    """Return the group coordinator of one group, or from version 4 on of several groups.
 
-    A transactional id gets an error, because this broker has no transactions.
+    For a transactional id, return an error, because this broker has no transactions.
     """
     if context.version >= _SEVERAL_KEYS:
         found = [_coordinator(node, key, request.key_type) for key in request.coordinator_keys]

@@ -1,4 +1,4 @@
-"""DescribeGroups, ListGroups and DeleteGroups."""
+"""The handlers of DescribeGroups, ListGroups and DeleteGroups."""
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.groups.group import Group
@@ -24,9 +24,9 @@ _TYPE = "classic"
 def describe_groups(
     node: NodeState, request: DescribeGroupsRequest, context: RequestContext
 ) -> DescribeGroupsResponse:
-    """Describe groups.
+    """Describe the groups that the request names.
 
-    A group that does not exist has the state Dead, and from version 6 on an error code too.
+    A group that does not exist gets the state Dead, and from version 6 on an error code too.
     """
     return DescribeGroupsResponse(
         groups=[_describe(node, group_id, context.version) for group_id in request.groups]
@@ -69,7 +69,7 @@ def _members(group: Group, protocol: str) -> list[DescribeGroupsResponse.Describ
 
 
 def list_groups(node: NodeState, request: ListGroupsRequest, _: RequestContext) -> ListGroupsResponse:
-    """List all groups, or those in the given states or of the given types."""
+    """List all groups, or only those with the states or types that the request names."""
     states = {state.lower() for state in request.states_filter}
     types = {type_.lower() for type_ in request.types_filter}
     return ListGroupsResponse(
@@ -87,7 +87,8 @@ def list_groups(node: NodeState, request: ListGroupsRequest, _: RequestContext) 
 
 
 def delete_groups(node: NodeState, request: DeleteGroupsRequest, _: RequestContext) -> DeleteGroupsResponse:
-    """Delete groups that have no members, and their committed offsets."""
+    """Delete the groups that the request names, with their committed offsets. A group that has members gets
+    an error."""
     return DeleteGroupsResponse(
         results=[
             DeleteGroupsResponse.DeletableGroupResult(group_id=group_id, error_code=_delete(node, group_id))

@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
+"""The handlers of JoinGroup, SyncGroup, Heartbeat and LeaveGroup."""
 
 import asyncio
 from functools import partial
@@ -38,7 +38,7 @@ def _resolve(future: "asyncio.Future[_T]", value: _T) -> None:
 async def join_group(
     node: NodeState, request: JoinGroupRequest, context: RequestContext
 ) -> JoinGroupResponse:
-    """Join a group. The response is sent when all members have joined."""
+    """Let the client join a group. The response is sent when all members of the group have joined."""
     rebalance_ms = request.rebalance_timeout_ms  # -1 in version 0: the session time-out is used for both
     join = JoinRequest(
         member_id=request.member_id,
@@ -73,7 +73,8 @@ async def join_group(
 
 
 async def sync_group(node: NodeState, request: SyncGroupRequest, _: RequestContext) -> SyncGroupResponse:
-    """Return the member's assignment. The response is sent when the leader has sent the assignments."""
+    """Return the member's assignment. The response is sent when the leader of the group has sent the
+    assignments."""
     answered: asyncio.Future[SyncResult] = node.loop.create_future()
     node.group_coordinator.sync(
         request.group_id,
@@ -97,7 +98,8 @@ async def sync_group(node: NodeState, request: SyncGroupRequest, _: RequestConte
 
 
 def heartbeat(node: NodeState, request: HeartbeatRequest, _: RequestContext) -> HeartbeatResponse:
-    """Keep a member's session alive. The error code tells the member whether it has to join again."""
+    """Keep a member's session alive. The error code of the response tells the member if it has to join
+    again."""
     try:
         group = node.group_coordinator.group_of_member(request.group_id)
         group.heartbeat(request.member_id, request.group_instance_id, request.generation_id)
@@ -107,7 +109,7 @@ def heartbeat(node: NodeState, request: HeartbeatRequest, _: RequestContext) -> 
 
 
 def leave_group(node: NodeState, request: LeaveGroupRequest, context: RequestContext) -> LeaveGroupResponse:
-    """Remove one member, or several from version 3 on, each with its own error code."""
+    """Remove one member from a group, or from version 3 on several members, each with its own error code."""
     if context.version < _SEVERAL_MEMBERS:
         return LeaveGroupResponse(error_code=_leave(node, request.group_id, request.member_id, None, None))
     if not request.group_id:

@@ -1,4 +1,4 @@
-"""InitProducerId: producer ids for idempotent producers."""
+"""The handler of InitProducerId, which gives producer ids to idempotent producers."""
 
 from pyklient.broker.handlers.request_context import RequestContext
 from pyklient.broker.node_state import NodeState
@@ -11,9 +11,10 @@ __all__ = ["init_producer_id"]
 def init_producer_id(
     node: NodeState, request: InitProducerIdRequest, _: RequestContext
 ) -> InitProducerIdResponse:
-    """Give an idempotent producer a new producer id, with epoch 0.
+    """Give an idempotent producer a new producer id, with producer epoch 0.
 
-    After a failure, a producer uses the next epoch without asking (KIP-360); the partitions accept it.
+    After a failure, a producer raises its epoch by one without asking (KIP-360), and the partitions accept
+    it.
     """
     if request.transactional_id is not None:
         return InitProducerIdResponse(

@@ -1,4 +1,5 @@
-"""ListOffsets: the first and the last offset of a partition, and offsets by time."""
+"""The handler of ListOffsets, which finds the first and the last offset of a partition, and offsets by
+time."""
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.handlers.request_context import RequestContext
@@ -28,7 +29,8 @@ _NOT_FOUND = OffsetAndTimestamp(-1, -1)
 def list_offsets(
     node: NodeState, request: ListOffsetsRequest, context: RequestContext
 ) -> ListOffsetsResponse:
-    """Return an offset for each partition; in version 0 several offsets, one for each segment."""
+    """Return the offset that the request asks for in each partition; in version 0 several offsets, one for
+    each segment."""
     return ListOffsetsResponse(
         topics=[
             ListOffsetsResponse.ListOffsetsTopicResponse(
@@ -83,6 +85,7 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> OffsetAndT
         return _NOT_FOUND
     if timestamp < 0:
         raise ApiError(
-            ErrorCode.INVALID_REQUEST, f"the timestamp {timestamp} is negative, and has no special meaning"
+            ErrorCode.INVALID_REQUEST,
+            f"the timestamp {timestamp} is negative, and none of the special values of ListOffsets",
         )
     return first_since(log.segments, timestamp) or _NOT_FOUND

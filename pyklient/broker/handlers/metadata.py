@@ -1,4 +1,5 @@
-"""Metadata and DescribeCluster: the nodes, the topics, and the leaders of their partitions."""
+"""The handlers of Metadata and DescribeCluster: the nodes, the topics, and the leaders of their
+partitions."""
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.cluster.topics import Topic
@@ -20,9 +21,9 @@ _NULLABLE_NAME = 12
 
 
 def metadata(node: NodeState, request: MetadataRequest, context: RequestContext) -> MetadataResponse:
-    """Describe topics by name or id.
+    """Describe the nodes of the cluster, and the topics that the request names by name or id.
 
-    A missing topic is created if the request and the broker's options allow it.
+    A missing topic is created if both the request and the broker's options allow it.
     """
     asked = request.topics
     if asked is None or (context.version == 0 and not asked):

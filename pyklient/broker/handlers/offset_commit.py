@@ -1,4 +1,4 @@
-"""OffsetCommit: stores the offsets that a group commits."""
+"""The handler of OffsetCommit, which stores the offsets that a group commits."""
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.groups.offsets_journal import CommittedOffset
@@ -16,7 +16,8 @@ _TOPIC_IDS = 10
 def offset_commit(
     node: NodeState, request: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse:
-    """Store committed offsets. If the member may not commit, every partition gets the same error."""
+    """Store the offsets that a member commits. If the member may not commit, every partition gets the same
+    error."""
     error_for_all = ErrorCode.NONE
     try:
         node.group_coordinator.check_commit(
@@ -40,7 +41,8 @@ def _commit(
     error_for_all: ErrorCode,
     offsets: dict[TopicPartition, CommittedOffset],
 ) -> OffsetCommitResponse.OffsetCommitResponseTopic:
-    """Add the offsets that are committed in one topic to *offsets*, and return the response for the topic."""
+    """Add the offsets that the request commits for one topic to *offsets*, and return the part of the
+    response for the topic."""
     name, unknown_topic = asked.name, ErrorCode.NONE
     if version >= _TOPIC_IDS:
         topic = node.cluster.topics.find_id(asked.topic_id)

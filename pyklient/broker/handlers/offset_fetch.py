@@ -1,4 +1,4 @@
-"""OffsetFetch: the offsets that groups have committed."""
+"""The handler of OffsetFetch, which returns the offsets that groups have committed."""
 
 from collections.abc import Mapping
 
@@ -19,8 +19,10 @@ _NO_OFFSET = CommittedOffset(-1, -1, "")
 def offset_fetch(
     node: NodeState, request: OffsetFetchRequest, context: RequestContext
 ) -> OffsetFetchResponse:
-    """Return the committed offsets of one group, or of several from version 8 on. -1 means that there is
-    none."""
+    """Return the committed offsets of one group, or from version 8 on of several groups.
+
+    The offset is -1 if the group has committed none for a partition.
+    """
     if context.version < _SEVERAL_GROUPS:
         return _one_group(node, request)
     return OffsetFetchResponse(groups=[_group(node, group, context.version) for group in request.groups])

@@ -1,4 +1,5 @@
-"""OffsetForLeaderEpoch: the offset at which the records of a leader epoch end."""
+"""The handler of OffsetForLeaderEpoch, which returns the offset at which the records of a leader epoch
+end."""
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.handlers.request_context import RequestContext
@@ -11,8 +12,10 @@ __all__ = ["offset_for_leader_epoch"]
 def offset_for_leader_epoch(
     node: NodeState, request: OffsetForLeaderEpochRequest, _: RequestContext
 ) -> OffsetForLeaderEpochResponse:
-    """Return the offset at which an epoch ends. All records are of the current epoch, because leaders do not
-    change."""
+    """Return the offset at which the records of a leader epoch end.
+
+    All records belong to the current epoch, because leaders do not change in this broker.
+    """
     return OffsetForLeaderEpochResponse(
         topics=[
             OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult(

@@ -1,4 +1,4 @@
-"""Produce: appends records to the logs of their partitions."""
+"""The handler of Produce, which appends records to the logs of their partitions."""
 
 import logging
 
@@ -19,10 +19,10 @@ _TOPIC_IDS = 13
 
 
 def produce(node: NodeState, request: ProduceRequest, context: RequestContext) -> ProduceResponse:
-    """Append the records of each partition.
+    """Append the records of the request to the logs of their partitions.
 
-    There is one replica, so ``acks`` of 1 and -1 have the same effect. With ``acks=0`` there is no response,
-    and a failure closes the connection, as in Kafka.
+    Each partition has one replica, so ``acks`` of 1 and -1 have the same effect. With ``acks=0`` there is no
+    response, and a failure closes the connection, as in Kafka.
     """
     topics = []
     for data in request.topic_data:
@@ -45,7 +45,7 @@ def _close_on_failure(
     for partition in partitions:
         if partition.error_code:
             raise CloseConnection(
-                f"{topic}-{partition.index}: records with acks=0 were not stored: {partition.error_message}"
+                f"records with acks=0 were not stored in {topic}-{partition.index}: {partition.error_message}"
             )
 
 
@@ -59,7 +59,10 @@ def _append(
 ) -> ProduceResponse.TopicProduceResponse.PartitionProduceResponse:
     try:
         if request.acks not in (-1, 0, 1):
-            raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks must be -1, 0 or 1, not {request.acks}")
+            raise ApiError(
+                ErrorCode.INVALID_REQUIRED_ACKS,
+                f"acks of a Produce request must be -1, 0 or 1, not {request.acks}",
+            )
         if request.transactional_id is not None:
             raise ApiError(ErrorCode.INVALID_TXN_STATE, "this broker does not support transactions")
         topics = node.cluster.topics
@@ -73,7 +76,7 @@ def _append(
     except ApiError as error:
         return _failed(data.index, error.code, error.message)
     except OSError as error:
-        _logger.error("cannot write to %s-%d: %s", topic or topic_id.hex(), data.index, error)
+        _logger.error("cannot write to the log of %s-%d: %s", topic or topic_id.hex(), data.index, error)
         return _failed(
             data.index, ErrorCode.KAFKA_STORAGE_ERROR, f"the broker cannot write to the log: {error.strerror}"
         )

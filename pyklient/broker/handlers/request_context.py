@@ -1,4 +1,5 @@
-"""The context of a request, and a response whose records stay in segment files until they are sent."""
+"""What a handler gets and returns besides messages: the context of a request, and a response with slices of
+files."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -10,7 +11,7 @@ __all__ = ["RequestContext", "ResponseWithFiles"]
 
 
 class RequestContext(NamedTuple):
-    """The version of a request, and the client that sent it."""
+    """The version of a request, and the id and host of the client that sent it."""
 
     version: int
     client_id: str
@@ -18,9 +19,9 @@ class RequestContext(NamedTuple):
 
 
 class ResponseWithFiles(NamedTuple):
-    """A response in which some buffers only stand for bytes of segment files.
+    """A response to a client, some of whose buffers only stand for bytes of segment files.
 
-    ``files`` has the slice to send instead of such a buffer, by the buffer's ``id()``.
+    ``files`` has the slice that is sent instead of such a buffer, by the ``id()`` of the buffer.
     """
 
     message: ApiMessage

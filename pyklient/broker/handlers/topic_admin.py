@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics and CreatePartitions."""
+"""The handlers of CreateTopics, DeleteTopics and CreatePartitions."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ class _Plan(NamedTuple):
 
 
 def create_topics(node: NodeState, request: CreateTopicsRequest, _: RequestContext) -> CreateTopicsResponse:
-    """Create topics, or only check that they can be created if the request says so."""
+    """Create topics. If the request has ``validate_only``, only check that they can be created."""
     named = Counter(topic.name for topic in request.topics)
     return CreateTopicsResponse(
         topics=[
@@ -74,24 +74,24 @@ def _create(
 
 
 def _plan(node: NodeState, asked: CreateTopicsRequest.CreatableTopic) -> _Plan:
-    """Return the number of partitions to create.
+    """Return the number of partitions and the settings of a topic to create.
 
-    Raises ApiError if the request asks for replicas that this broker cannot have. A count of -1 asks for the
-    broker's default. KIP-464 allows -1 from version 4 on, but every Kafka since 2.4 accepts it in all
-    versions, and clients rely on that.
+    A count of -1 in the request stands for the broker's default. KIP-464 allows -1 from version 4 on, but
+    every Kafka since 2.4 accepts it in all versions, and clients rely on that. Raises ApiError if the request
+    asks for replicas that this broker cannot have.
     """
     configs = {config.name: config.value for config in asked.configs}
     if asked.assignments:
         if asked.num_partitions != _DEFAULT or asked.replication_factor != _DEFAULT:
             raise ApiError(
                 ErrorCode.INVALID_REQUEST,
-                "a request with assignments must have -1 partitions and replication factor -1",
+                "a topic with replica assignments must have num_partitions=-1 and replication_factor=-1",
             )
         indexes = sorted(one.partition_index for one in asked.assignments)
         if indexes != list(range(len(indexes))):
             raise ApiError(
                 ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-                "the assignments must number the partitions from 0 on without a gap",
+                "the replica assignments must number the partitions from 0 on without a gap",
             )
         for one in asked.assignments:
             _check_replicas(node, one.partition_index, one.broker_ids)
@@ -99,7 +99,8 @@ def _plan(node: NodeState, asked: CreateTopicsRequest.CreatableTopic) -> _Plan:
     if asked.replication_factor not in (1, _DEFAULT):
         raise ApiError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
-            f"replication factor {asked.replication_factor} is not supported; this broker keeps one replica",
+            f"replication factor {asked.replication_factor} is not supported; this broker keeps one "
+            "replica, so ask for 1",
         )
     if asked.num_partitions == _DEFAULT:
         return _Plan(node.config.num_partitions, configs)
@@ -111,14 +112,15 @@ def _check_replicas(node: NodeState, index: int, broker_ids: Sequence[int]) -> N
     if list(broker_ids) != possible:
         raise ApiError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"partition {index} cannot have replicas on {list(broker_ids)}, only on {possible}",
+            f"partition {index} cannot have its replicas on brokers {list(broker_ids)}, only on {possible}",
         )
 
 
 def delete_topics(
     node: NodeState, request: DeleteTopicsRequest, context: RequestContext
 ) -> DeleteTopicsResponse:
-    """Delete topics by name, or by name or id from version 6 on, with the offsets committed in them."""
+    """Delete topics by name, or from version 6 on by name or id, with the offsets committed for their
+    partitions."""
     if context.version < _TOPIC_IDS:
         wanted = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in request.topic_names]
     else:
@@ -168,7 +170,7 @@ def _delete(
 def create_partitions(
     node: NodeState, request: CreatePartitionsRequest, _: RequestContext
 ) -> CreatePartitionsResponse:
-    """Add partitions to topics, or only check that they can be added if the request says so."""
+    """Add partitions to topics. If the request has ``validate_only``, only check that they can be added."""
     return CreatePartitionsResponse(
         results=[_grow(node, topic, validate_only=request.validate_only) for topic in request.topics]
     )

@@ -1,7 +1,7 @@
 """Reads the headers of the batches in a segment file, one after the other.
 
-Batches have any size, and only the header of a batch tells where the next batch begins. So reading must start
-at the beginning of a batch. The records are not read, whether compressed or not.
+Batches differ in size, and only the header of a batch tells where the next batch begins. Therefore reading
+must start at the beginning of a batch. The records themselves are not read.
 """
 
 import os
@@ -20,7 +20,10 @@ _ENTRY_TIMESTAMP = Struct(">q")
 
 
 class BatchHeader(NamedTuple):
-    """The header of a stored batch and its position in the file. Formats 0 and 1 have only a last offset."""
+    """The header of a stored batch, and its position in the file.
+
+    A batch of format 0 or 1 has only its last offset in its header.
+    """
 
     position: int
     size: int
@@ -36,7 +39,7 @@ class BatchHeader(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The position after the batch."""
+        """The position in the file at which the batch ends."""
         return self.position + self.size
 
     @property
@@ -45,9 +48,10 @@ class BatchHeader(NamedTuple):
 
 
 def read_headers(fd: int, start: int, end: int, *, verify: bool = False) -> Iterator[BatchHeader]:
-    """Yield the header of each batch from *start* to *end*. Stop before an incomplete or malformed batch.
+    """Yield the header of each batch between the positions *start* and *end*, up to the first batch that is
+    incomplete or malformed.
 
-    With *verify*, batches are read as a whole, and a batch with a wrong checksum counts as malformed.
+    If *verify* is true, each batch is read as a whole, and a batch with a wrong checksum counts as malformed.
     """
     chunk = b""
     chunk_at = position = start

@@ -1,8 +1,9 @@
-"""The state of all logs at a clean shutdown, with which the next start need not read the logs' batches.
+"""Saves the state of all logs at a clean shutdown, so that the next start need not read the batches in the
+logs.
 
 The state is kept in one JSON file, ``.clean``. The file exists only while no broker runs in the directory: a
 shutdown writes it as its last step, and a start removes it before it changes any log. If the broker ended in
-another way, the file is missing, and all logs are read and checked.
+another way, the file is missing, and the next start reads and checks all logs.
 """
 
 import json
@@ -31,7 +32,8 @@ _FORMAT: Final = 1
 
 
 class SegmentState(NamedTuple):
-    """The size of a segment's file, the last offset and timestamp in it, and the state of its index."""
+    """The size of a segment's file, the last offset and the newest timestamp in it, and the state of its
+    index."""
 
     base_offset: int
     size: int
@@ -42,7 +44,8 @@ class SegmentState(NamedTuple):
 
 
 class SequencedBatch(NamedTuple):
-    """A stored batch of an idempotent producer."""
+    """A batch of an idempotent producer that is stored in the log: its sequence numbers, offset and
+    timestamp."""
 
     first_sequence: int
     last_sequence: int
@@ -51,7 +54,7 @@ class SequencedBatch(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """An idempotent producer and its last batches, oldest first."""
+    """An idempotent producer and its last batches. The oldest batch comes first."""
 
     producer_id: int
     epoch: int
@@ -59,15 +62,16 @@ class ProducerState(NamedTuple):
 
 
 class LogState(NamedTuple):
-    """The state of the log of a partition. The least recently active producer comes first."""
+    """The state of the log of a partition: its segments and producers. The least recently active producer
+    comes first."""
 
     segments: list[SegmentState]
     producers: list[ProducerState]
 
 
 def pop_states(directory: Path) -> dict[str, LogState]:
-    """Read and remove the ``.clean`` file in *directory*. Return the logs' states by the names of their
-    directories.
+    """Read and remove the ``.clean`` file in *directory*. Return the state of each log by the name of its
+    directory.
 
     The result is empty if the last shutdown was not clean or the file cannot be read.
     """
@@ -84,25 +88,28 @@ def pop_states(directory: Path) -> dict[str, LogState]:
 
 
 def write_states(directory: Path, logs: Mapping[str, LogState]) -> None:
-    """Write the ``.clean`` file in *directory*. All logs must be closed, and stay unchanged until the next
-    start."""
+    """Write the ``.clean`` file in *directory*.
+
+    All *logs* must be closed already, and must not change before the next start.
+    """
     try:
         replace_file(directory / _FILE, encode_states(logs))
     except OSError as error:
         _logger.warning(
-            "%s: the clean shutdown could not be recorded (%s); the next start reads all logs",
+            "%s: the state of the logs was not saved at the shutdown (%s); the next start reads all logs",
             directory,
             error.strerror or error,
         )
 
 
 def encode_states(logs: Mapping[str, LogState]) -> bytes:
-    """Encode *logs*, by the names of their directories, for :func:`decode_states`."""
+    """Encode the states in *logs*, which are keyed by the names of the logs' directories.
+    :func:`decode_states` decodes them."""
     return json.dumps({"format": _FORMAT, "logs": logs}, separators=(",", ":")).encode()
 
 
 def decode_states(data: bytes) -> dict[str, LogState]:
-    """Decode the result of :func:`encode_states`. Raises ValueError for other data."""
+    """Decode the result of :func:`encode_states`. Raises ValueError if *data* is anything else."""
     found = json.loads(data)
     if not isinstance(found, dict) or found.get("format") != _FORMAT:
         raise ValueError(f"the state that the last shutdown saved is not in format {_FORMAT}")

@@ -1,6 +1,6 @@
 """The high watermark and the last stable offset of a partition: the limits up to which consumers may read.
 
-No other module moves them, and fetches that wait for records wait here.
+Only this module moves them. A fetch that waits for records is woken from here.
 """
 
 from collections.abc import Callable
@@ -9,13 +9,14 @@ from typing import Final
 __all__ = ["READ_UNCOMMITTED", "Watermarks"]
 
 READ_UNCOMMITTED: Final = 0
-"""The isolation level, in Fetch and ListOffsets, of consumers that also read records of open transactions."""
+"""The isolation level, in Fetch and ListOffsets, of consumers that read the records of open transactions
+too."""
 
 
 class Watermarks:
-    """The two limits of readers of one log.
+    """The high watermark and the last stable offset of one log.
 
-    ``high_watermark`` is the offset after the last record that all replicas have; ``last_stable_offset`` is
+    ``high_watermark`` is the offset after the last record that all replicas have. ``last_stable_offset`` is
     the offset of the first record of the oldest open transaction, or the high watermark if no transaction is
     open.
     """
@@ -27,9 +28,10 @@ class Watermarks:
         self._listeners: set[Callable[[], object]] = set()
 
     def advance(self, log_end_offset: int) -> None:
-        """Move both limits after an append, and wake the fetches that wait.
+        """Move the high watermark and the last stable offset to *log_end_offset*, and wake the fetches that
+        wait.
 
-        The only replica has every record, and there are no transactions: both limits are the end of the log.
+        Both are the end of the log, because the only replica has every record, and there are no transactions.
         """
         self.high_watermark = self.last_stable_offset = log_end_offset
         if self._listeners:
@@ -40,15 +42,15 @@ class Watermarks:
         return self.high_watermark if isolation_level == READ_UNCOMMITTED else self.last_stable_offset
 
     def on_advance(self, listener: Callable[[], object]) -> None:
-        """Call *listener* once, when a limit moves or the log is deleted."""
+        """Call *listener* once, when new records can be read or the log is deleted."""
         self._listeners.add(listener)
 
     def off_advance(self, listener: Callable[[], object]) -> None:
-        """Do not call *listener* any more."""
+        """Forget *listener*, which ``on_advance`` was given."""
         self._listeners.discard(listener)
 
     def wake(self) -> None:
-        """Call all listeners, and forget them."""
+        """Call each listener that ``on_advance`` was given, and forget it."""
         listeners, self._listeners = self._listeners, set()
         for listener in listeners:
             listener()

@@ -1,4 +1,4 @@
-"""The settings of a topic that its logs use."""
+"""The settings of a topic that the logs of its partitions use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,8 +8,8 @@ __all__ = ["LogConfig"]
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Limits of segments, batches and retention, and whether records get the time at which they were
-    appended."""
+    """Limits of segments, batches and retention of a log, and whether its records get the time at which they
+    are appended."""
 
     segment_bytes: int
     index_interval_bytes: int
@@ -21,8 +21,8 @@ class LogConfig:
 
     @classmethod
     def of(cls, values: Mapping[str, str]) -> "LogConfig":
-        """Return the settings in *values*, which has the checked value of every topic setting by Kafka's
-        name."""
+        """Return the settings of logs from *values*, which has the checked value of every topic setting by
+        Kafka's name."""
         return cls(
             segment_bytes=int(values["segment.bytes"]),
             index_interval_bytes=int(values["index.interval.bytes"]),

@@ -1,4 +1,4 @@
-"""The logs of one node, by partition, and the directories that hold them."""
+"""The logs of one node, by partition, and the directories in which they are stored."""
 
 import logging
 import shutil
@@ -28,7 +28,7 @@ class LogManager:
         self._states = pop_states(directory)
 
     def open(self, topic: str, partition: int, config: LogConfig) -> None:
-        """Open a log that a shutdown or crash has left."""
+        """Open the log of a partition that was stored before the node started."""
         directory = self._path(topic, partition)
         self.by_partition[topic, partition] = PartitionLog(
             directory,
@@ -38,7 +38,8 @@ class LogManager:
         )
 
     def create(self, topic: str, partition: int, config: LogConfig) -> None:
-        """Create an empty log. A directory that a crash left behind is removed first."""
+        """Create an empty log for a partition. A directory that a crash has left in its place is removed
+        first."""
         directory = self._path(topic, partition)
         self._states.pop(directory.name, None)
         with suppress(FileNotFoundError):
@@ -46,20 +47,21 @@ class LogManager:
         self.open(topic, partition, config)
 
     def delete(self, topic: str, partition: int) -> None:
-        """Delete a log and its files."""
+        """Delete the log of a partition, and its files."""
         self.by_partition.pop((topic, partition)).delete()
 
     def enforce_retention(self, now_ms: int) -> None:
-        """Delete the old segments of all logs."""
+        """Delete the segments of all logs that are older or larger than their retention allows."""
         for log in self.by_partition.values():
             deleted = log.enforce_retention(now_ms)
             if deleted:
                 _logger.info("%s: %d old segments were deleted", log.directory.name, deleted)
 
     def close(self, *, record_clean_shutdown: bool) -> None:
-        """Close all files.
+        """Close the files of all logs.
 
-        If *record_clean_shutdown* is true, the next start need not read the logs.
+        If *record_clean_shutdown* is true, save the state of the logs, so that the next start need not read
+        them.
         """
         states = {log.directory.name: log.state() for log in self.by_partition.values()}
         for log in self.by_partition.values():

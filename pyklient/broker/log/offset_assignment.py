@@ -1,4 +1,4 @@
-"""Assigns offsets to produced batches: the last step before they are appended to the log."""
+"""Assigns offsets to the batches of a producer: the last step before they are appended to the log."""
 
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ __all__ = ["AssignedRecords", "overwrite_offsets", "reencode"]
 
 
 class AssignedRecords(NamedTuple):
-    """Bytes with their final offsets, ready to be stored."""
+    """Encoded batches with their final offsets, ready to be stored."""
 
     data: Buffer
     last_offset: int
@@ -28,9 +28,10 @@ class AssignedRecords(NamedTuple):
 
 
 def overwrite_offsets(batch: RecordBatch, base_offset: int, append_time_ms: int | None) -> AssignedRecords:
-    """Write offsets into the header of one batch of format 2, whose records stay as they are.
+    """Write the offsets that begin with *base_offset* into the header of a batch of format 2. Its records
+    stay unchanged.
 
-    *append_time_ms*, milliseconds since 1970, replaces the producer's timestamps unless it is None.
+    *append_time_ms*, in milliseconds since 1970, replaces the producer's timestamps unless it is None.
     """
     data = batch.buffer if not batch.buffer.readonly else bytearray(batch.buffer)
     next_offset, max_timestamp = assign_offsets(data, base_offset, log_append_time_ms=append_time_ms)
@@ -38,10 +39,12 @@ def overwrite_offsets(batch: RecordBatch, base_offset: int, append_time_ms: int 
 
 
 def reencode(batches: list[RecordBatch], base_offset: int, append_time_ms: int | None) -> AssignedRecords:
-    """Encode messages of formats 0 and 1 again with their offsets, in the same format and compression.
+    """Encode batches of formats 0 and 1 again, with offsets from *base_offset* on, in the same format and
+    compression.
 
-    Compressed message sets have offsets inside, so they are decompressed, within the codec's limits. Raises
-    ApiError for a set that cannot be parsed or is too large when decompressed.
+    A compressed batch contains the offsets of its messages. Therefore it is decompressed, as far as the
+    limits of its codec allow. Raises ApiError for a batch that cannot be parsed or is too large when
+    decompressed.
     """
     parts: list[bytes] = []
     offset, newest = base_offset, NO_TIMESTAMP

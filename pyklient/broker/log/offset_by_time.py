@@ -28,14 +28,14 @@ LATEST_TIERED: Final = -5
 
 
 class OffsetAndTimestamp(NamedTuple):
-    """The offset and timestamp of a record."""
+    """The offset of a record, and its timestamp."""
 
     offset: int
     timestamp_ms: int
 
 
 def first_since(segments: Sequence[Segment], timestamp_ms: int) -> OffsetAndTimestamp | None:
-    """Return the first record with *timestamp_ms* or a later timestamp."""
+    """Return the first record whose timestamp is *timestamp_ms* or later; None if there is no such record."""
     for segment in segments:
         if segment.max_timestamp < timestamp_ms:
             continue
@@ -48,7 +48,7 @@ def first_since(segments: Sequence[Segment], timestamp_ms: int) -> OffsetAndTime
 
 
 def newest_record(segments: Sequence[Segment]) -> OffsetAndTimestamp | None:
-    """Return the record with the largest timestamp. If several have it, return the first of them."""
+    """Return the record with the largest timestamp, or the first of several; None if there are no records."""
     segment = max(segments, key=lambda segment: segment.max_timestamp)
     return first_since(segments, segment.max_timestamp) if segment.size else None
 
@@ -56,10 +56,11 @@ def newest_record(segments: Sequence[Segment]) -> OffsetAndTimestamp | None:
 def segment_offsets_before(
     segments: Sequence[Segment], timestamp_ms: int, max_offsets: int, now_ms: int
 ) -> list[int]:
-    """Return the base offsets of the segments that existed at *timestamp_ms*, and the log end offset.
+    """Return the base offsets of the segments that were written before *timestamp_ms*, as ListOffsets version
+    0 asks for them.
 
-    The newest offset comes first. ListOffsets version 0 asks for these offsets. The time of a segment is the
-    time at which its file was last written.
+    The result has at most *max_offsets* offsets, with the newest first. The end of the log counts as the base
+    offset of a further segment. The time of a segment is the time at which its file was last written.
     """
     times = [(segment.base_offset, segment.modified_ms()) for segment in segments]
     if segments[-1].size:

@@ -1,8 +1,8 @@
-"""The sparse index of a segment: the position in the file from which to look for an offset.
+"""The sparse index of a segment, which tells from which position in the file to look for an offset.
 
-The entries are Kafka's: eight bytes, the offset relative to the segment's base offset and the position of the
-batch that ends with it, both as big-endian int32, ascending. The index is held in memory for look-ups, and
-also on disk, so that Kafka's own tools can read it.
+Entries have Kafka's format, two big-endian int32: the offset at which a batch ends, relative to the segment's
+base offset, and the position of the batch. They are in ascending order. The index is held in memory for
+look-ups, and also on disk, so that Kafka's own tools can read it.
 """
 
 import os
@@ -19,7 +19,7 @@ _ENTRY_BYTES = 8
 
 
 class OffsetIndex:
-    """A map of relative offset → file position, ascending in both. Its Segment owns it."""
+    """A map from relative offsets to file positions, both in ascending order. Each Segment has one index."""
 
     def __init__(self, path: Path, *, interval_bytes: int, max_bytes: int) -> None:
         self.path = path
@@ -35,7 +35,7 @@ class OffsetIndex:
 
     @property
     def entries(self) -> list[tuple[int, int]]:
-        """All entries as (relative offset, position), ascending."""
+        """All entries as pairs of relative offset and position, in ascending order."""
         return list(zip(self._offsets, self._positions, strict=True))
 
     @property
@@ -44,15 +44,15 @@ class OffsetIndex:
 
     @property
     def unindexed_bytes(self) -> int:
-        """The number of bytes in the segment after the batch of the last entry."""
+        """The number of bytes in the segment from the last indexed batch on."""
         return self._unindexed
 
     def add_batch(self, relative_offset: int, position: int, size: int, *, to_disk: bool = True) -> None:
-        """Count a batch of *size* bytes at *position* whose last record has *relative_offset*, and add an
-        entry if one is due.
+        """Add a batch of *size* bytes at *position*, whose last record has *relative_offset*, to the index if
+        an entry is due.
 
-        As in Kafka, an entry is added if more than ``interval_bytes`` were written since the last one. Raises
-        OSError and adds nothing if the file cannot be written.
+        As in Kafka, an entry is due if more than ``interval_bytes`` were written since the last entry. If the
+        file cannot be written, raises OSError and adds nothing.
         """
         if self._unindexed > self._interval and not self.full:
             if to_disk:
@@ -64,21 +64,21 @@ class OffsetIndex:
         self._unindexed += size
 
     def floor(self, relative_offset: int) -> int:
-        """Return the position of the last indexed batch that ends at or before *relative_offset*; 0 if there
+        """Return the position of the last indexed batch that ends at *relative_offset* or before; 0 if there
         is none."""
         at = bisect_right(self._offsets, relative_offset)
         return self._positions[at - 1] if at else 0
 
     def boundary(self, position: int) -> int:
-        """Return the position of the last indexed batch that begins at or before *position*; 0 if there is
+        """Return the position of the last indexed batch that begins at *position* or before; 0 if there is
         none."""
         at = bisect_right(self._positions, position)
         return self._positions[at - 1] if at else 0
 
     def load(self, entries: int, unindexed_bytes: int) -> bool:
-        """Read the file.
+        """Read the file of the index.
 
-        Return False, and change nothing, if the file does not hold exactly *entries* entries.
+        If the file does not have exactly *entries* entries, return False and change nothing.
         """
         try:
             data = self.path.read_bytes()
@@ -94,7 +94,7 @@ class OffsetIndex:
         return True
 
     def rewrite(self) -> None:
-        """Write the entries in memory to the file, after recovery."""
+        """Replace the file by the entries in memory, which recovery has found."""
         data = pack(
             f">{2 * len(self)}I", *chain.from_iterable(zip(self._offsets, self._positions, strict=True))
         )

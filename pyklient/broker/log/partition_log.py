@@ -1,8 +1,8 @@
-"""The log of a partition: segment files in one directory. Records are appended at the end and can be read
-anywhere.
+"""The log of a partition: segment files in one directory.
 
-A batch is stored in the format and with the compression in which it arrived; only its offsets are written
-into it. All methods run on the broker's event loop.
+Records are appended at the end, and can be read from any offset on. A batch is stored in the format and with
+the compression in which it arrived; only its offsets are written into it. All methods run on the broker's
+event loop.
 """
 
 import logging
@@ -31,14 +31,14 @@ __all__ = ["AppendResult", "LocatedBatch", "PartitionLog"]
 _logger = logging.getLogger("pyklient.broker")
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1
-"""The largest relative offset. The index of a segment stores offsets in four bytes, relative to the segment's
-base offset."""
+"""The largest relative offset in a segment. Its index stores offsets in four bytes, relative to the base
+offset of the segment."""
 
 
 class AppendResult(NamedTuple):
-    """The offset of the first appended record.
+    """The result of an append: the offset of the first appended record, and the time.
 
-    ``log_append_time_ms`` is -1 if the producer's timestamps were kept.
+    ``log_append_time_ms`` is -1 if the records kept the producer's timestamps.
     """
 
     base_offset: int
@@ -46,7 +46,7 @@ class AppendResult(NamedTuple):
 
 
 class LocatedBatch(NamedTuple):
-    """The batch that holds an offset, or the first one after it, and its segment.
+    """The batch that holds a certain offset, or the first batch after that offset, and its segment.
 
     ``scanned`` is the number of bytes of batches that were skipped between the position in the index and this
     batch.
@@ -58,7 +58,7 @@ class LocatedBatch(NamedTuple):
 
 
 class PartitionLog:
-    """Opens the log in *directory*, which is created if it does not exist.
+    """The log of a partition. The constructor opens *directory*, or creates it if it does not exist.
 
     If the files match *state*, which a clean shutdown has saved, no batches are read. Otherwise all batches
     are read and checked, and the bytes from the first invalid batch on are cut off. ``watermarks`` has the
@@ -79,12 +79,12 @@ class PartitionLog:
 
     @property
     def start_offset(self) -> int:
-        """The offset of the first record that the log still has."""
+        """The offset of the first record that is still in the log."""
         return self._segments[0].base_offset
 
     @property
     def end_offset(self) -> int:
-        """The offset of the next record to be appended."""
+        """The offset that the next appended record will get."""
         return self._segments[-1].next_offset
 
     @property
@@ -102,11 +102,12 @@ class PartitionLog:
     # Appending
 
     def append(self, records: Buffer | None, *, version: int, now_ms: int) -> AppendResult:
-        """Append the records of a Produce request of *version*. They are in the file when this returns.
+        """Append the *records* of a Produce request of *version*. They are in the file when this method
+        returns.
 
-        A batch that an idempotent producer sends again is not stored twice: the first result is returned
-        again. Raises ApiError (see ``validate_records`` and ``ProducerStates.check``) or OSError, and then
-        stores nothing.
+        A batch that an idempotent producer sends again is not stored twice: the result of the first time is
+        returned. If the records are invalid or out of order, raises ApiError; if the file cannot be written,
+        OSError. In both cases nothing is stored.
         """
         valid = validate_records(
             records,
@@ -155,10 +156,14 @@ class PartitionLog:
     # Reading
 
     def locate(self, offset: int) -> LocatedBatch | None:
-        """Return the batch with *offset*; None at the end of the log. Raises OFFSET_OUT_OF_RANGE."""
+        """Return the batch that holds *offset*; None at the end of the log. Raises ApiError
+        (OFFSET_OUT_OF_RANGE)."""
         start, end = self.start_offset, self.end_offset
         if not start <= offset <= end:
-            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not between {start} and {end}")
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} is not in the log, which has {start} to {end}",
+            )
         if offset == end:
             return None
         at = bisect_right(self._segments, offset, key=lambda segment: segment.base_offset) - 1
@@ -173,12 +178,13 @@ class PartitionLog:
     def slice(
         self, offset: int, max_bytes: int, *, limit: int, whole_first: bool, partial: bool = False
     ) -> FileSlice | None:
-        """Return the batches from the batch with *offset* on; None if there are none to return.
+        """Return the batches from the batch with *offset* on, as a slice of a file; None if there are none to
+        return.
 
-        The slice ends at the end of a batch, within *max_bytes* and before offset *limit* (see
-        ``Watermarks.limit``). If the first batch alone is larger than *max_bytes*, *whole_first* returns it
-        nevertheless, *partial* returns its beginning, and otherwise None is returned. Raises
-        OFFSET_OUT_OF_RANGE.
+        The slice ends at the end of a batch, within *max_bytes* and before the offset *limit*. If the first
+        batch alone is larger than *max_bytes*, the slice is this batch if *whole_first* is true, the
+        beginning of the batch if *partial* is true, and otherwise None. Raises ApiError
+        (OFFSET_OUT_OF_RANGE).
         """
         found = self.locate(offset)
         if found is None:
@@ -203,8 +209,8 @@ class PartitionLog:
     # Deleting
 
     def enforce_retention(self, now_ms: int) -> int:
-        """Delete old segments by ``retention.ms`` and ``retention.bytes``. Return the number of deleted
-        segments."""
+        """Delete the segments that ``retention.ms`` and ``retention.bytes`` do not keep. Return their
+        number."""
         count = expired_segments(self._segments, self.config, now_ms)
         if count == len(self._segments):
             self._roll()
@@ -217,14 +223,18 @@ class PartitionLog:
             segment.close()
 
     def delete(self) -> None:
-        """Remove the directory, and wake the fetches that wait for records.
+        """Remove the directory of a deleted partition, and wake the fetches that wait for records.
 
-        A directory that cannot be removed is logged. It holds no log any more: a new log of the same name
-        begins empty.
+        If the directory cannot be removed, a warning is logged. A new log of the same name begins empty
+        nevertheless.
         """
         self.close()
         try:
             shutil.rmtree(self.directory)
         except OSError as error:
-            _logger.warning("%s of a deleted topic was not removed: %s; remove it", self.directory, error)
+            _logger.warning(
+                "the directory %s of a deleted topic could not be removed: %s; remove it yourself",
+                self.directory,
+                error,
+            )
         self.watermarks.wake()

@@ -1,6 +1,7 @@
-"""The last batches of each idempotent producer in a partition, by which a retry and a gap are recognized.
+"""The last batches of each idempotent producer in a partition. They tell whether a batch is a retry, or
+leaves a gap.
 
-The state comes from the file that a clean shutdown has written, or else from the batch headers of the log.
+They are read from the file that a clean shutdown has written, or else from the batch headers of the log.
 """
 
 from collections import OrderedDict, deque
@@ -24,9 +25,9 @@ class _Producer:
 
 
 class ProducerStates:
-    """The epoch and the last batches of each producer, for one partition.
+    """The epoch and the last batches of each idempotent producer, for one partition.
 
-    At most *capacity* producers are kept.
+    At most *capacity* producers are kept. If there are more, the least recently active ones are forgotten.
     """
 
     def __init__(self, capacity: int) -> None:
@@ -37,26 +38,27 @@ class ProducerStates:
         return len(self._states)
 
     def snapshot(self) -> list[ProducerState]:
-        """Return the state of all producers, for :meth:`restore`."""
+        """Return the state of all producers. :meth:`restore` accepts it."""
         return [
             ProducerState(producer_id, state.epoch, list(state.batches))
             for producer_id, state in self._states.items()
         ]
 
     def restore(self, producers: Iterable[ProducerState]) -> None:
-        """Restore the state of *producers* after a clean shutdown."""
+        """Restore the state of *producers*, which a clean shutdown has saved."""
         for producer_id, epoch, batches in producers:
             self._states[producer_id] = _Producer(epoch, deque(batches, maxlen=_REMEMBERED))
         while len(self._states) > self._capacity:
             self._states.popitem(last=False)
 
     def check(self, producer_id: int, epoch: int, first_sequence: int, count: int) -> SequencedBatch | None:
-        """Return the stored batch that this one repeats; None if this is the next one in order.
+        """Check a batch of *count* records of an idempotent producer. Return the stored batch that it
+        repeats; None if it is the next one in order.
 
-        Raises ApiError: INVALID_PRODUCER_EPOCH if the epoch is older than the last one seen, and
-        OUT_OF_ORDER_SEQUENCE_NUMBER for any other than the next sequence number. An unknown producer may
-        start at any number, because its batches may have been deleted with old segments. With a newer epoch,
-        which a producer chooses after a failure (KIP-360), sequence numbers start at 0 again.
+        Raises ApiError: INVALID_PRODUCER_EPOCH if *epoch* is older than the last one seen, and
+        OUT_OF_ORDER_SEQUENCE_NUMBER if *first_sequence* is not the next sequence number. A producer that is
+        not known may start at any number, because its batches may have been deleted with old segments. With a
+        newer epoch, which a producer chooses after a failure (KIP-360), sequence numbers start at 0 again.
         """
         state = self._states.get(producer_id)
         if state is None:
@@ -64,7 +66,7 @@ class ProducerStates:
         if epoch < state.epoch:
             raise ApiError(
                 ErrorCode.INVALID_PRODUCER_EPOCH,
-                f"producer {producer_id} sent epoch {epoch}, but the partition has seen {state.epoch}",
+                f"producer {producer_id} sent epoch {epoch}, but the partition has seen epoch {state.epoch}",
             )
         if epoch > state.epoch:
             expected = 0
@@ -77,7 +79,7 @@ class ProducerStates:
         if first_sequence != expected:
             raise ApiError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-                f"producer {producer_id} sent sequence number {first_sequence}, but {expected} is next",
+                f"producer {producer_id} sent sequence number {first_sequence} instead of {expected}",
             )
         return None
 
@@ -90,7 +92,7 @@ class ProducerStates:
         base_offset: int,
         timestamp_ms: int,
     ) -> None:
-        """Store the identity of a batch that is in the log now."""
+        """Remember a batch that has been appended to the log at *base_offset*."""
         state = self._states.get(producer_id)
         if state is None or state.epoch != epoch:
             state = self._states[producer_id] = _Producer(epoch)

@@ -1,8 +1,9 @@
-"""Validates produced records before any of them is written to the log.
+"""Validates the records of a Produce request before any of them is written to the log, as Kafka's
+LogValidator does.
 
-Kafka's LogValidator does the same. Checksums and batch headers are checked first. Then each batch is decoded
-once, as Kafka does, because a batch that no consumer could read must not be stored. One batch at a time is
-decompressed, and only up to the size that consumers accept.
+Checksums and batch headers are checked first. Then each batch is decoded once, because a batch that no
+consumer could read must not be stored. One batch at a time is decompressed, and only up to the size that
+consumers accept.
 """
 
 from typing import NamedTuple
@@ -21,10 +22,10 @@ _FIRST_VERSION_WITH_ZSTD = 7
 
 
 class ValidRecords(NamedTuple):
-    """Batches that were validated.
+    """Batches that have been validated.
 
-    ``stored_as_is`` is True if there is exactly one batch, of format 2, which is stored without being encoded
-    again.
+    ``stored_as_is`` is True if there is exactly one batch, of format 2, so that it can be stored without
+    being encoded again.
     """
 
     batches: list[RecordBatch]
@@ -34,7 +35,7 @@ class ValidRecords(NamedTuple):
 def validate_records(
     records: Buffer | None, version: int, *, max_message_bytes: int, segment_bytes: int
 ) -> ValidRecords:
-    """Validate the *records* of one partition in a Produce request of *version*.
+    """Check the *records* of one partition in a Produce request of *version*, and return them as batches.
 
     Raises ApiError: CORRUPT_MESSAGE, MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE, INVALID_RECORD,
     INVALID_TIMESTAMP, UNSUPPORTED_COMPRESSION_TYPE, INVALID_TXN_STATE.
@@ -57,7 +58,7 @@ def validate_records(
     if Compression.ZSTD in codecs and version < _FIRST_VERSION_WITH_ZSTD:
         raise ApiError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            f"zstd needs Produce version {_FIRST_VERSION_WITH_ZSTD} or later, not {version}",
+            f"records with zstd need Produce version {_FIRST_VERSION_WITH_ZSTD} or later, not {version}",
         )
     if size != len(data):
         raise _incomplete(data, max_message_bytes)
@@ -95,7 +96,8 @@ def _check_batches(batches: list[RecordBatch], version: int) -> None:
     for batch in batches:
         if batch.timestamp_type == LOG_APPEND_TIME:
             raise ApiError(
-                ErrorCode.INVALID_TIMESTAMP, "only the broker may set the timestamp type LogAppendTime"
+                ErrorCode.INVALID_TIMESTAMP,
+                "a producer sent the timestamp type LogAppendTime, which only the broker may set",
             )
         if batch.magic == 2:
             _check_header(batch)
@@ -104,14 +106,16 @@ def _check_batches(batches: list[RecordBatch], version: int) -> None:
 
 def _check_header(batch: RecordBatch) -> None:
     if batch.is_control:
-        raise ApiError(ErrorCode.INVALID_RECORD, "only the broker may write control records")
+        raise ApiError(
+            ErrorCode.INVALID_RECORD, "a producer sent control records, which only the broker may write"
+        )
     if batch.is_transactional:
         raise ApiError(ErrorCode.INVALID_TXN_STATE, "this broker does not support transactions")
     if batch.count < 1 or batch.last_offset - batch.base_offset + 1 != batch.count:
         raise ApiError(
             ErrorCode.INVALID_RECORD,
-            f"the batch header says {batch.count} records, "
-            f"but {batch.last_offset - batch.base_offset + 1} offsets",
+            f"the batch header names {batch.count} records, but "
+            f"{batch.last_offset - batch.base_offset + 1} offsets",
         )
     if batch.producer_id >= 0 and (batch.base_sequence < 0 or batch.producer_epoch < 0):
         raise ApiError(
@@ -121,9 +125,9 @@ def _check_header(batch: RecordBatch) -> None:
 
 
 def _check_records(batch: RecordBatch) -> None:
-    """Decode the records, because a checksum only proves that the bytes have arrived as they were sent.
+    """Raise ApiError if the records of *batch* cannot be decoded, although its checksum is right.
 
-    There must be as many records as the header says, and they must not be larger than consumers accept.
+    The batch must have as many records as its header says, and they must not be larger than consumers accept.
     """
     try:
         kernel.decode_columns(batch.buffer, "", 0, batch.base_offset, check_crcs=False)

@@ -1,4 +1,4 @@
-"""Opens the segments of a log: with the state of a clean shutdown, or by checking every batch."""
+"""Opens the segments of a log: with the state that a clean shutdown has saved, or by checking every batch."""
 
 import logging
 import os
@@ -16,7 +16,7 @@ _logger = logging.getLogger("pyklient.broker")
 
 
 def new_segment(directory: Path, base_offset: int, config: LogConfig) -> Segment:
-    """Return the segment in *directory* that begins with *base_offset*. Its files are not opened yet."""
+    """Return the segment in *directory* that begins with *base_offset*, without opening its files."""
     return Segment(
         directory,
         base_offset,
@@ -28,8 +28,8 @@ def new_segment(directory: Path, base_offset: int, config: LogConfig) -> Segment
 def restore_segments(
     directory: Path, config: LogConfig, state: LogState, producers: ProducerStates
 ) -> list[Segment] | None:
-    """Open the segments with *state*, which a clean shutdown has saved. Return None if the files do not match
-    it."""
+    """Open the segments of a log with *state*, which a clean shutdown has saved. Return None if the files
+    differ from *state*."""
     segments = [new_segment(directory, each.base_offset, config) for each in state.segments]
     known = {segment.base_offset for segment in segments}
     if known.issuperset(_base_offsets(directory)) and all(
@@ -38,7 +38,7 @@ def restore_segments(
         producers.restore(state.producers)
         return segments
     _logger.warning(
-        "%s: files have changed since the last clean shutdown, so the whole log is read", directory
+        "%s: the files have changed since the last clean shutdown, so the whole log is read", directory
     )
     for segment in segments:
         segment.close()
@@ -46,9 +46,9 @@ def restore_segments(
 
 
 def recover_segments(directory: Path, config: LogConfig, producers: ProducerStates) -> list[Segment]:
-    """Open the segments and check all batches.
+    """Open the segments of a log and check all their batches.
 
-    The bytes from the first invalid batch on are deleted, and all later segments.
+    The bytes from the first invalid batch on are deleted, and so are all later segments.
     """
     segments: list[Segment] = []
     intact = True
@@ -56,7 +56,9 @@ def recover_segments(directory: Path, config: LogConfig, producers: ProducerStat
         segment = new_segment(directory, base, config)
         if not intact or (segments and base < segments[-1].next_offset):
             _logger.warning(
-                "%s: %s was deleted, because the segment before it is damaged", directory, segment.path.name
+                "%s: segment %s was deleted, because the segment before it is damaged",
+                directory,
+                segment.path.name,
             )
             segment.delete()
             continue

@@ -1,4 +1,4 @@
-"""Retention: decides which old segments of a log are deleted."""
+"""Decides which old segments of a log are deleted (retention)."""
 
 from collections.abc import Sequence
 
@@ -9,10 +9,9 @@ __all__ = ["expired_segments"]
 
 
 def expired_segments(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
-    """Return how many of the oldest *segments* must be deleted because of ``retention.ms`` and
-    ``retention.bytes``.
+    """Return how many of the oldest *segments* ``retention.ms`` and ``retention.bytes`` do not keep.
 
-    All segments may be too old, but the last one is never deleted because of its size.
+    All segments can be too old, but the last segment is never deleted because of the size of the log.
     """
     count = 0
     if config.retention_ms >= 0:

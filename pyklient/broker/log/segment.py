@@ -1,9 +1,8 @@
 """A segment of a partition's log: a file of batches, and its index.
 
-A segment is named after the offset of its first record, and bytes are only appended to it. They are written
-to the file before a producer gets its response, so they survive the end of the process (they are in the page
-cache). As with Kafka's defaults they are not synced to the disk, so a crash of the machine may lose the
-newest bytes.
+The files are named after the offset of the first record, and bytes are only appended. They are written to the
+file before a producer gets its response, so they survive the end of the process (they are in the page cache).
+As with Kafka's defaults they are not synced to the disk, so a crash of the machine may lose the newest bytes.
 """
 
 import os
@@ -19,7 +18,7 @@ __all__ = ["FileSlice", "Segment"]
 
 
 class FileSlice:
-    """A range of bytes in a segment file, to be sent as it is."""
+    """A range of bytes in a segment file, which is sent without being read."""
 
     __slots__ = ("_segment", "length", "position")
 
@@ -29,7 +28,8 @@ class FileSlice:
         self.length = length
 
     def open(self) -> int:
-        """Return a new file descriptor, with which the slice can be sent even if its topic is deleted."""
+        """Return a new file descriptor of the segment file, with which the slice can be sent even if its
+        topic is deleted."""
         return os.dup(self._segment.descriptor())
 
     def read(self) -> bytes:
@@ -37,7 +37,8 @@ class FileSlice:
 
 
 class Segment:
-    """The files ``<base offset>.log`` and ``.index`` in *directory*. They are opened when first used."""
+    """A segment: the files ``<base offset>.log`` and ``.index`` in *directory*. They are opened when they are
+    first used."""
 
     def __init__(
         self, directory: Path, base_offset: int, *, index_interval_bytes: int, index_max_bytes: int
@@ -57,9 +58,9 @@ class Segment:
         return self.last_offset + 1
 
     def append(self, data: Buffer, last_offset: int, max_timestamp: int) -> None:
-        """Write batches whose last record has *last_offset*.
+        """Append *data*, encoded batches whose last record has *last_offset*.
 
-        Raises OSError; the file is unchanged then.
+        If the file cannot be written, raises OSError and leaves the file as it was.
         """
         view = memoryview(data)
         written = 0
@@ -73,7 +74,8 @@ class Segment:
             raise
 
     def state(self) -> SegmentState:
-        """Return the state with which :meth:`restore` can open the file without reading it."""
+        """Return the state of the segment with which :meth:`restore` can open its file without reading all of
+        it."""
         return SegmentState(
             self.base_offset,
             self.size,
@@ -84,9 +86,8 @@ class Segment:
         )
 
     def restore(self, state: SegmentState) -> bool:
-        """Open the file after a clean shutdown.
-
-        Return False if the file or the index does not match *state*.
+        """Open the segment after a clean shutdown, which has saved *state*. Return False if the files differ
+        from *state*.
 
         Reads the index, and the part of the file after the last entry of the index: the batches there must be
         valid, and the last of them must end where the file ends.
@@ -107,7 +108,7 @@ class Segment:
         return True
 
     def recover(self) -> Iterator[BatchHeader]:
-        """Read and check the whole file, and yield the header of each valid batch.
+        """Read and check the whole segment file, and yield the header of each valid batch.
 
         The bytes after the last valid batch are cut off, and the index is built anew.
         """
@@ -123,16 +124,17 @@ class Segment:
         self.index.rewrite()
 
     def headers_from(self, offset: int) -> Iterator[BatchHeader]:
-        """Yield the headers from the indexed position for *offset* on. The first batch may end before
-        *offset*."""
+        """Yield the headers of the batches from *offset* on. The index may be coarse, so the first batches
+        may end before *offset*."""
         return self.headers(self.index.floor(max(0, offset - self.base_offset)))
 
     def headers(self, position: int = 0) -> Iterator[BatchHeader]:
-        """Yield the headers from *position*, where a batch must begin, to the end of the file."""
+        """Yield the headers of the batches from *position*, at which a batch must begin, to the end of the
+        file."""
         return read_headers(self.descriptor(), position, self.size) if position < self.size else iter(())
 
     def end_before(self, offset: int) -> int:
-        """Return the position at which the batches before *offset* end."""
+        """Return the position in the file at which the batches before *offset* end."""
         if offset >= self.next_offset:
             return self.size
         return next(header.position for header in self.headers_from(offset) if header.last_offset >= offset)
@@ -147,7 +149,7 @@ class Segment:
         return self._fd
 
     def modified_ms(self) -> int:
-        """Return the time when the file was last written, in milliseconds since 1970."""
+        """Return the time at which the segment file was last written, in milliseconds since 1970."""
         return os.fstat(self.descriptor()).st_mtime_ns // 1_000_000
 
     def close(self) -> None:

@@ -56,7 +56,7 @@ def test_a_torn_last_line_costs_nothing_but_itself(
     with path.open("ab") as file:
         file.write(torn)
     store = OffsetsJournal(path)
-    assert f"the last {len(torn)} bytes were cut off" in caplog.text
+    assert f"the last {len(torn)} bytes of the file were cut off" in caplog.text
     store.commit("g", {CLICKS: CommittedOffset(6, 0, "")})
     store = reopened(path, store)
     assert store.committed("g") == {CLICKS: CommittedOffset(6, 0, "")}

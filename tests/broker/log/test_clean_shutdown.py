@@ -19,5 +19,5 @@ def test_states_that_were_written_are_there_once(tmp_path: Path) -> None:
 def test_a_file_that_cannot_be_written_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / ".clean.new").mkdir()
     write_states(tmp_path, STATES)
-    assert "the clean shutdown could not be recorded (Is a directory)" in caplog.text
+    assert "the state of the logs was not saved at the shutdown (Is a directory)" in caplog.text
     assert pop_states(tmp_path) == {}

@@ -368,5 +368,5 @@ def test_a_directory_that_cannot_be_removed_is_logged(
 
     monkeypatch.setattr("shutil.rmtree", refuse)
     log.delete()
-    assert f"{log.directory} of a deleted topic was not removed" in caplog.text
+    assert f"the directory {log.directory} of a deleted topic could not be removed" in caplog.text
     assert "Permission denied" in caplog.text

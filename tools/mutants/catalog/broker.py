@@ -198,14 +198,8 @@ MUTANTS: Final = (
     Mutant(
         "broker: a heartbeat does not tell of a rebalance",
         "pyklient/broker/groups/group.py",
-        (
-            "        if self.state is GroupState.PREPARING:\n"
-            '            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group is rebalancing'
-        ),
-        (
-            "        if self.state is GroupState.COMPLETING:\n"
-            '            raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, "the group is rebalancing'
-        ),
+        "        if self.state is GroupState.PREPARING:\n            raise",
+        "        if self.state is GroupState.COMPLETING:\n            raise",
         ("tests/broker/groups/test_group.py::test_a_second_member_waits_until_the_first_has_joined_again",),
     ),
     Mutant(
