@@ -1,0 +1,87 @@
+"""The states of a member of a group that ZooKeeper coordinates, as a table that gives the next state for a
+state and an event.
+
+A pair that is missing from the table cannot happen. If it does, that is a bug, and an error is raised.
+"""
+
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final
+
+__all__ = ["TRANSITIONS", "Event", "State", "next_state"]
+
+
+class State(StrEnum):
+    """The states of a member."""
+
+    OUTSIDE = "outside"
+    """The member has no node in the group: not yet, or because its session has expired."""
+    REBALANCING = "rebalancing"
+    """The member gives its partitions back, computes the assignment and creates its owner nodes."""
+    WAITING = "waiting"
+    """An attempt to rebalance has failed. The member owns nothing until the next attempt."""
+    STABLE = "stable"
+    """The member owns its partitions, and waits for changes of the group."""
+    IDLE = "idle"
+    """All attempts have failed. The member owns nothing until the group changes."""
+    LEAVING = "leaving"
+    """The member commits and ends its session, which removes its nodes."""
+    CLOSED = "closed"
+    """The member has left and will not come back."""
+
+
+class Event(StrEnum):
+    """The events that change the state of a member."""
+
+    ADDED = "added"
+    """The node of the member has been created."""
+    OWNED = "owned"
+    """The owner nodes of all assigned partitions are this member's."""
+    FAILED = "failed"
+    """An attempt has failed: another member still owns a partition, or ZooKeeper did not answer."""
+    GAVE_UP = "gave up"
+    """The last attempt has failed."""
+    RETRY = "retry"
+    """The back-off is over."""
+    CHANGED = "changed"
+    """Members, topics, partitions or brokers have changed."""
+    EXPIRED = "expired"
+    """ZooKeeper has ended the session and removed the nodes of the member."""
+    CLOSE = "close"
+    """The client closes, or cannot go on."""
+    LEFT = "left"
+    """The session has ended."""
+
+
+TRANSITIONS: Final = MappingProxyType(
+    {
+        (State.OUTSIDE, Event.ADDED): State.REBALANCING,
+        (State.OUTSIDE, Event.CLOSE): State.LEAVING,
+        (State.REBALANCING, Event.OWNED): State.STABLE,
+        (State.REBALANCING, Event.FAILED): State.WAITING,
+        (State.REBALANCING, Event.GAVE_UP): State.IDLE,
+        (State.REBALANCING, Event.EXPIRED): State.OUTSIDE,
+        (State.REBALANCING, Event.CLOSE): State.LEAVING,
+        (State.WAITING, Event.RETRY): State.REBALANCING,
+        (State.WAITING, Event.EXPIRED): State.OUTSIDE,
+        (State.WAITING, Event.CLOSE): State.LEAVING,
+        (State.STABLE, Event.CHANGED): State.REBALANCING,
+        (State.STABLE, Event.EXPIRED): State.OUTSIDE,
+        (State.STABLE, Event.CLOSE): State.LEAVING,
+        (State.IDLE, Event.CHANGED): State.REBALANCING,
+        (State.IDLE, Event.EXPIRED): State.OUTSIDE,
+        (State.IDLE, Event.CLOSE): State.LEAVING,
+        (State.LEAVING, Event.LEFT): State.CLOSED,
+    }
+)
+
+
+def next_state(state: State, event: Event) -> State:
+    """Return the state after *event* in *state*. Raise RuntimeError if the table has no such pair."""
+    try:
+        return TRANSITIONS[state, event]
+    except KeyError:
+        raise RuntimeError(
+            f"the event {event} cannot happen in the state {state} of a member of a ZooKeeper group; this is "
+            "a bug of pyklient"
+        ) from None

@@ -1,0 +1,36 @@
+"""The ids of a group's consumers and of their threads, in the form of Scala's high-level consumer.
+
+A consumer's *thread* is the place of one stream in the assignment: the partitions of a topic are assigned to
+threads. The i-th stream of a topic is the thread ``<consumer id>-<i>`` of the topic.
+"""
+
+import socket
+import time
+import uuid
+from typing import NamedTuple
+
+__all__ = ["ThreadId", "java_order", "new_consumer_id"]
+
+
+class ThreadId(NamedTuple):
+    """The thread of the consumer *consumer_id* for its stream number *stream*, which counts from 0."""
+
+    consumer_id: str
+    stream: int
+
+    def __str__(self) -> str:
+        return f"{self.consumer_id}-{self.stream}"
+
+
+def new_consumer_id(group_id: str, consumer_id: str | None = None) -> str:
+    """Return the id under which a consumer is a member of group *group_id*. It contains the host's name, the
+    time in milliseconds and eight random hexadecimal digits, or instead the option *consumer_id*."""
+    if consumer_id is None:
+        random_digits = f"{uuid.uuid4().int >> 64:x}"[:8]
+        consumer_id = f"{socket.gethostname()}-{time.time_ns() // 1_000_000}-{random_digits}"
+    return f"{group_id}_{consumer_id}"
+
+
+def java_order(text: object) -> bytes:
+    """Return a key that sorts texts as Java compares strings: by their UTF-16 units."""
+    return str(text).encode("utf-16-be", "surrogatepass")
