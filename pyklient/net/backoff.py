@@ -1,4 +1,4 @@
-"""The pause before a new attempt after a failure."""
+"""Computes how long to pause before a new attempt after a failure (back-off)."""
 
 import random
 
@@ -8,10 +8,10 @@ _JITTER = 0.2
 
 
 class Backoff:
-    """Pauses that double from *first* to *longest* seconds.
+    """Pauses between attempts, which double from *first* to *longest* seconds.
 
-    Each is up to 20 % longer or shorter at random, so that many clients that failed at the same time do not
-    return at the same time (KIP-144, KIP-580).
+    Each pause is up to 20 % longer or shorter at random, so that many clients that failed at the same time do
+    not return at the same time (KIP-144, KIP-580).
     """
 
     def __init__(self, first: float, longest: float) -> None:
@@ -19,6 +19,6 @@ class Backoff:
         self._longest = max(first, longest)
 
     def pause(self, failures: int) -> float:
-        """Return the seconds to wait after *failures* failures in a row (1 or more)."""
+        """Return how many seconds to wait after *failures* failures in a row (1 or more)."""
         doubled = self._first * 2.0 ** min(failures - 1, 30)
         return float(min(doubled, self._longest) * random.uniform(1 - _JITTER, 1 + _JITTER))

@@ -3,8 +3,8 @@
 A broker answers the requests on a connection in order, so a fetch that waits for data would delay a heartbeat
 that was sent after it. Therefore each purpose has a connection of its own.
 
-After a failure, a node is not contacted during a back-off that grows with each failure in a row. A caller
-that asks for the node meanwhile waits, or gets the last failure if it may not wait that long.
+After a failure to connect, a node is not contacted during a back-off, which grows with each failure in a row.
+A caller that asks for the node meanwhile waits, or gets the last failure if it may not wait that long.
 """
 
 import logging
@@ -32,14 +32,17 @@ __all__ = ["Opener", "Pool", "Purpose"]
 log = logging.getLogger("pyklient.net")
 
 Opener = Callable[[Endpoint, float, Callable[[], KafkaError | None]], Connection]
-"""Opens a connection to an endpoint within a number of seconds. Stops when the function returns an error."""
+"""A function that opens a connection to an endpoint within a number of seconds.
+
+Its third argument is a function: as soon as this function returns an error, the attempt ends with that error.
+"""
 
 _CLOSE_TIMEOUT = 5.0
 _FAIR_SHARE = 0.5
 
 
 class Purpose(StrEnum):
-    """The purpose of a connection. All requests of one purpose to one node share a connection."""
+    """The purpose of a connection. All requests to one node for one purpose share a connection."""
 
     PRODUCE = "produce"
     FETCH = "fetch"
@@ -48,7 +51,8 @@ class Purpose(StrEnum):
 
 
 class _Trouble(NamedTuple):
-    """The failures of a node in a row: their number, the last failure, and the end of the back-off."""
+    """The failures to connect to a node since the last success: their number, the last error, and the end of
+    the back-off."""
 
     failures: int
     error: KafkaError
@@ -56,8 +60,8 @@ class _Trouble(NamedTuple):
 
 
 class Pool:
-    """The connections of a client. *opener* opens each when it is first asked for. Safe to use from several
-    threads."""
+    """The connections of one client. *opener* opens a connection when it is first needed. Safe to use from
+    several threads."""
 
     def __init__(self, opener: Opener, backoff: Backoff, setup_timeout: float) -> None:
         self._opener = opener
@@ -70,16 +74,18 @@ class Pool:
         self._forked = False
 
     def live(self, node_id: int, purpose: Purpose) -> Connection | None:
-        """Return the open connection to a node, or None."""
+        """Return the open connection to a node for *purpose*; None if there is none."""
         connection = self._connections.get((node_id, purpose))
         if connection is not None and connection.alive and not connection.expired:
             return connection
         return None
 
     def get(self, endpoint: Endpoint, purpose: Purpose, timeout: float) -> Connection:
-        """Return the connection to *endpoint*. Open it first if necessary, within *timeout* seconds.
+        """Return the connection to *endpoint* for *purpose*. Open one if there is none, within *timeout*
+        seconds.
 
-        Raises the error of opening it, ClosedError or ForkError.
+        Raises the error of *opener* if the connection cannot be opened, ClosedError if the pool is closed, or
+        ForkError in a forked child.
         """
         self.raise_if_closed()
         connection = self.live(endpoint.node_id, purpose)
@@ -107,23 +113,25 @@ class Pool:
         return connection
 
     def wait_time(self, node_id: int) -> float:
-        """Return the seconds until the back-off of a node ends."""
+        """Return the seconds until the node may be contacted again after a failure; 0 if it may be contacted
+        now."""
         trouble = self._trouble.get(node_id)
         return 0.0 if trouble is None else max(0.0, trouble.until - time.monotonic())
 
     def last_failure(self, node_id: int) -> KafkaError | None:
-        """Return the last failure to connect to a node; None if a later attempt has succeeded."""
+        """Return the last failure to connect to a node; None if it was never contacted, or connected
+        later."""
         trouble = self._trouble.get(node_id)
         return None if trouble is None else trouble.error
 
     def pause(self, seconds: float) -> None:
-        """Sleep for *seconds*. Raise ClosedError as soon as the pool is closed, ForkError in a forked
+        """Sleep for *seconds*. Raise ClosedError as soon as the pool is closed, or ForkError in a forked
         child."""
         self._closing.wait(seconds)
         self.raise_if_closed()
 
     def close(self) -> None:
-        """Close all connections, and stop the threads that are opening one. Takes a limited time."""
+        """Close all connections, and stop threads that are opening one. Takes a limited time."""
         self._closing.set()
         if self._forked:
             return
@@ -132,13 +140,14 @@ class Pool:
         self._close_connections()
 
     def abandon(self) -> None:
-        """Close the sockets in the child of a fork, without a message to the brokers. Takes no lock."""
+        """Close the sockets in a child process after a fork, without a message to the brokers. Takes no
+        lock."""
         self._forked = True
         for connection in list(self._connections.values()):
             connection.abandon()
 
     def raise_if_closed(self) -> None:
-        """Raise ClosedError if the pool is closed, ForkError in a forked child."""
+        """Raise ClosedError if the pool is closed, or ForkError in a forked child."""
         if (error := self._closed_error()) is not None:
             raise error
 
@@ -157,15 +166,19 @@ class Pool:
             connection.close()
 
     def _busy(self, endpoint: Endpoint) -> KafkaError:
-        """Return the error for the case that another thread has been connecting for as long as this thread
-        may wait."""
+        """Return the error to raise if another thread is still connecting to *endpoint* and this thread may
+        not wait longer."""
         if (error := self.last_failure(endpoint.node_id)) is not None:
             return _postponed(error, "another thread is trying again")
-        return KafkaTimeoutError(f"Not connected to {endpoint} in time: another thread is still connecting")
+        return KafkaTimeoutError(
+            f"There is no connection to {endpoint} in time: another thread is still connecting"
+        )
 
     def _replace(self, endpoint: Endpoint, purpose: Purpose, deadline: float) -> Connection:
-        """Return the connection if it can be used, else a new one that replaces it. Only one thread at a time
-        does this."""
+        """Return the connection to *endpoint* if it can be used, or else replace it by a new one.
+
+        Only one thread at a time calls this method for the same node and purpose.
+        """
         old = self._connections.get((endpoint.node_id, purpose))
         if old is not None:
             if old.alive and not old.expired and old.endpoint == endpoint:
@@ -188,8 +201,10 @@ class Pool:
         return connection
 
     def _wait_for_turn(self, endpoint: Endpoint, deadline: float) -> None:
-        """Wait until the node's back-off ends. Raise the last failure if too little time would then be left
-        to connect."""
+        """Wait until the node may be contacted again after a failure.
+
+        Raises the last failure if too little time would then be left to connect.
+        """
         wait = self.wait_time(endpoint.node_id)
         if not wait:
             return
@@ -198,7 +213,7 @@ class Pool:
         if wait > left - min(self._setup_timeout, left * _FAIR_SHARE):
             error = self.last_failure(endpoint.node_id)
             if error is not None:
-                raise _postponed(error, f"the next attempt is in {wait:.2g} s") from error
+                raise _postponed(error, f"the next attempt to connect is in {wait:.2g} s") from error
         self.pause(wait)
 
     def _failed(self, endpoint: Endpoint, error: KafkaError) -> None:
@@ -212,7 +227,7 @@ class Pool:
 
 
 def _postponed(error: KafkaError, note: str) -> KafkaError:
-    """Return *error*, the last failure, as a retriable error for an attempt that was not made. *note* says
+    """Return the last failure, *error*, as a retriable error for an attempt that was not made. *note* says
     when the next attempt is."""
     message = f"{error} ({note})"
     if not isinstance(error, BrokerConnectionError):

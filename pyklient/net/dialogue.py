@@ -1,9 +1,9 @@
 """A dialogue with brokers: a generator that yields requests, and is resumed with the responses.
 
-It yields an Ask, a Pause or a Refresh. ``NetworkClient.play`` runs a dialogue over sockets, in the calling
-thread; a test runs the same dialogue over a list of responses. A network failure is raised inside the
-dialogue where it waits, so that the dialogue may catch it and ask again. The dialogue itself checks the error
-codes inside responses.
+A dialogue yields an Ask, a Pause or a Refresh. ``NetworkClient.play`` runs it over sockets, in the calling
+thread; a test runs the same dialogue with a list of responses. A network failure is raised inside the
+dialogue at its ``yield``, so that the dialogue may catch it and ask again. The dialogue itself checks the
+error codes inside responses.
 
 ::
 
@@ -35,17 +35,19 @@ __all__ = [
 T = TypeVar("T")
 
 ANY: Final = -1
-"""The recipient of a request that any broker can answer."""
+"""The recipient of an Ask that any broker can answer."""
 
 CONTROLLER: Final = -2
-"""The recipient of a request that the controller of the cluster must answer."""
+"""The recipient of an Ask that only the controller of the cluster can answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Send *request* to the node *to* (an id, ANY or CONTROLLER); the dialogue is resumed with the response.
+    """A step of a dialogue: send *request* to the node *to* (an id, ANY or CONTROLLER). The dialogue is
+    resumed with the response.
 
-    *timeout* is in seconds. None means ``request_timeout_ms``. The time left for the dialogue limits both.
+    *timeout* is in seconds; None means ``request_timeout_ms``. The time that is left for the whole dialogue
+    is a limit too.
     """
 
     to: int
@@ -57,10 +59,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for *seconds*; the dialogue is resumed with None.
+    """A step of a dialogue: wait for *seconds*. The dialogue is resumed with None.
 
-    Without *seconds*, wait for the client's back-off, which grows with each pause of the dialogue. *because*
-    is the failure that made the pause necessary: the error names it if the time runs out.
+    If *seconds* is None, the step waits for the client's back-off, which grows with each pause of the
+    dialogue. *because* is the failure that made the pause necessary. If the time runs out, the error names
+    this failure.
     """
 
     seconds: float | None = None
@@ -69,9 +72,11 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """Ask for the metadata of *topics* (None: all topics); the dialogue is resumed with the new Metadata.
+    """A step of a dialogue: ask for the metadata of *topics* (None: all topics). The dialogue is resumed with
+    the new Metadata.
 
-    With *known_ok*, it is resumed with the present Metadata if that has all of *topics* without an error.
+    If *known_ok* is true, and the present Metadata has all of *topics* without an error, the dialogue is
+    resumed with it.
     """
 
     topics: Collection[str] | None
@@ -83,8 +88,8 @@ Dialogue: TypeAlias = Generator[Step, Any, T]
 
 
 def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> Dialogue[T]:
-    """Run the dialogue that *attempt* returns until it succeeds, and pause for the client's back-off between
-    attempts.
+    """Run the dialogue that *attempt* returns, again and again until it succeeds, with the client's back-off
+    in between.
 
     Raises the error of an attempt if it is not ``retriable``, or if it was the last of *tries* attempts.
     """
@@ -101,7 +106,8 @@ def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> 
 
 
 def while_worthwhile(dialogue: Dialogue[T], in_vain: Callable[[], KafkaError | None]) -> Dialogue[T]:
-    """Run *dialogue*. After a failure, end it if *in_vain* returns an error, and raise that error."""
+    """Run *dialogue*. After each failure, call *in_vain*; if it returns an error, end the dialogue and raise
+    this error."""
     try:
         step = next(dialogue)
         while True:

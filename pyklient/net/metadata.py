@@ -20,7 +20,7 @@ _NEXT = 0
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A broker and the address that it advertises."""
+    """A broker of the cluster, and the address that it advertises."""
 
     id: int
     host: str
@@ -29,13 +29,14 @@ class Node:
 
     @property
     def endpoint(self) -> Endpoint:
-        """The address to connect to."""
+        """The node id and the address of the broker, to connect to."""
         return Endpoint(self.id, self.host, self.port)
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionInfo:
-    """One partition. ``leader`` is a node id, -1 for none. ``error`` is an error code."""
+    """One partition. ``leader`` is the node id of its leader, or -1 if it has none. ``error`` is an error
+    code."""
 
     leader: int
     leader_epoch: int = -1
@@ -46,7 +47,8 @@ class PartitionInfo:
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """One topic. ``id`` has the 16 bytes of its UUID, zeros on old brokers. ``error`` is an error code."""
+    """One topic. ``id`` has the 16 bytes of its UUID, or zeros if the brokers have no topic ids. ``error`` is
+    an error code."""
 
     name: str
     id: bytes = ZERO_UUID
@@ -57,7 +59,8 @@ class TopicInfo:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The cluster as one broker described it, with the topics that were asked for."""
+    """The nodes and topics of the cluster, as a broker described them. Only topics that were asked for are in
+    it."""
 
     nodes: Mapping[int, Node] = field(default_factory=lambda: MappingProxyType({}))
     topics: Mapping[str, TopicInfo] = field(default_factory=lambda: MappingProxyType({}))
@@ -71,13 +74,13 @@ class Metadata:
         return self.nodes.get(info.leader) if info is not None else None
 
     def partition_count(self, topic: str) -> int:
-        """Return the number of partitions of *topic*; 0 if it is not known."""
+        """Return the number of partitions of *topic*; 0 if the topic is not known."""
         info = self.topics.get(topic)
         return 0 if info is None else len(info.partitions)
 
     def topic_errors(self, topics: Iterable[str]) -> dict[str, BrokerError]:
-        """Return an error for each of *topics* that the brokers do not allow, for instance for lack of
-        authorization.
+        """Return an error for each of *topics* that the brokers do not let this client use, for instance
+        without authorization.
 
         A failure of the broker itself (UNKNOWN_SERVER_ERROR) does not count, because it may soon be over.
         """
@@ -89,9 +92,9 @@ class Metadata:
         }
 
     def updated(self, response: MetadataResponse, *, all_topics: bool) -> "Metadata":
-        """Return the snapshot after *response*, with the nodes and topics in the response.
+        """Return the metadata that follows from *response*: its nodes, and its topics with their partitions.
 
-        The other topics are kept, unless the response was to contain *all_topics*.
+        Topics that are not in the response are kept, unless *all_topics* were asked for.
         """
         topics = {} if all_topics else dict(self.topics)
         for entry in response.topics:
@@ -108,7 +111,7 @@ class Metadata:
         )
 
     def without(self, topics: Collection[str]) -> "Metadata":
-        """Return this snapshot without *topics*."""
+        """Return this metadata without *topics*."""
         left = {name: topic for name, topic in self.topics.items() if name not in topics}
         return replace(self, topics=MappingProxyType(left))
 
@@ -141,10 +144,10 @@ def _topic(entry: "MetadataResponse.MetadataResponseTopic", before: TopicInfo | 
 
 
 class MetadataHolder:
-    """The current snapshot. Safe to use from several threads.
+    """Holds the current Metadata of a client. Safe to use from several threads.
 
-    Each writer derives its snapshot from the current one. If another thread has replaced that one meanwhile,
-    the writer starts again, so that no topics are lost.
+    A thread makes the next Metadata from the current one. If another thread has replaced the current one
+    meanwhile, it starts again, so that no topics are lost.
     """
 
     def __init__(self) -> None:
@@ -152,11 +155,11 @@ class MetadataHolder:
         self._version = _Version(self.current)
 
     def update(self, response: MetadataResponse, *, all_topics: bool) -> Metadata:
-        """Replace the snapshot by the one that follows from *response*. Return the new snapshot."""
+        """Replace the current Metadata by the one that follows from *response*. Return the new one."""
         return self._replace(lambda before: before.updated(response, all_topics=all_topics))
 
     def forget(self, topics: Collection[str]) -> None:
-        """Remove *topics* from the snapshot."""
+        """Remove *topics* from the current Metadata."""
         self._replace(lambda before: before.without(topics))
 
     def _replace(self, change: Callable[[Metadata], Metadata]) -> Metadata:
@@ -170,8 +173,10 @@ class MetadataHolder:
 
 
 class _Version:
-    """A snapshot and the one that replaces it. If several threads call ``setdefault`` at the same time, only
-    one of them sets the next snapshot."""
+    """A Metadata and its successor, which replaces it.
+
+    If several threads call ``setdefault`` at the same time, only one of them sets the successor.
+    """
 
     __slots__ = ("metadata", "successor")
 

@@ -1,7 +1,7 @@
 """The network side of a client: its connections, its metadata, and the dialogues that it runs.
 
-Each Producer, connector or Admin owns one NetworkClient and closes it. It opens no connection before its
-first use, and starts no threads but the readers of shared connections.
+Each Producer, connector or Admin owns one NetworkClient and closes it. A NetworkClient opens no connection
+before its first use, and starts no threads but the readers of shared connections.
 """
 
 import functools
@@ -45,19 +45,22 @@ log = logging.getLogger("pyklient")
 
 _FIRST_BOOTSTRAP_ID = -2
 _TOO_SHORT = 1.0
-"""The shortest time for an attempt, in seconds. With less time, it may time out although the broker is
+"""The number of seconds that an attempt needs at least. With less, it may time out although the broker is
 fine."""
 
 
 class NobodyThereError(BrokerConnectionError):
-    """All bootstrap servers have refused connections for ``bootstrap_refused_timeout_ms``."""
+    """All bootstrap servers have refused connections for as long as ``bootstrap_refused_timeout_ms``
+    allows."""
 
     retriable = False
 
 
 class NetworkClient:
     """The connections, the metadata and the dialogues of a client. Safe to use from several threads.
-    *timeout* limits each call, in seconds."""
+
+    The argument *timeout* of a method limits how long the call takes, in seconds.
+    """
 
     def __init__(self, config: ClientConfig) -> None:
         if isinstance(config, ProducerConfig | ConsumerConfig):
@@ -87,17 +90,18 @@ class NetworkClient:
 
     @property
     def metadata(self) -> Metadata:
-        """The current snapshot. It is empty before the first refresh."""
+        """The current metadata of the cluster. It is empty before the first refresh."""
         return self._holder.current
 
     def refresh_metadata(
         self, topics: Collection[str] | None, timeout: float, *, allow_auto_create: bool = False
     ) -> Metadata:
-        """Ask for the metadata of *topics* (None: all) and of the brokers. Return the new snapshot.
+        """Ask a broker for the metadata of *topics* (None: all topics) and of the brokers. Return the new
+        metadata.
 
-        Threads that ask for the same metadata at the same time share one request. The error code of a topic
-        is stored in the snapshot. Raises KafkaTimeoutError with the last failure if no broker answers in
-        time. Raises an error that is not retriable, such as AuthenticationError, at once.
+        Threads that ask for the same metadata at the same time share one request. The metadata has the error
+        code of each topic. Raises KafkaTimeoutError with the last failure if no broker answers in time.
+        Raises an error that is not retriable, such as AuthenticationError, at once.
         """
         wanted = None if topics is None else frozenset(topics)
         deadline = time.monotonic() + timeout
@@ -112,20 +116,20 @@ class NetworkClient:
             if isinstance(error, KafkaError):
                 raise
             raise KafkaTimeoutError(
-                f"No metadata arrived within {timeout:.3g} s: a request of another thread for it has not "
-                "been answered"
+                f"No metadata arrived within {timeout:.3g} s: another thread has asked for it, and no broker "
+                "has answered"
             ) from None
 
     def forget_topics(self, topics: Collection[str]) -> None:
-        """Remove *topics* from the snapshot until they are asked for again."""
+        """Remove *topics* from the current metadata, until they are asked for again."""
         self._holder.forget(topics)
 
     def connection(self, node_id: int, purpose: Purpose, timeout: float) -> Connection:
-        """Return the connection to a node for a purpose. Open it first if necessary. The node id -1 means any
+        """Return the connection to a node for a purpose. Open one if there is none. The node id -1 means any
         broker.
 
-        Asks for the metadata first if it does not contain the node. After a failure, a node is not contacted
-        during the back-off: the call waits for the end of the back-off if *timeout* allows it.
+        If the metadata does not contain the node, asks for it first. After a failure, a node is not contacted
+        during its back-off; the call waits for the end of the back-off if *timeout* allows it.
         """
         self._pool.raise_if_closed()
         if node_id == ANY:
@@ -142,13 +146,14 @@ class NetworkClient:
         return self._open(node.endpoint, purpose, deadline - time.monotonic())
 
     def live_connection(self, node_id: int, purpose: Purpose) -> Connection | None:
-        """Return the open connection to a node for a purpose, or None. Does not wait."""
+        """Return the open connection to a node for a purpose; None if there is none. Does not wait."""
         return self._pool.live(node_id, purpose)
 
     def play(self, dialogue: Dialogue[T], timeout: float) -> T:
         """Run *dialogue* in this thread and return its result.
 
-        Raises what the dialogue raises, and KafkaTimeoutError with the last failure after *timeout* seconds.
+        Raises the errors of the dialogue. After *timeout* seconds, raises KafkaTimeoutError, which names the
+        last failure.
         """
         deadline = time.monotonic() + timeout
         last: KafkaError | None = None
@@ -182,7 +187,8 @@ class NetworkClient:
         return self.ask(step, timeout) if isinstance(step, Ask) else self.refresh(step, timeout)
 
     def ask(self, step: Ask, timeout: float) -> Any:
-        """Return the response to an Ask. *timeout* and the time-out of the step limit the call."""
+        """Return the response to the request in *step*. Both *timeout* and the time-out of the step are
+        limits."""
         limit = self._config.request_timeout_ms / 1000 if step.timeout is None else step.timeout
         deadline = time.monotonic() + min(limit, timeout)
         node_id = self._controller(timeout) if step.to == CONTROLLER else step.to
@@ -191,18 +197,19 @@ class NetworkClient:
         return connection.ask(step.request, remaining, max_version=step.max_version)
 
     def refresh(self, step: Refresh, timeout: float) -> Metadata:
-        """Return the snapshot for a Refresh."""
+        """Return the metadata of the topics that *step* names."""
         if step.known_ok and step.topics is not None and self._knows(step.topics):
             return self.metadata
         return self.refresh_metadata(step.topics, timeout)
 
     def pause(self, seconds: float) -> None:
-        """Wait for *seconds*. Raise ClosedError as soon as the client is closed, ForkError in a forked
+        """Wait for *seconds*. Raise ClosedError as soon as the client is closed, or ForkError in a forked
         child."""
         self._pool.pause(seconds)
 
     def unreachable(self) -> KafkaError | None:
-        """Return an error with all failures if the last attempt to connect to each known broker failed."""
+        """Return an error with all failures if the last attempt to connect failed for every known broker;
+        otherwise None."""
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
         known = {endpoint.address for endpoint in nodes}
         others = [endpoint for endpoint in self._bootstrap if endpoint.address not in known]
@@ -211,12 +218,13 @@ class NetworkClient:
         return _none_reached(found) if len(found) == len(failures) else None
 
     def close(self) -> None:
-        """Close all connections. Calls that wait for a response raise ClosedError. May be called again."""
+        """Close all connections. A call that waits for a response raises ClosedError. May be called again."""
         self._pool.close()
         _clients.discard(self)
 
     def abandon(self) -> None:
-        """Close the parent's sockets in the child of a fork. Every later use raises ForkError."""
+        """Close the sockets in a child process after a fork. From then on, every use of the client raises
+        ForkError there."""
         self._pool.abandon()
 
     def _knows(self, topics: Collection[str]) -> bool:
@@ -267,10 +275,11 @@ class NetworkClient:
             self._pool.pause(pause)
 
     def _any_connection(self, purpose: Purpose, timeout: float) -> Connection:
-        """Return a connection to any broker: an open one, else to a known node, else to a bootstrap server.
+        """Return a connection to any broker: an open one, or else to a known node, or else to a bootstrap
+        server.
 
-        Fails only after trying all of them. Nodes in their back-off are tried only if all nodes are. Raises
-        NobodyThereError when all bootstrap servers have refused connections for
+        Fails only after trying all of them. Nodes in their back-off are tried only if all nodes are in
+        theirs. Raises NobodyThereError if all bootstrap servers have refused connections for
         ``bootstrap_refused_timeout_ms``.
         """
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
@@ -292,8 +301,10 @@ class NetworkClient:
             raise
 
     def _give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
-        """Record that an attempt, which started at the time *began*, reached no server. Raise
-        NobodyThereError if the time for attempts is over."""
+        """Note that an attempt to connect, begun at the time *began*, found no server.
+
+        Raises NobodyThereError if this has been so for ``bootstrap_refused_timeout_ms``.
+        """
         if not error.nobody_there or self._reached:
             self._nobody_since = None
             return
@@ -308,8 +319,8 @@ class NetworkClient:
             ) from error
 
     def _first_to_open(self, endpoints: list[Endpoint], purpose: Purpose, timeout: float) -> Connection:
-        """Return a connection to the first of *endpoints* that can be reached. They share the time
-        equally."""
+        """Return a connection to the first of *endpoints* that can be reached. Each has an equal part of the
+        time."""
         deadline = time.monotonic() + timeout
         failures: dict[Endpoint, KafkaError] = {}
         for index, endpoint in enumerate(endpoints):
@@ -334,7 +345,8 @@ class NetworkClient:
         return connection
 
     def _with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:
-        """Return *error*, with a hint if the address came from the cluster itself and has never worked."""
+        """Return *error*, with a hint if the cluster itself named the address of *endpoint*, and nobody has
+        reached it yet."""
         address = (endpoint.host, endpoint.port)
         if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
             return error
@@ -346,11 +358,11 @@ class NetworkClient:
 
 @functools.cache
 def _tell_of_slow_kernel() -> None:
-    """Warn once in a process if the compiled kernel is missing, unless ``PYKLIENT_KERNEL`` asks for the
-    Python kernel."""
+    """Log a warning, once in a process, if the compiled kernel is missing. Say nothing if ``PYKLIENT_KERNEL``
+    asks for the Python kernel."""
     if kernel.not_compiled and not kernel.is_pinned:
         log.warning(
-            "Records are encoded and decoded in Python, about ten times slower than in the compiled "
+            "Records are encoded and decoded in Python, about ten times slower than with the compiled "
             "kernel: %s",
             kernel.not_compiled,
         )
@@ -380,7 +392,7 @@ def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
 
 
 def _is_no_timeout(error: KafkaError) -> bool:
-    """Return True unless *error* may only mean that the thread that got it had less time."""
+    """Return False if *error* may only mean that the thread that got it had little time left."""
     return not isinstance(error, KafkaTimeoutError)
 
 

@@ -1,4 +1,4 @@
-"""Makes one attempt at a time for the same thing: other threads that want the same thing wait for the
+"""Makes one attempt at a time for each key. Threads that want the same thing meanwhile wait for its
 result."""
 
 import threading
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class SingleFlight(Generic[K, T]):
-    """The attempts under way, by key. Safe to use from several threads."""
+    """The attempts that threads are making, by key. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._attempts: dict[K, Future[T]] = {}
@@ -24,11 +24,11 @@ class SingleFlight(Generic[K, T]):
     def run(
         self, key: K, attempt: Callable[[], T], deadline: float, is_shared: Callable[[KafkaError], bool]
     ) -> T:
-        """Return the result of *attempt*, or of an attempt for *key* that another thread has begun.
+        """Call *attempt* and return its result, or wait for the result of another thread's attempt for *key*.
 
-        A failure of the other thread's attempt is raised here too if *is_shared* returns True for it, or if
-        *deadline* (of ``time.monotonic``) has passed; otherwise this thread makes an attempt of its own.
-        Raises TimeoutError if the other thread's attempt is still under way at *deadline*.
+        If the other thread's attempt fails, this thread makes an attempt of its own. However, it raises the
+        same error if *is_shared* returns True for it, or if *deadline* (of ``time.monotonic``) has passed.
+        Raises TimeoutError if the other thread has no result by *deadline*.
         """
         mine: Future[T] = Future()
         while (theirs := self._attempts.setdefault(key, mine)) is not mine:
@@ -54,7 +54,7 @@ class SingleFlight(Generic[K, T]):
         return result
 
     def wait(self, timeout: float) -> None:
-        """Wait until the attempts that are under way now have ended, for *timeout* seconds at most for
+        """Wait until the attempts that threads are making now have ended, at most *timeout* seconds for
         each."""
         for attempt in list(self._attempts.values()):
             try:

@@ -1,4 +1,5 @@
-"""The base of the clients that have no threads: each call runs a dialogue in the calling thread."""
+"""The base class of the clients without threads of their own: each call runs a dialogue in the calling
+thread."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,7 +17,8 @@ _Result = TypeVar("_Result")
 
 
 class ThreadlessClient:
-    """Opens connections when they are needed, until it is closed. Safe to use from several threads."""
+    """A client that opens connections when a call needs them, and keeps them until it is closed. Safe to use
+    from several threads."""
 
     def __init__(self, bootstrap_servers: str | Sequence[str], options: Mapping[str, object]) -> None:
         self._config = AdminConfig.from_options(by_option_name(AdminConfig, bootstrap_servers, options))
@@ -24,7 +26,7 @@ class ThreadlessClient:
         self._closed = False
 
     def close(self) -> None:
-        """Close the connections. Further calls raise ClosedError. May be called again."""
+        """Close the connections. After that, other methods raise ClosedError. May be called again."""
         self._closed = True
         self._client.close()
 

@@ -235,7 +235,7 @@ def test_a_node_that_failed_is_left_alone_and_says_why(broker: ScriptedBroker, n
     assert left <= 6
     assert left + time.monotonic() - began >= 4
     started = time.monotonic()
-    with pytest.raises(BrokerConnectionError, match=r"connection refused.*next attempt is in"):
+    with pytest.raises(BrokerConnectionError, match=r"connection refused.*next attempt to connect is in"):
         pool.get(nobody, Purpose.FETCH, 0.5)
     assert time.monotonic() - started < 0.3
     pool.get(endpoint_of(broker), Purpose.OTHER, 2)
@@ -270,7 +270,7 @@ def test_a_pause_that_leaves_no_time_to_connect_is_not_waited_for(
     with pytest.raises(BrokerConnectionError, match="connection refused"):
         pool.get(Endpoint(broker.node_id, nobody.host, nobody.port), Purpose.OTHER, 2)
     left_alone = pool.wait_time(broker.node_id)
-    with pytest.raises(BrokerConnectionError, match="next attempt is in"):
+    with pytest.raises(BrokerConnectionError, match="next attempt to connect is in"):
         pool.get(endpoint_of(broker), Purpose.OTHER, left_alone + 0.01)
     assert len(attempts) == 1, "an attempt of a few milliseconds would only have failed"
     pool.get(endpoint_of(broker), Purpose.OTHER, left_alone + 4)

@@ -1,4 +1,4 @@
-"""Chooses the version of each request: the newest that the broker and this client both support."""
+"""Chooses the version of each request: the newest version that the broker and this client both support."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,24 +10,25 @@ from pyklient.protocol.schema import ApiMessage
 __all__ = ["AgreedVersions", "request_name"]
 
 _API_VERSIONS_OF_2_4: Final = 3
-"""The version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
+"""The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
 
 _NEW_IN_2_4: Final[Mapping[type[ApiMessage], int]] = {LeaveGroupRequest: 3}
-"""The requests that got a new version in Kafka 2.4, before their first flexible version (KIP-345)."""
+"""The requests that got a new version in Kafka 2.4 in addition to their first flexible version (KIP-345),
+with that version."""
 
 
 def request_name(request_class: type[ApiMessage]) -> str:
-    """Return the name of a request, such as ``Produce``."""
+    """Return the name of a request as Kafka writes it, such as ``Produce``."""
     return request_class.__name__.removesuffix("Request")
 
 
 class AgreedVersions:
-    """The versions to use with *peer*. *theirs* has the first and the last version that it supports, by API
-    key.
+    """The versions of requests to use with the broker *peer*. *theirs* has the first and the last version
+    that it supports, by API key.
 
-    A peer without the ApiVersions of Kafka 2.4 gets no request in a version that came with that release, even
-    if it claims to support it. No release of Kafka claims that, but librdkafka's mock cluster does: it reads
-    the newer versions of JoinGroup and LeaveGroup as if they were the older ones.
+    Some peers claim to support requests of Kafka 2.4 without supporting the ApiVersions request of that
+    release. They get only older versions. No release of Kafka does so, but librdkafka's mock cluster does: it
+    reads the newer versions of JoinGroup and LeaveGroup as if they were the older ones.
     """
 
     def __init__(self, peer: object, theirs: Mapping[int, tuple[int, int]]) -> None:
@@ -39,14 +40,14 @@ class AgreedVersions:
 
     @property
     def known(self) -> bool:
-        """True once the peer has named its versions."""
+        """True once the broker has named the versions that it supports."""
         return bool(self._theirs)
 
     def of(self, request_class: type[ApiMessage], max_version: int | None) -> int:
-        """Return the newest version of a request that both sides support, and that is not above
+        """Return the newest version of a request that the broker and this client support, at most
         *max_version*.
 
-        Raises UnsupportedVersionError if there is none.
+        Raises UnsupportedVersionError if there is no such version.
         """
         agreed = self._agreed.get((request_class, max_version))
         if agreed is None:
@@ -66,9 +67,9 @@ class AgreedVersions:
                 version = min(version, newer - 1)
             if version >= oldest:
                 return version
-        takes = "does not support it" if theirs is None else f"supports versions {theirs[0]} to {theirs[1]}"
+        supported = "no version" if theirs is None else f"versions {theirs[0]} to {theirs[1]}"
         limit = "" if max_version is None else f", and uses at most {max_version} here"
         raise UnsupportedVersionError(
-            f"{request_name(request_class)}: {self._peer} {takes}; "
+            f"{self._peer} supports {supported} of {request_name(request_class)}; "
             f"this client supports versions {ours[0]} to {ours[1]}{limit}"
         )

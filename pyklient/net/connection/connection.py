@@ -1,15 +1,15 @@
-"""A connection to one broker: send requests, and give each response to the caller that waits for it.
+"""A connection to one broker: sends requests, and gives each response to the caller that waits for it.
 
-There are two ways to use it. ``ask`` sends and receives in the calling thread, without any other thread;
-fetchers use it. ``send`` returns a Future at once, so that several requests can be in flight. ``submit`` does
-the same with a function to call, which is the fastest. The first ``send`` or ``submit`` starts a reader
-thread, and from then on ``ask`` uses that too. If no thread can be started (a limit, or the end of the
-program), ``submit`` waits for the response itself.
+There are three ways to send a request. ``ask`` sends and receives in the calling thread, without any other
+thread; fetchers use it. ``send`` returns a Future at once, so that several requests can be in flight.
+``submit`` does the same with a function to call, which is the fastest. The first ``send`` or ``submit``
+starts a reader thread, and from then on ``ask`` uses this thread too. If no thread can be started (because of
+a limit, or at the end of the program), ``submit`` waits for the response itself.
 
 Responses come in the order of the requests. After a time-out it is not certain which request the next
 response belongs to. Therefore a time-out ends the connection, and all requests in flight fail.
 
-The order of its locks is in ``net/connection/locks.py``.
+``net/connection/locks.py`` names the locks of a connection, and the order in which they are taken.
 """
 
 import logging
@@ -50,11 +50,11 @@ _LONGEST_LOCK_WAIT = threading.TIMEOUT_MAX
 
 
 class Connection:
-    """A connection to one broker. ``connection_setup.open_connection`` makes it, and the pool keeps it. Safe
-    to use from several threads.
+    """A connection to one broker, made by ``open_connection`` and kept by the pool. Safe to use from several
+    threads.
 
-    Get the connection from the client before each request, instead of keeping it: this is only a look-up, and
-    it replaces a connection that has ended, or whose session is about to end.
+    Users of a connection get it from the client before each request, instead of keeping it: this costs only a
+    look-up, and replaces a connection that has ended, or whose session is about to end.
     """
 
     def __init__(
@@ -88,15 +88,13 @@ class Connection:
 
     @property
     def alive(self) -> bool:
-        """True until the connection has ended."""
+        """True as long as the connection has not ended."""
         return self._in_flight.failure is None
 
     @property
     def expired(self) -> bool:
-        """True if the connection should be replaced.
-
-        That is so if its session ends soon, if it has been idle for too long, or if the broker has closed it.
-        """
+        """True if a new connection should replace this one: its session ends soon, it was idle for too long,
+        or the broker has closed it."""
         now = time.monotonic()
         if now >= self._expires_at:
             return True
@@ -104,10 +102,10 @@ class Connection:
         return idle >= self._max_idle or (idle >= _LOOK_AFTER and self._has_been_left())
 
     def complete_setup(self, versions: dict[int, tuple[int, int]], lifetime: float | None, hint: str) -> None:
-        """Store the results of the setup.
+        """Store what the setup of the connection has found out.
 
-        These are the broker's *versions* by API key, the *lifetime* of the session in seconds, and a *hint*
-        for the error if the broker closes the connection before it has answered another request.
+        *versions* has the broker's versions by API key, and *lifetime* the seconds until the session ends.
+        *hint* is added to the error if the broker closes the connection before the next response.
         """
         self._versions = AgreedVersions(self.endpoint, versions)
         if lifetime is not None:
@@ -115,11 +113,8 @@ class Connection:
         self._in_flight.hint = hint
 
     def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
-        """Return the newest version of a request that both sides support, and that is not above
-        *max_version*.
-
-        Raises UnsupportedVersionError if there is none.
-        """
+        """Return the newest version of a request that the broker and this client support, at most
+        *max_version*. Raises UnsupportedVersionError if there is no such version."""
         return self._versions.of(request_class, max_version)
 
     def send(
@@ -127,8 +122,8 @@ class Connection:
     ) -> "Future[Any]":
         """Send *request*. Return a Future of the response, or of a KafkaError.
 
-        *timeout* is in seconds, ``request_timeout_ms`` if None. Raises an error if nothing was sent: the
-        connection has ended, or the broker supports no version that can carry the request.
+        *timeout* is in seconds, ``request_timeout_ms`` if None. Raises an error if nothing was sent, because
+        the connection has ended, or because the broker supports no version that can carry the request.
         """
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
@@ -146,11 +141,11 @@ class Connection:
         timeout: float,
         expects_reply: bool = True,
     ) -> None:
-        """Send *request* in *version*. Call *answered* with the response or an error.
+        """Send *request* in *version*. Call *answered* with the response or an error when there is one.
 
-        With ``expects_reply=False``, call it with None as soon as the operating system has accepted the
-        bytes. Raises an error if nothing was sent: the connection has ended, or the version cannot carry the
-        request.
+        If *expects_reply* is false, call *answered* with None when the operating system has accepted the
+        bytes. Raises an error if nothing was sent, because the connection has ended or the version cannot
+        carry the request.
         """
         self._in_flight.raise_failure()
         if self._reader is None and not self._start_reader(timeout) and expects_reply:
@@ -163,11 +158,11 @@ class Connection:
     def submit_at_once(
         self, request: ApiMessage, version: int, answered: Answered, *, timeout: float
     ) -> Remainder | None:
-        """Do the same as ``submit`` in a thread that must not wait.
+        """Send *request* in a thread that must not wait. Call *answered* as ``submit`` does.
 
-        If a part of the request cannot be sent without waiting, return a function that sends this remainder.
-        Another thread must call it before anything else is sent on this connection. The method and that
-        function raise the errors of ``submit``.
+        If only a part of the request can be sent without waiting, return a function that sends the remainder.
+        Another thread must call this function before anything else is sent on this connection. The method and
+        the function raise the errors of ``submit``.
         """
         if self._reader is None or not self._sending.acquire(blocking=False):
             self._in_flight.raise_failure()
@@ -177,10 +172,10 @@ class Connection:
     def ask(
         self, request: ApiMessage, timeout: float | None = None, *, max_version: int | None = None
     ) -> Any:
-        """Send *request* and return its response.
+        """Send *request*, wait for its response, and return it.
 
         Raises KafkaTimeoutError after *timeout* seconds (``request_timeout_ms`` if None). If the connection
-        ends before, raises the reason.
+        ends before, raises the error that has ended it.
         """
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
@@ -205,15 +200,15 @@ class Connection:
             raise self._in_flight.timed_out(name, seconds) from None
 
     def exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
-        """Send *request* and return its response, during the setup, when the versions are not known yet."""
+        """Send *request* during the setup, before the versions are known. Return the response."""
         with self._turn:
             return self._exchange(request, version, time_left)
 
     def retire(self, timeout: float) -> None:
         """End the connection because another one replaces it.
 
-        Requests in flight have *timeout* seconds to be answered. Those that are not fail with a
-        BrokerConnectionError, which is retriable.
+        Requests in flight have *timeout* seconds to be answered. Requests without an answer by then fail with
+        a BrokerConnectionError, which is retriable.
         """
         give_up = time.monotonic() + timeout
         self._in_flight.drain(give_up)
@@ -222,13 +217,13 @@ class Connection:
         self._end(BrokerConnectionError(f"the connection to {self.endpoint} was replaced by a new one"))
 
     def close(self) -> None:
-        """End the connection. Requests in flight fail with a ClosedError. Takes a limited time."""
+        """End the connection, within a limited time. Requests in flight fail with a ClosedError."""
         self._end(ClosedError(f"the connection to {self.endpoint} has been closed by this client"))
 
     def abandon(self) -> None:
-        """Close the socket in the child of a fork, without a message to the broker.
+        """Close the socket in a child process after a fork, without a message to the broker.
 
-        Takes no lock, because a thread that exists only in the parent may hold any of them.
+        Takes no lock, because a thread that exists only in the parent process may hold any of them.
         """
         self._in_flight.failure = ForkError(
             "This client was made before a fork, and its connections belong to the parent process; "
@@ -253,7 +248,7 @@ class Connection:
                 self._turn.release()
 
     def _submit_and_wait(self, request: ApiMessage, version: int, answered: Answered, timeout: float) -> None:
-        """Send *request* and read the response in this thread, because there is no reader."""
+        """Send *request* and read the response in this thread, because no reader thread can be started."""
         outcome: list[tuple[Any, KafkaError | None]] = []
         self._acquire_turn(timeout)
         try:
@@ -264,7 +259,7 @@ class Connection:
         answered(*outcome[0])  # after releasing the turn, because this may send the next request
 
     def _exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
-        """Send a request and receive its response in this thread. ``_turn`` is held; there is no reader."""
+        """Send a request and receive its response in this thread. The caller must hold the lock ``_turn``."""
         with self._sending:
             parts = self._in_flight.encode_alone(request, version)
         try:
@@ -286,7 +281,7 @@ class Connection:
         return response
 
     def _has_been_left(self) -> bool:
-        """Return True if the broker has closed the connection while it was idle.
+        """Return True if the broker has closed this connection while the client did not use it.
 
         In that case there is something to read, although no request is in flight. A reader thread would have
         noticed. Without a reader thread, the next request would be sent on a closed connection, and fail.
@@ -300,10 +295,12 @@ class Connection:
 
     def _acquire_turn(self, seconds: float) -> None:
         if not self._turn.acquire(timeout=min(seconds, _LONGEST_LOCK_WAIT)):
-            raise KafkaTimeoutError(f"{self.endpoint} has not answered another request of this client yet")
+            raise KafkaTimeoutError(
+                f"{self.endpoint} did not answer an earlier request within {seconds:.3g} s"
+            )
 
     def _start_reader(self, seconds: float) -> bool:
-        """Start a reader thread if there is none. Return False if no thread can be started."""
+        """Start the reader thread if there is none. Return False if no thread can be started."""
         self._acquire_turn(seconds)
         try:
             if self._reader is None:
@@ -312,17 +309,17 @@ class Connection:
                 reader.start()
                 self._reader = reader
         except RuntimeError as error:
-            log.info("%s: senders also read responses, as no thread can be started: %s", self.endpoint, error)
+            log.info("%s: senders read responses, because no thread can be started: %s", self.endpoint, error)
             return False
         finally:
             self._turn.release()
         return True
 
     def _read(self, outcome: Sequence[object] = ()) -> None:
-        """Read responses and give each to the function that waits for it, until the connection ends.
+        """Read responses until the connection ends, and give each to the function that waits for it.
 
-        Runs in the reader thread. If there is no reader thread, it runs in a sender's thread until *outcome*
-        is not empty.
+        Runs in the reader thread. If there is no reader thread, runs in a thread that sends a request, until
+        *outcome* is not empty.
         """
         try:
             while not outcome:
@@ -331,7 +328,7 @@ class Connection:
             self._in_flight.fail(error)
             self._dispose()
         except Exception as error:
-            log.exception("%s: a response could not be read", self.endpoint)
+            log.exception("a response of %s could not be read", self.endpoint)
             self._in_flight.fail(ProtocolError(f"a response could not be read: {error}"))
             self._dispose()
 

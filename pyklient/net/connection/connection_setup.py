@@ -1,6 +1,6 @@
-"""Sets up a connection: connect, TLS handshake, API versions, SASL login.
+"""Sets up a connection to a broker: TCP, TLS handshake, API versions, SASL login.
 
-Most mistakes in a configuration first fail here, so the error of each step says what to change.
+Most mistakes in a configuration first show here, so the error of each step says what to change.
 """
 
 import logging
@@ -53,9 +53,10 @@ _NEEDS_SASL = (
 
 
 class NoVersionsError(BrokerConnectionError, UnsupportedVersionError):
-    """The broker closed the connection instead of naming its versions.
+    """The broker closed the connection instead of naming the versions that it supports.
 
-    Retriable, because the broker may be starting or stopping. If it stays, the broker is too old.
+    The error is retriable, because the broker may be starting or stopping. If it persists, the broker is too
+    old.
     """
 
 
@@ -69,7 +70,7 @@ def open_connection(
     """Return a connection to *endpoint* that is logged in and knows the broker's versions.
 
     Takes at most *timeout* seconds. Raises BrokerConnectionError, AuthenticationError, ProtocolError or
-    UnsupportedVersionError; or the error that *cancelled* returns, soon after it returns one.
+    UnsupportedVersionError. If *cancelled* returns an error meanwhile, raises this error soon.
     """
 
     def expired() -> KafkaError:
@@ -132,7 +133,7 @@ def _connected(
 
 
 def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[int, tuple[int, int]]:
-    """Return the broker's first and last version of each request, by API key.
+    """Return the first and the last version of each request that the broker supports, by API key.
 
     A broker that does not support this client's version of ApiVersions answers in version 0, and may name the
     versions that it supports (KIP-511). *hint* is part of the error if the broker closes the connection.
@@ -149,8 +150,9 @@ def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[in
             response = connection.exchange(request, version, deadline)
     except BrokerConnectionError as error:
         raise NoVersionsError(
-            f"{error} instead of naming its API versions: it is starting or stopping, or it is not a Kafka "
-            f"broker, or {hint}, or it is older than 0.10, which this client does not support"
+            f"{connection.endpoint} did not name its API versions ({error}): it is starting or stopping, or "
+            f"it is not a Kafka broker, or {hint}, or it is older than 0.10, which this client does not "
+            "support"
         ) from error
     if response.error_code:
         raise broker_error(response.error_code, f"cannot get the API versions of {connection.endpoint}")
@@ -160,8 +162,8 @@ def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[in
 def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
     """Raise ProtocolError if *endpoint* answers a request in HTTP.
 
-    A web server may wait for the end of a line, and not answer a request of Kafka. A broker reads an HTTP
-    request as a length that is too large, and closes the connection.
+    A web server may wait for the end of a line, and therefore not answer a request of Kafka. A broker takes
+    the beginning of an HTTP request for a length that is too large, and closes the connection.
     """
     try:
         tcp = TcpTransport(connect(endpoint, deadline), str(endpoint))
@@ -184,9 +186,11 @@ def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
 def _authenticate(
     connection: Connection, config: ClientConfig, versions: dict[int, tuple[int, int]], deadline: Deadline
 ) -> float | None:
-    """Log in by SASL. Return the seconds after which the connection should be replaced; None for no limit.
+    """Log in by SASL. Return the seconds after which the connection should be replaced; None if there is no
+    limit.
 
-    That is some time before the broker ends the session (KIP-368), and a different time for each connection.
+    The time ends somewhat before the broker ends the session (KIP-368). It differs from connection to
+    connection, so that they are not all replaced at once.
     """
     if SaslHandshakeRequest.api_key not in versions:
         raise no_sasl(str(connection.endpoint))
@@ -203,5 +207,5 @@ def _authenticate(
     except StopIteration as end:
         lifetime_ms: int = end.value
     except PeerClosedError as error:
-        raise BrokerConnectionError(f"{error} during the SASL login") from error
+        raise BrokerConnectionError(f"the SASL login to {connection.endpoint} failed: {error}") from error
     return lifetime_ms / 1000 * random.uniform(0.80, 0.90) if lifetime_ms > 0 else None

@@ -1,4 +1,4 @@
-"""Splits a stream of bytes into responses: each is a length, followed by that many bytes."""
+"""Splits the bytes that a connection receives into responses. Each response follows its length."""
 
 from typing import Final
 
@@ -11,21 +11,22 @@ __all__ = ["FrameReader"]
 
 _LENGTH_SIZE: Final = 4
 _SMALL_ANSWERS: Final = 4096
-"""The number of bytes that ``receive_small`` asks for at once. Most responses fit, with their length."""
+"""The number of bytes that ``receive_small`` asks the socket for. Most responses fit, with their length."""
 
 
 class FrameReader:
-    """Reads responses of at most *max_response* bytes. For one thread at a time."""
+    """Reads responses of at most *max_response* bytes from a connection. Only one thread at a time may use
+    it."""
 
     def __init__(self, endpoint: Endpoint, transport: Transport, max_response: int) -> None:
         self._endpoint = endpoint
         self._transport = transport
         self._max_response = max_response
         self._ahead = b""
-        """Bytes that were received, but belong to later responses."""
+        """Bytes that were received together with an earlier response, and belong to later ones."""
 
     def receive(self, time_left: TimeLeft) -> memoryview:
-        """Return the next response in new memory, as responses with records need it.
+        """Return the next response, in a buffer of its own, so that records can be slices of it.
 
         Must not be called after ``receive_small``, which may have read the beginning of this response.
         """
@@ -33,7 +34,7 @@ class FrameReader:
         return self._transport.receive(size, time_left)
 
     def receive_small(self, time_left: TimeLeft) -> memoryview:
-        """Return the next response. One system call may read several small responses."""
+        """Return the next response. One system call may receive several small responses."""
         try:
             while True:
                 ahead = self._ahead
@@ -56,5 +57,7 @@ class FrameReader:
             return frame_length(head, self._max_response)
         except ProtocolError as error:
             if head[0] < 0x10:  # a length, and not the first letters of another protocol
-                raise ProtocolError(f"{error}; receive_message_max_bytes is the limit") from None
+                raise ProtocolError(
+                    f"{error}; set receive_message_max_bytes to allow larger responses"
+                ) from None
             raise

@@ -1,5 +1,4 @@
-"""The sending part of a connection: it sends requests in order, as far as the socket accepts them without a
-wait."""
+"""The sending part of a connection: sends requests in order, and as far as possible without waiting."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -16,12 +15,14 @@ from pyklient.protocol.schema import ApiMessage
 __all__ = ["RequestWriter", "Remainder"]
 
 Remainder: TypeAlias = Callable[[], None]
-"""A function that sends the remainder of a request, in a thread that may wait."""
+"""A function that sends the remainder of a request. It may wait until the socket accepts the bytes."""
 
 
 class RequestWriter:
-    """Sends the requests of a connection. Safe to use from several threads. The thread that holds *sending*
-    may write."""
+    """Sends the requests of a connection, in order. Safe to use from several threads.
+
+    Only the thread that holds the lock *sending* writes to the socket.
+    """
 
     def __init__(
         self, endpoint: Endpoint, transport: Transport, in_flight: RequestsInFlight, sending: Lock
@@ -32,7 +33,7 @@ class RequestWriter:
         self._sending = sending
 
     def write(self, request: ApiMessage, version: int, answered: Answered | None, timeout: float) -> None:
-        """Send *request* after the requests before it. Without *answered*, no response is expected."""
+        """Send *request* after all earlier requests. If *answered* is None, no response is expected."""
         if not self._sending.acquire(timeout=min(timeout, TIMEOUT_MAX)):
             raise self._in_flight.timed_out(request_name(type(request)), timeout)
         try:
@@ -45,10 +46,11 @@ class RequestWriter:
     def write_at_once(
         self, request: ApiMessage, version: int, answered: Answered, timeout: float
     ) -> Remainder | None:
-        """Send as much of *request* as possible without a wait. Return a function that sends the remainder.
+        """Send as much of *request* as possible without waiting. Return a function that sends the remainder,
+        or None.
 
-        *sending* must be held. It is released when the whole request has been sent, and if this raises an
-        error.
+        The caller must hold the lock *sending*. The lock is released when the whole request has been sent, or
+        when this method raises an error.
         """
         left: Sequence[Buffer]
         try:
@@ -67,12 +69,13 @@ class RequestWriter:
         return None
 
     def deadline(self, request_class: type[ApiMessage], seconds: float) -> Deadline:
-        """Return the deadline of a request that may take *seconds*. It also ends when the connection ends."""
+        """Return the deadline of a request that may take *seconds*. If the connection ends, the deadline ends
+        too."""
         name = request_name(request_class)
         return Deadline(seconds, partial(self._in_flight.timed_out, name, seconds), self._in_flight.ended)
 
     def _finish(self, left: Sequence[Buffer], request_class: type[ApiMessage], seconds: float) -> None:
-        """Send the bytes *left*, which are the remainder of a request, and release *sending*."""
+        """Send the bytes *left*, which are the remainder of a request, and release the lock *sending*."""
         try:
             self._transport.send(left, self.deadline(request_class, seconds))
         except Exception as error:
@@ -81,7 +84,7 @@ class RequestWriter:
             self._sending.release()
 
     def _unsendable(self, error: Exception, request_class: type[ApiMessage]) -> KafkaError:
-        """Return the reason for ending the connection, because only a part of a request may have been
+        """Return the error that ends the connection after *error*, which may have left a request half
         sent."""
         if isinstance(error, KafkaError):
             return error

@@ -1,7 +1,7 @@
 """The requests of one connection that have no response yet, and the error that has ended the connection.
 
-The lock guards the correlation ids and the table. It is never held while waiting for the network, nor while a
-function that waits for a response is called.
+A lock guards the correlation ids and the table of requests. No thread holds the lock while it waits for the
+network, or calls a function that waits for a response.
 """
 
 import time
@@ -28,16 +28,16 @@ __all__ = ["Answered", "RequestsInFlight"]
 _DRAIN_TICK: Final = 0.005
 
 Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
-"""A function that gets the response, or the error if there is none.
+"""A function that is called with the response to a request, or with an error if there is no response.
 
-It is called once: by the reader thread; by the thread that ends the connection, which may hold its locks; or
-within ``submit``, if no response is expected or no reader thread can be started. It must not raise an
-exception.
+It is called once: by the reader thread; by the thread that ends the connection, which may hold locks of the
+connection; or within ``submit``, if no response is expected or no reader thread can be started. It must not
+raise an exception.
 """
 
 
 class _Waiting(NamedTuple):
-    """A request in flight."""
+    """A request in flight, and the function that waits for its response."""
 
     request_class: type[ApiMessage]
     answered: Answered
@@ -46,7 +46,7 @@ class _Waiting(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name of the request."""
+        """The name of the request, such as ``Produce``."""
         return request_name(self.request_class)
 
 
@@ -54,14 +54,14 @@ class RequestsInFlight:
     """Encodes requests, decodes responses, and finds the function that waits for each response. Safe to use
     from several threads.
 
-    After *max_idle* seconds without a request, the connection counts as ended.
+    The connection ends when it has had no request for *max_idle* seconds.
     """
 
     def __init__(self, endpoint: Endpoint, transport: Transport, client_id: str, max_idle: float) -> None:
         self.failure: KafkaError | None = None
-        """The error that has ended the connection."""
+        """The error that has ended the connection; None until then."""
         self.hint = ""
-        """Added to the error if the broker closes the connection before its first response."""
+        """A text that is added to the error if the broker closes the connection before its first response."""
         self._endpoint = endpoint
         self._transport = transport
         self._max_idle = max_idle
@@ -71,14 +71,16 @@ class RequestsInFlight:
         self._last_used = time.monotonic()
 
     def idle_for(self, now: float) -> float:
-        """Return the seconds since the last request; 0 if requests are in flight."""
+        """Return the seconds since the last request was sent; 0 if requests are in flight."""
         return 0.0 if self._waiting else now - self._last_used
 
     def add(
         self, request: ApiMessage, version: int, seconds: float, answered: Answered | None
     ) -> list[Buffer]:
-        """Add *request*, unless *answered* is None because no response is expected. Return the bytes to
-        send."""
+        """Encode *request* and return its bytes, which the caller must send.
+
+        Note that *answered* waits for the response. If *answered* is None, no response is expected.
+        """
         now = time.monotonic()
         with self._lock:
             if self.failure is not None:
@@ -91,7 +93,7 @@ class RequestsInFlight:
         return parts
 
     def receive(self, frame: memoryview) -> tuple[Answered, Any]:
-        """Return the function that waits for the response in *frame*, and the response."""
+        """Decode the response in *frame*. Return the function that waits for it, and the response."""
         with self._lock:
             if self.failure is not None:
                 # Another thread is ending the connection, so that no caller waits for this response.
@@ -102,19 +104,20 @@ class RequestsInFlight:
         return waiting.answered, response
 
     def encode_alone(self, request: ApiMessage, version: int) -> list[Buffer]:
-        """Return the bytes of a request whose sender waits for the response itself."""
+        """Encode *request* and return its bytes. The caller sends them and waits for the response itself."""
         with self._lock:
             self.raise_failure()
             self._last_used = time.monotonic()
             return self._wire.send(request, version)
 
     def decode_alone(self, frame: memoryview) -> Any:
-        """Return the response to the request of ``encode_alone``."""
+        """Decode the response in *frame*, to a request that ``encode_alone`` has encoded."""
         with self._lock:
             return self._wire.receive(frame)[1]
 
     def drain(self, give_up: float) -> None:
-        """Wait until the requests that are in flight now are answered, until *give_up* at the latest."""
+        """Wait until all requests that are in flight now have been answered, but not beyond the time
+        *give_up*."""
         with self._lock:
             ids = set(self._waiting)
         while ids and time.monotonic() < give_up:
@@ -123,8 +126,8 @@ class RequestsInFlight:
                 ids &= self._waiting.keys()
 
     def time_left(self) -> float:
-        """Return the seconds that a reader may wait. Raises an error when the connection ends or a request
-        times out."""
+        """Return how many seconds a reader may wait for bytes. Raises an error if the connection has ended or
+        a request has timed out."""
         now = time.monotonic()
         with self._lock:
             first = min(self._waiting.values(), key=_deadline_of, default=None)
@@ -141,7 +144,7 @@ class RequestsInFlight:
         return min(TICK, first.deadline - now)
 
     def fail(self, error: KafkaError) -> None:
-        """End the connection because of *error*, unless it has ended already. Fail all requests in flight."""
+        """End the connection because of *error*, unless it has ended already. All requests in flight fail."""
         with self._lock:
             if self.failure is None:
                 self.failure = self._explained(error)
@@ -159,17 +162,17 @@ class RequestsInFlight:
                 each.answered(None, for_another(failure))
 
     def ended(self) -> KafkaError | None:
-        """Return the error that has ended the connection, as a new object for one more thread; None if it has
-        not ended."""
+        """Return a new copy of the error that has ended the connection; None if the connection has not
+        ended."""
         return None if self.failure is None else for_another(self.failure)
 
     def raise_failure(self) -> None:
-        """Raise the error that has ended the connection, if it has ended."""
+        """If the connection has ended, raise the error that has ended it."""
         if self.failure is not None:
             raise for_another(self.failure)
 
     def timed_out(self, name: str, seconds: float) -> KafkaTimeoutError:
-        """Return the error for a request without a response within *seconds*."""
+        """Return the error for the request *name*, to which no response came within *seconds*."""
         return KafkaTimeoutError(
             f"{self._endpoint} did not answer {name} within {seconds:.3g} s; it may be overloaded or "
             "unreachable"

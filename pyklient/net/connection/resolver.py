@@ -1,11 +1,10 @@
 """Looks up the addresses of host names in separate threads, because the system's function has no time-out.
 
-Callers that ask for the same name share one lookup. So names whose lookups hang occupy few threads, however
-often they are asked for. Addresses that were found before are used again if a new lookup takes too long. If
-no thread can be started (a limit of the system, or the end of the program), the calling thread does the
-lookup.
+Callers that ask for the same name share one lookup, so names whose lookups hang occupy few threads, however
+often they are asked for. If a new lookup takes too long, the addresses that were found before are used. If no
+thread can be started (because of a limit, or at the end of the program), the calling thread does the lookup.
 
-There is one Resolver in a process. Its threads end when nothing is left to look up.
+Each process has one Resolver. Its threads end when there is nothing to look up.
 """
 
 import os
@@ -21,7 +20,7 @@ from pyklient.errors import KafkaTimeoutError
 __all__ = ["Address", "Resolver", "SlowLookupError", "resolve"]
 
 Address: TypeAlias = tuple[int, int, int, tuple[object, ...]]
-"""The family, type and protocol of a socket, and the address to connect it to."""
+"""What is needed to connect a socket: its family, type and protocol, and the address."""
 
 _MOST_THREADS: Final = 8
 _MOST_KNOWN: Final = 1_000
@@ -29,11 +28,11 @@ _FAIR_SHARE: Final = 0.5
 
 
 class SlowLookupError(Exception):
-    """A lookup took too long. Its message is added to a sentence about the host."""
+    """The lookup of a host name took too long. The text of the exception ends a message about the host."""
 
 
 class _Lookup:
-    """One call of the system's function, and its result."""
+    """One call of the system's function that looks up a host name, and its result."""
 
     __slots__ = ("came_back", "error", "found", "host")
 
@@ -45,25 +44,25 @@ class _Lookup:
 
 
 class Resolver:
-    """Looks up host names, *most_threads* of them at a time. Safe to use from several threads."""
+    """Looks up host names, with at most *most_threads* threads. Safe to use from several threads."""
 
     def __init__(self, most_threads: int = _MOST_THREADS) -> None:
         self._most_threads = most_threads
         self._lookups: dict[str, _Lookup] = {}
         self._queue: SimpleQueue[_Lookup] = SimpleQueue()
         self._idle: SimpleQueue[None] = SimpleQueue()
-        """An item for each thread that may still be started."""
+        """A queue with one item for each thread that may still be started."""
         for _ in range(most_threads):
             self._idle.put(None)
         self._running: set[str] = set()
         self._known: dict[str, list[Address]] = {}
 
     def resolve(self, host: str, port: int, time_left: Callable[[], float], timeout: float) -> list[Address]:
-        """Return the addresses of *host* with *port* in them, within *timeout* seconds.
+        """Return the addresses of *host*, each with *port* in it, within *timeout* seconds.
 
-        *time_left* returns how long the next wait may be. Raises SlowLookupError when the time is up, or
-        when *time_left* raises a KafkaTimeoutError; else the error of *time_left* or of the system's
-        function (OSError or UnicodeError).
+        *time_left* returns how long the next wait may be. Raises SlowLookupError if the time is up, or if
+        *time_left* raises a KafkaTimeoutError. Raises any other error of *time_left*, and those of the
+        system's function (OSError, UnicodeError).
         """
         literal = _literal(host)
         found = [literal] if literal is not None else self._found(host, time_left, timeout)
@@ -90,9 +89,10 @@ class Resolver:
         raise self._late(host, began)
 
     def _begin(self, host: str) -> tuple[_Lookup, list[Address], bool]:
-        """Return the lookup for *host*, which is begun if there is none, and the addresses found before.
+        """Return the lookup of *host*, which is begun if there is none, and the addresses that were found
+        before.
 
-        The last value is True if there is no thread for the lookup, so that the caller must call ``_run``.
+        The third value is True if there is no thread for the lookup, so that the caller must call ``_run``.
         """
         mine = _Lookup(host)
         lookup = self._lookups.setdefault(host, mine)
@@ -103,7 +103,7 @@ class Resolver:
         return lookup, self._known.get(host, []), is_worker
 
     def _pop_idle(self) -> bool:
-        """Return True if another thread may be started. At its end, that thread must call ``_idle.put``."""
+        """Return True if another thread may be started. That thread must call ``_idle.put`` at its end."""
         try:
             self._idle.get_nowait()
         except Empty:
@@ -111,7 +111,7 @@ class Resolver:
         return True
 
     def _start_thread(self) -> bool:
-        """Start another thread for lookups. Return False if no thread can be started."""
+        """Start another thread that looks up host names. Return False if no thread can be started."""
         try:
             threading.Thread(target=self._run, name="pyklient-resolver", daemon=True).start()
         except RuntimeError:
@@ -119,14 +119,15 @@ class Resolver:
         return True
 
     def _is_alone(self) -> bool:
-        """Return True if no thread runs lookups. Otherwise those threads will do this lookup too."""
+        """Return True if no thread runs lookups. If it returns False, a running thread will do the new lookup
+        too."""
         if self._idle.qsize() == self._most_threads - 1:
             return True
         self._idle.put(None)
         return False
 
     def _run(self) -> None:
-        """Do lookups until none is left."""
+        """Do the lookups in the queue until it is empty."""
         while True:
             try:
                 lookup = self._queue.get_nowait()
@@ -168,7 +169,7 @@ class Resolver:
 
 
 def _literal(host: str) -> Address | None:
-    """Return *host* as an address if it is one already, and needs no lookup."""
+    """Return *host* as an address if it is an IP address, which needs no lookup; otherwise None."""
     for family, at in ((socket.AF_INET, (host, 0)), (socket.AF_INET6, (host, 0, 0, 0))):
         try:
             socket.inet_pton(family, host)
@@ -182,12 +183,14 @@ _resolver = Resolver()
 
 
 def resolve(host: str, port: int, time_left: Callable[[], float], timeout: float) -> list[Address]:
-    """Look up *host* with the Resolver of this process; see ``Resolver.resolve``."""
+    """Return the addresses of *host*, which the Resolver of this process looks up. ``Resolver.resolve`` has
+    the details."""
     return _resolver.resolve(host, port, time_left, timeout)
 
 
 def _renew() -> None:
-    """Replace the Resolver in the child of a fork, because its threads exist only in the parent."""
+    """Replace the Resolver in a child process after a fork, because its threads exist only in the parent
+    process."""
     global _resolver
     _resolver = Resolver()
 

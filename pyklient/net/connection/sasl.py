@@ -1,4 +1,4 @@
-"""SASL: logs in to a broker by PLAIN or SCRAM."""
+"""Logs in to a broker by SASL, with the mechanism PLAIN or SCRAM."""
 
 from collections.abc import Generator
 from typing import Any
@@ -19,9 +19,10 @@ __all__ = ["authentication", "no_sasl"]
 
 
 def authentication(config: ClientConfig, peer: str) -> Generator[ApiMessage, Any, int]:
-    """Log in to *peer*: yield the requests and receive their responses.
+    """Log in to *peer* as a generator: yield each request, and be resumed with its response.
 
-    Returns the lifetime of the session in milliseconds, 0 for no limit (KIP-368). Raises AuthenticationError.
+    Returns the lifetime of the session in milliseconds; 0 means no limit (KIP-368). Raises
+    AuthenticationError.
     """
     mechanism = config.sasl_mechanism
     offer: SaslHandshakeResponse = yield SaslHandshakeRequest(mechanism=mechanism)
@@ -48,7 +49,7 @@ def authentication(config: ClientConfig, peer: str) -> Generator[ApiMessage, Any
 
 
 def no_sasl(peer: str) -> AuthenticationError:
-    """Return the error for a *peer* that does not use SASL."""
+    """Return the error for a broker *peer* that does not use SASL."""
     return AuthenticationError(
         f"{peer} does not use SASL on this listener; set security_protocol to PLAINTEXT or SSL, "
         "or use the port of its SASL listener"
@@ -56,10 +57,10 @@ def no_sasl(peer: str) -> AuthenticationError:
 
 
 def _plain(username: str, password: str) -> Generator[ApiMessage, Any, int]:
-    """Log in by PLAIN (RFC 4616)."""
+    """Log in by the mechanism PLAIN (RFC 4616), which sends the password."""
     if "\0" in username or "\0" in password:
         raise ConfigurationError(
-            "with sasl_mechanism=PLAIN, sasl_username and sasl_password must not contain a NUL character"
+            "sasl_username and sasl_password must not contain a NUL character if sasl_mechanism is PLAIN"
         )
     answer = yield SaslAuthenticateRequest(auth_bytes=f"\0{username}\0{password}".encode())
     return _accepted(answer).session_lifetime_ms

@@ -1,7 +1,8 @@
-"""SCRAM: proves knowledge of a password without sending it, and checks that the server knows it (RFC 5802).
+"""SCRAM: proves to a server that the client knows a password, without sending it, and that the server knows
+it too (RFC 5802).
 
-This module does no I/O. Like Kafka's servers, it uses user names and passwords without SASLprep, and has no
-channel binding.
+This module does no I/O. Like Kafka's servers, it does not normalize user names and passwords by SASLprep, and
+uses no channel binding.
 """
 
 import base64
@@ -21,9 +22,10 @@ _MAX_ITERATIONS = 1_000_000  # about a second of work; a server must not be able
 
 
 class ScramClient:
-    """One SCRAM exchange: call ``first()``, ``final(answer)`` and ``verify(answer)`` in this order.
+    """One SCRAM login. Call ``first()``, ``final(answer)`` and ``verify(answer)`` in this order.
 
-    Raises AuthenticationError for each failure of the server. *nonce* is for tests with published exchanges.
+    All methods raise AuthenticationError if the server's answer is wrong. Tests set *nonce*, to repeat
+    published logins.
     """
 
     def __init__(self, mechanism: str, username: str, password: str, *, nonce: str | None = None) -> None:
@@ -34,15 +36,19 @@ class ScramClient:
         self._server_signature = b""
 
     def first(self) -> bytes:
-        """Return the first message of the client."""
+        """Return the first message that the client sends."""
         return (_GS2_HEADER + self._first_bare).encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """Return the message with the proof, which uses the server's nonce, salt and iteration count."""
+        """Return the client's second message, which proves that it knows the password.
+
+        *server_first* is the answer to the first message. It has the server's nonce, salt and iteration
+        count.
+        """
         attributes = _attributes(server_first)
         nonce = attributes.get("r", "")
         if not nonce.startswith(self._nonce) or len(nonce) == len(self._nonce):
-            raise AuthenticationError("the SCRAM server sent a wrong nonce: it answers another login")
+            raise AuthenticationError("the SCRAM server sent a nonce that does not belong to this login")
         salted = hashlib.pbkdf2_hmac(
             self._hash, self._password, _base64(attributes.get("s", "")), _iterations(attributes.get("i", ""))
         )
@@ -55,14 +61,17 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Check that the server knows the password too. Raises AuthenticationError if it does not."""
+        """Raise AuthenticationError unless *server_final*, the server's last answer, proves that it knows the
+        password too."""
         attributes = _attributes(server_final)
         if "e" in attributes:
-            raise AuthenticationError(f"the server refuses the user or the password ({attributes['e']})")
+            raise AuthenticationError(
+                f"the SCRAM server does not accept the user or the password ({attributes['e']})"
+            )
         signature = _base64(attributes.get("v", ""))
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):
             raise AuthenticationError(
-                "the signature of the SCRAM server is wrong: it does not know this password; "
+                "the SCRAM server sent a wrong signature, so it does not know the password; "
                 "check that this is the right server"
             )
 
@@ -75,8 +84,10 @@ def _escaped(username: str) -> str:
 
 
 def _attributes(message: bytes) -> dict[str, str]:
-    """Return ``r=…,s=…`` as a dict. Raises AuthenticationError for mandatory extensions (``m=``), as RFC
-    5802, 5.1 requires."""
+    """Return the attributes of a SCRAM message, ``r=…,s=…``, as a dict.
+
+    Raises AuthenticationError if the message has a mandatory extension (``m=``), as RFC 5802, 5.1 requires.
+    """
     try:
         pairs = [part.partition("=") for part in message.decode().split(",")]
     except UnicodeDecodeError as error:

@@ -1,12 +1,12 @@
-"""TLS: encrypt and decrypt the bytes of a connection.
+"""Encrypts and decrypts the bytes of a connection with TLS.
 
-An SSLSocket has neither ``sendmsg`` nor MSG_WAITALL. So OpenSSL works on buffers in memory
+An SSLSocket has neither ``sendmsg`` nor MSG_WAITALL. Therefore OpenSSL works on buffers in memory
 (``ssl.MemoryBIO``), and a TcpTransport sends and receives the encrypted bytes.
 
-One thread at a time may use an object of OpenSSL, but a connection reads and writes at the same time. A lock
-is held while OpenSSL encrypts or decrypts, and never while waiting for the network. The reader never sends:
-if OpenSSL answers something that was read (a key update), the answer stays in the outgoing buffer for the
-next writer. TLS 1.3 permits this (RFC 8446, 4.6.3).
+Only one thread at a time may use an object of OpenSSL, but a connection reads and writes at the same time. A
+lock is held while OpenSSL encrypts or decrypts, and never while waiting for the network. The reader never
+sends: if OpenSSL answers something that was read (a key update), the answer stays in the outgoing buffer
+until a thread writes. TLS 1.3 permits this (RFC 8446, 4.6.3).
 """
 
 import contextlib
@@ -30,11 +30,11 @@ __all__ = ["TlsTransport", "explain", "tls_context"]
 
 _CHUNK = 256 * 1024
 _NOTHING = (b"",)
-"""The remainder of a request whose bytes have all been encrypted, but not all been sent."""
+"""The remainder to return for a request that is fully encrypted, but not fully sent."""
 
 
 def tls_context(config: ClientConfig) -> ssl.SSLContext | None:
-    """Return the TLS context for the options in *config*; None without TLS.
+    """Return the TLS context that the options in *config* describe; None if they do not ask for TLS.
 
     Raises ConfigurationError if a file is missing or cannot be used.
     """
@@ -66,12 +66,16 @@ def _load(option: str, path: str, load: Callable[[], None]) -> None:
             "and an encrypted key needs ssl_key_password"
         ) from error
     except OSError as error:
-        raise ConfigurationError(f"{option}={path!r} cannot be read: {error.strerror}") from error
+        raise ConfigurationError(
+            f"{option}={path!r} cannot be read ({error.strerror}); check the path"
+        ) from error
 
 
 class TlsTransport:
-    """A Transport that encrypts, and sends through the transport *below*. *peer* must have a certificate for
-    *server_hostname*."""
+    """A Transport that encrypts the bytes, and sends them through *below*, another transport.
+
+    *peer* names the broker in errors. Its certificate must be for *server_hostname*.
+    """
 
     def __init__(self, below: TcpTransport, peer: str, context: ssl.SSLContext, server_hostname: str) -> None:
         self._below = below
@@ -81,10 +85,13 @@ class TlsTransport:
         self._outgoing = ssl.MemoryBIO()
         self._tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=server_hostname)
         self._left: Sequence[Buffer] = ()
-        """Encrypted bytes that the socket has not accepted yet."""
+        """Encrypted bytes that have not been sent yet, because the socket did not accept them."""
 
     def handshake(self, time_left: TimeLeft) -> None:
-        """Negotiate keys and check the certificate. Raises a KafkaError that says what to do."""
+        """Do the TLS handshake: negotiate keys and check the certificate of the peer.
+
+        Raises a KafkaError that says which option to change.
+        """
         while True:
             try:
                 self._tls.do_handshake()
@@ -160,7 +167,7 @@ class TlsTransport:
             self._feed(time_left)
 
     def _exchange_handshake(self, time_left: TimeLeft) -> None:
-        """Send the bytes that the handshake has produced, and receive the response of the peer."""
+        """Send the bytes that OpenSSL has produced for the handshake, and receive the peer's answer."""
         try:
             self._flush(time_left)
             self._feed(time_left)
@@ -168,7 +175,7 @@ class TlsTransport:
             # A peer without TLS takes the handshake for a request that is too long. It closes the connection,
             # or resets it if it has not read everything.
             raise BrokerConnectionError(
-                f"{error} during the TLS handshake; check that this port uses TLS "
+                f"the TLS handshake with {self._peer} failed: {error}; check that this port uses TLS "
                 "(security_protocol SSL or SASL_SSL)"
             ) from error
 
@@ -196,7 +203,8 @@ class TlsTransport:
 
 
 def _chunks(parts: Sequence[Buffer]) -> Iterator[Buffer]:
-    """Join small *parts* and divide large ones, because each part becomes at least one TLS record."""
+    """Join small *parts* and divide large ones, because each part that is written becomes at least one TLS
+    record."""
     small = bytearray()
     for part in parts:
         if len(part) < _CHUNK // 8:
@@ -247,7 +255,7 @@ _WRONG_NAME = (62, 64)  # X509_V_ERR_HOSTNAME_MISMATCH, X509_V_ERR_IP_ADDRESS_MI
 
 
 def explain(error: ssl.SSLError, peer: str) -> KafkaError:
-    """Return *error*, which OpenSSL raised, as a KafkaError that says which option to change."""
+    """Translate *error*, which OpenSSL has raised, into a KafkaError that says which option to change."""
     if isinstance(error, ssl.SSLCertVerificationError):
         why = error.verify_message.rstrip(".")
         return AuthenticationError(
@@ -269,7 +277,8 @@ def explain(error: ssl.SSLError, peer: str) -> KafkaError:
     if reason in _NO_COMMON_GROUND:
         return AuthenticationError(
             f"{peer} and this client have no TLS version or cipher in common, "
-            f"or the broker requires a client certificate ({said}); see ssl_context and ssl_keystore_location"
+            f"or the broker requires a client certificate ({said}); set ssl_context or "
+            "ssl_keystore_location"
         )
     return BrokerConnectionError(f"the TLS connection to {peer} failed: {said}")
 

@@ -1,11 +1,11 @@
-"""Send bytes to one peer and receive bytes from it, over a blocking TCP socket.
+"""Sends bytes to one peer and receives bytes from it, over a blocking TCP socket.
 
 Time-outs are set on the socket (SO_RCVTIMEO, SO_SNDTIMEO). ``settimeout`` would make the socket non-blocking,
-and each megabyte would then release and take the GIL several times. Here a whole response is one ``recv``
-with MSG_WAITALL, and a whole request is one ``sendmsg`` over its parts, without copying them.
+and each megabyte would then release and take the GIL several times. With a blocking socket, a whole response
+is one ``recv`` with MSG_WAITALL, and a whole request is one ``sendmsg`` over its parts, without copying them.
 
-Each call has a *time_left*: a function that returns how long the next wait may be, and that raises an error
-when no time is left.
+Each call has an argument *time_left*: a function that returns how long the next wait may be, and raises an
+error when no time is left.
 """
 
 import contextlib
@@ -36,11 +36,12 @@ __all__ = [
 ]
 
 TimeLeft = Callable[[], float]
-"""A function that returns the seconds that the next wait may last, and raises a KafkaError when no time is
+"""A function that returns how many seconds the next wait may last, and raises a KafkaError if no time is
 left."""
 
 TICK = 0.5
-"""The longest single wait, in seconds. A call notices within this time that it was cancelled."""
+"""The longest single wait, in seconds. It bounds the time until a waiting call notices that it was
+cancelled."""
 
 _WAITALL: int = getattr(socket, "MSG_WAITALL", 0)
 _DONTWAIT: int = getattr(socket, "MSG_DONTWAIT", 0)
@@ -49,11 +50,11 @@ _IOV_MAX = 1024  # Linux and macOS: sendmsg refuses more buffers than this
 
 
 class PeerClosedError(BrokerConnectionError):
-    """The peer closed the connection."""
+    """The broker or other peer has closed the connection."""
 
 
 class UnreachableError(BrokerConnectionError):
-    """No connection could be made to an address, or to any of several.
+    """No connection could be made to one address, or to any of several addresses.
 
     ``cause`` is a short description. ``nobody_there`` is true if waiting will hardly help: every address
     refused the connection, or belongs to a host name that does not exist.
@@ -66,7 +67,10 @@ class UnreachableError(BrokerConnectionError):
 
 
 class Endpoint(NamedTuple):
-    """The address of a broker. Bootstrap servers have no node id yet: their ids count down from -2."""
+    """The node id and the address of a broker.
+
+    A bootstrap server has no node id yet. Its ``node_id`` is -2, and -3, -4 and so on for further servers.
+    """
 
     node_id: int
     host: str
@@ -74,7 +78,7 @@ class Endpoint(NamedTuple):
 
     @property
     def address(self) -> str:
-        """``host:port``, with brackets around an IPv6 address."""
+        """The address as ``host:port``, with brackets around an IPv6 address."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
@@ -84,10 +88,10 @@ class Endpoint(NamedTuple):
 
 
 class Deadline:
-    """A TimeLeft that ends after a number of seconds.
+    """A TimeLeft function that ends after a number of seconds.
 
-    *expired* returns the error to raise at the end. *cancelled* returns an error as soon as the call should
-    stop earlier, for instance because the client is being closed; until then it returns None.
+    *expired* returns the error to raise at the end. *cancelled* returns None, or an error if the call should
+    stop earlier, for instance because the client is being closed.
     """
 
     def __init__(
@@ -101,7 +105,8 @@ class Deadline:
         self._cancelled = cancelled
 
     def remaining(self) -> float:
-        """Return the seconds left until the deadline. Raises an error if none are left."""
+        """Return the seconds until the deadline. Raises an error if the time is over or the call was
+        cancelled."""
         if (error := self._cancelled()) is not None:
             raise error
         left = self._at - time.monotonic()
@@ -114,37 +119,43 @@ class Deadline:
 
 
 class Transport(Protocol):
-    """Sends and receives the bytes of a connection.
+    """Sends and receives the bytes of a connection, with or without encryption.
 
-    One thread at a time may send, and one thread at a time may receive; both may run at the same time.
+    One thread at a time may send, and one thread at a time may receive. Both may run at the same time.
     """
 
     def send(self, parts: Sequence[Buffer], time_left: TimeLeft) -> None:
         """Send all *parts* in order. Raises BrokerConnectionError, or the error of *time_left*."""
 
     def send_at_once(self, parts: Sequence[Buffer]) -> Sequence[Buffer]:
-        """Send as much as possible without a wait, and return the remainder. Raises BrokerConnectionError."""
+        """Send as much of *parts* as possible without waiting, and return the remainder. Raises
+        BrokerConnectionError."""
 
     def receive(self, size: int, time_left: TimeLeft) -> memoryview:
         """Return exactly *size* bytes, in new memory. Raises PeerClosedError at the end of the stream."""
 
     def receive_some(self, limit: int, time_left: TimeLeft) -> bytes:
-        """Return the bytes that have arrived, at least one and at most *limit*. Raises the errors of
-        ``receive``."""
+        """Return the bytes that have arrived, at least one and at most *limit*. Waits if there are none.
+
+        Raises PeerClosedError at the end of the stream.
+        """
 
     def is_quiet(self) -> bool:
-        """Return True if there is nothing to read: no bytes, and not the end of the stream."""
+        """Return True if there is nothing to read, and the peer has not closed the connection."""
 
     def abort(self) -> None:
-        """Wake every thread that waits in a call of this object. That call raises BrokerConnectionError."""
+        """Wake each thread that waits in a method of this object; the method then raises
+        BrokerConnectionError."""
 
     def close(self) -> None:
-        """Close the socket without a message to the peer. No thread may be in a call of this object."""
+        """Close the socket, without a message to the peer. No thread may be in a method of this object."""
 
 
 class TcpTransport:
-    """A connected socket. On systems without ``sendmsg`` or MSG_WAITALL, it makes more and smaller system
-    calls."""
+    """A connected TCP socket that sends and receives bytes without encryption.
+
+    On systems without ``sendmsg`` or MSG_WAITALL, it makes more and smaller system calls.
+    """
 
     def __init__(
         self, sock: socket.socket, peer: str, *, gather: bool = _HAS_SENDMSG, receive_flags: int = _WAITALL
@@ -242,7 +253,7 @@ class TcpTransport:
 
 
 def _unsent(parts: Sequence[Buffer], sent: int) -> Sequence[Buffer]:
-    """Return the remainder of *parts* after *sent* bytes, without a copy."""
+    """Return what remains of *parts* when *sent* bytes have been sent, without a copy."""
     if sent == sum(map(len, parts)):
         return ()
     for index, part in enumerate(parts):
@@ -257,7 +268,7 @@ def connect(
 ) -> socket.socket:
     """Return a socket that is connected to *endpoint*.
 
-    Tries all addresses of the host name in turn; each gets an equal share of the time. Raises
+    Tries all addresses of the host name in turn, and divides the time equally among them. Raises
     UnreachableError, which names the failure of each address.
     """
     failures: list[_Failure] = []
@@ -321,7 +332,7 @@ def _set_buffers(sock: socket.socket, send_buffer: int, receive_buffer: int) -> 
 def _connect_within(
     sock: socket.socket, address: tuple[object, ...], deadline: Deadline, share: float
 ) -> None:
-    """Connect within *share* seconds, and within *deadline*. Raises OSError."""
+    """Connect *sock* to *address* within *share* seconds, and before *deadline*. Raises OSError."""
     sock.setblocking(False)
     code = sock.connect_ex(address)
     if code in (errno.EINPROGRESS, errno.EWOULDBLOCK, errno.EINTR):
@@ -330,15 +341,18 @@ def _connect_within(
         poll.register(sock, select.POLLOUT)
         while not poll.poll(1000 * min(deadline(), max(give_up - time.monotonic(), 0.001))):
             if time.monotonic() >= give_up:
-                raise TimeoutError(errno.ETIMEDOUT, f"no answer within {share:.1f} s")
+                raise TimeoutError(errno.ETIMEDOUT, f"the host did not answer within {share:.1f} s")
         code = sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
     if code:
         raise OSError(code, os.strerror(code))
 
 
 class _Failure(NamedTuple):
-    """The failure to connect to one address: *text* is added to the endpoint's name, *cause* is complete by
-    itself."""
+    """The failure to connect to one address of an endpoint.
+
+    *text* follows the name of the endpoint in a message. *cause* names the address and can stand alone.
+    *refused* is true if the address refused the connection.
+    """
 
     text: str
     cause: str

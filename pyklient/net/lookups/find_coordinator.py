@@ -1,4 +1,4 @@
-"""FindCoordinator: looks up the broker that coordinates a group."""
+"""Looks up the broker that coordinates a group (FindCoordinator)."""
 
 from functools import partial
 
@@ -10,15 +10,15 @@ from pyklient.protocol.messages import FindCoordinatorRequest, FindCoordinatorRe
 __all__ = ["find_coordinator"]
 
 _ONE_KEY = 3
-"""The last version of FindCoordinator that asks for one key. Version 4 asks for several, in another
+"""The last version of FindCoordinator that asks for one key. Version 4 asks for several keys, in another
 layout."""
 
 
 def find_coordinator(key: str, key_type: int = 0) -> Dialogue[int]:
-    """Return the id of the node that coordinates the group *key*, or the transactional id *key* if *key_type*
-    is 1.
+    """Return the id of the node that coordinates the group *key*.
 
-    Tries again until there is a coordinator. Raises BrokerError if the error is not retriable.
+    If *key_type* is 1, *key* is a transactional id. Tries again until there is a coordinator. Raises
+    BrokerError if a broker answers with an error that is not retriable.
     """
     return (yield from retried(partial(_find, key, key_type)))
 

@@ -1,4 +1,4 @@
-"""ListOffsets: looks up the offset of a partition at a time, or at the start or end of its log."""
+"""Looks up the offset of a partition at a time, or at the start or end of its log (ListOffsets)."""
 
 from collections.abc import Mapping
 from functools import partial
@@ -16,21 +16,21 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["EARLIEST", "LATEST", "ListedOffset", "list_offsets"]
 
 EARLIEST: Final = -2
-"""As a time: the first offset in the log."""
+"""The "time" with which ListOffsets is asked for the first offset in the log."""
 
 LATEST: Final = -1
-"""As a time: the end of the log."""
+"""The "time" with which ListOffsets is asked for the end of the log."""
 
 _UNKNOWN_TOPIC_TRIES: Final = 5
-"""The number of responses after which an unknown topic is an error. Before that, it may be a new topic
-that not all brokers know yet."""
+"""The number of responses after which a topic that the brokers do not know is an error. Before, it may be a
+new topic that not all brokers know yet."""
 
 
 class ListedOffset(NamedTuple):
-    """The offset of a partition at a time.
+    """The offset of the first record of a partition at or after a time.
 
-    ``timestamp_ms`` is the time of the record found. It is -1 for an end of the log. Both it and
-    ``offset`` are -1 if no record is that late.
+    ``timestamp_ms`` is the time of this record, or -1 if the start or end of the log was asked for. If there
+    is no such record, both ``timestamp_ms`` and ``offset`` are -1.
     """
 
     offset: int
@@ -44,8 +44,8 @@ def list_offsets(
     """Return, for each partition in *wanted*, the offset of the first record at or after a time in
     milliseconds.
 
-    The time may also be LATEST or EARLIEST. With *isolation_level* 1, the log ends at the last stable
-    offset. Asks the leader of each partition, and the new leader if leadership moves. Raises a BrokerError
+    The time may also be LATEST or EARLIEST. If *isolation_level* is 1, the log ends at the last stable
+    offset. Asks the leader of each partition, and the new leader if the leader changes. Raises a BrokerError
     for a topic that does not exist, and any error that is not retriable.
     """
     found: dict[TopicPartition, ListedOffset] = {}
@@ -61,10 +61,10 @@ def _list_missing(
     found: dict[TopicPartition, ListedOffset],
     attempts: "count[int]",
 ) -> Dialogue[BrokerError | None]:
-    """Ask once for each partition that is not in *found* yet.
+    """Ask once for each partition that is not in *found* yet, and add the offsets to *found*.
 
-    Raises the error of a partition that another try cannot help. Returns the error of a partition for which
-    it is worth trying again.
+    Raises an error if it is worth trying again; ``retried`` then does. Returns an error if trying again
+    cannot help.
     """
     missing = [partition for partition in wanted if partition not in found]
     if not missing:
@@ -109,8 +109,8 @@ def _request(
 def _add_offsets(
     response: ListOffsetsResponse, found: dict[TopicPartition, ListedOffset]
 ) -> KafkaError | None:
-    """Add the offsets in *response* to *found*. Return the error of a partition that must be asked for
-    again."""
+    """Add the offsets in *response* to *found*. Return the error of a partition that must be asked for again,
+    or None."""
     problem: KafkaError | None = None
     for topic in response.topics:
         for entry in topic.partitions:

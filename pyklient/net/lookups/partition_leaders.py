@@ -1,5 +1,4 @@
-"""Finds the leader of each partition in the metadata, so that each broker is asked once for all its
-partitions."""
+"""Groups partitions by their leaders, so that each broker is asked once for all its partitions."""
 
 from collections.abc import Iterable
 
@@ -14,7 +13,8 @@ __all__ = ["by_leader"]
 def by_leader(
     metadata: Metadata, partitions: Iterable[TopicPartition]
 ) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, BrokerError]]:
-    """Group *partitions* by the node id of their leader; also return an error for each that has no leader."""
+    """Group *partitions* by the node id of their leader. Also return an error for each partition without a
+    leader."""
     leaders: dict[int, list[TopicPartition]] = {}
     errors: dict[TopicPartition, BrokerError] = {}
     for partition in partitions:

@@ -1,4 +1,4 @@
-"""Looks up the partitions of topics."""
+"""Looks up the partitions of topics in the metadata of the cluster."""
 
 from collections.abc import Collection
 from functools import partial
@@ -16,13 +16,14 @@ def partitions_of(topics: Collection[str], *, tries: int) -> Dialogue[list[Topic
     """Return the partitions of *topics*.
 
     Asks up to *tries* times, because some brokers learn of a new topic later than others. Raises BrokerError
-    for a topic that does not exist in the last response either.
+    if the last response still does not have one of the topics.
     """
     return (yield from retried(partial(_partitions, topics), tries=tries))
 
 
 def missing_topic(metadata: Metadata, topics: Collection[str]) -> BrokerError | None:
-    """Return the error for the first of *topics* that has no partitions in *metadata*."""
+    """Return the error for the first of *topics* that has no partitions in *metadata*; None if all have
+    some."""
     for name in topics:
         if not metadata.partition_count(name):
             info = metadata.topics.get(name)

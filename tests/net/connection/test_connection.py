@@ -373,11 +373,11 @@ def test_the_newest_common_version_is_chosen_within_the_callers_limit() -> None:
         connection = opened(broker)
         assert connection.version_of(FetchRequest) == FetchRequest.versions[1]
         assert connection.version_of(FetchRequest, 12) == 12
-        with pytest.raises(UnsupportedVersionError, match=r"Fetch: .* supports versions 4 to 99.*at most 3"):
+        with pytest.raises(UnsupportedVersionError, match=r"supports versions 4 to 99 of Fetch.*at most 3"):
             connection.version_of(FetchRequest, 3)
-        with pytest.raises(UnsupportedVersionError, match=r"Heartbeat: .* supports versions 9 to 9"):
+        with pytest.raises(UnsupportedVersionError, match=r"supports versions 9 to 9 of Heartbeat"):
             connection.ask(HeartbeatRequest())
-        with pytest.raises(UnsupportedVersionError, match=r"Metadata: .* does not support it"):
+        with pytest.raises(UnsupportedVersionError, match=r"supports no version of Metadata"):
             connection.send(MetadataRequest())
         assert connection.alive
         connection.close()

@@ -131,7 +131,7 @@ def test_a_server_that_does_not_know_the_password_is_not_trusted() -> None:
     with SaslBroker(lies=True) as broker:
         with pytest.raises(
             AuthenticationError,
-            match=f"{broker.address} as 'alice' by SCRAM-SHA-256: .*signature of the SCRAM server is wrong",
+            match=f"{broker.address} as 'alice' by SCRAM-SHA-256: .*the SCRAM server sent a wrong signature",
         ):
             connect(broker, "SCRAM-SHA-256")
         assert broker.count(MetadataRequest) == 0
@@ -166,7 +166,7 @@ def test_a_broker_that_takes_only_raw_tokens_is_too_old() -> None:
     del versions[SaslAuthenticateRequest.api_key]
     with (
         ScriptedBroker(versions=versions) as broker,
-        pytest.raises(UnsupportedVersionError, match=r"SaslAuthenticate: .* does not support it"),
+        pytest.raises(UnsupportedVersionError, match=r"supports no version of SaslAuthenticate"),
     ):
         connect(broker, "PLAIN")
 

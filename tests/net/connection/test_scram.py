@@ -60,7 +60,7 @@ def test_a_server_that_does_not_know_the_password_is_refused(signature: bytes) -
 
 
 def test_a_signature_before_any_proof_is_refused() -> None:
-    with pytest.raises(AuthenticationError, match="signature of the SCRAM server is wrong"):
+    with pytest.raises(AuthenticationError, match="the SCRAM server sent a wrong signature"):
         exchange().verify(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 
