@@ -31,6 +31,7 @@ from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
 from pyklient.net.connection.tls import tls_context
 from pyklient.net.connection.transport import Endpoint, UnreachableError
+from pyklient.net.connection.version_probe import OldBrokers
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
 from pyklient.net.metadata import Metadata, MetadataHolder
@@ -72,7 +73,7 @@ class NetworkClient:
         )
         self._retry = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._pool = Pool(
-            partial(open_connection, config, tls_context(config)),
+            partial(open_connection, config, tls_context(config), OldBrokers()),
             Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000),
             config.socket_connection_setup_timeout_ms / 1000,
         )

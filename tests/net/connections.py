@@ -7,12 +7,13 @@ from pyklient.errors import KafkaError
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
 from pyklient.net.connection.transport import Endpoint
+from pyklient.net.connection.version_probe import OldBrokers
 from tests.net.scripted import RawServer, ScriptedBroker, config_for
 
 
 def opened(broker: ScriptedBroker | RawServer, timeout: float = 2.0, **options: Any) -> Connection:
     endpoint = Endpoint(broker.node_id, broker.host, broker.port)
-    return open_connection(config_for(broker, **options), None, endpoint, timeout, lambda: None)
+    return open_connection(config_for(broker, **options), None, OldBrokers(), endpoint, timeout, lambda: None)
 
 
 def failure_of(future: "Future[Any]", timeout: float = 2.0) -> KafkaError:

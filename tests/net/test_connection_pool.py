@@ -14,6 +14,7 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
 from pyklient.net.connection.transport import Endpoint
+from pyklient.net.connection.version_probe import OldBrokers
 from pyklient.net.connection_pool import Pool, Purpose
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse
 from tests.net.connections import opened
@@ -26,7 +27,9 @@ def endpoint_of(broker: RawServer) -> Endpoint:
 
 def pool_for(broker: RawServer, backoff: Backoff | None = None, **options: object) -> Pool:
     return Pool(
-        partial(open_connection, config_for(broker, **options), None), backoff or Backoff(0.01, 0.02), 2.0
+        partial(open_connection, config_for(broker, **options), None, OldBrokers()),
+        backoff or Backoff(0.01, 0.02),
+        2.0,
     )
 
 
@@ -258,7 +261,7 @@ def test_a_pause_that_leaves_no_time_to_connect_is_not_waited_for(
     broker: ScriptedBroker, nobody: Endpoint
 ) -> None:
     attempts: list[float] = []
-    opener = partial(open_connection, config_for(broker), None)
+    opener = partial(open_connection, config_for(broker), None, OldBrokers())
 
     def note_and_open(
         endpoint: Endpoint, timeout: float, refusal: Callable[[], KafkaError | None]

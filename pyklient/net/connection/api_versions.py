@@ -4,10 +4,56 @@ from collections.abc import Mapping
 from typing import Final
 
 from pyklient.errors import UnsupportedVersionError
-from pyklient.protocol.messages import ApiVersionsRequest, LeaveGroupRequest
+from pyklient.protocol.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    ApiVersionsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteGroupsRequest,
+    DeleteTopicsRequest,
+    DescribeClusterRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    EndTxnRequest,
+    HeartbeatRequest,
+    InitProducerIdRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    OffsetForLeaderEpochRequest,
+    SaslAuthenticateRequest,
+    SaslHandshakeRequest,
+    SyncGroupRequest,
+    TxnOffsetCommitRequest,
+)
 from pyklient.protocol.schema import ApiMessage
 
 __all__ = ["AgreedVersions", "request_name"]
+
+_FIRST_RELEASE: Final = {
+    JoinGroupRequest: "0.9",
+    HeartbeatRequest: "0.9",
+    LeaveGroupRequest: "0.9",
+    SyncGroupRequest: "0.9",
+    DescribeGroupsRequest: "0.9",
+    ListGroupsRequest: "0.9",
+    SaslHandshakeRequest: "0.10",
+    CreateTopicsRequest: "0.10.1",
+    DeleteTopicsRequest: "0.10.1",
+    InitProducerIdRequest: "0.11",
+    AddPartitionsToTxnRequest: "0.11",
+    AddOffsetsToTxnRequest: "0.11",
+    EndTxnRequest: "0.11",
+    TxnOffsetCommitRequest: "0.11",
+    OffsetForLeaderEpochRequest: "0.11",
+    DescribeConfigsRequest: "0.11",
+    SaslAuthenticateRequest: "1.0",
+    CreatePartitionsRequest: "1.0",
+    DeleteGroupsRequest: "1.1",
+    DescribeClusterRequest: "2.8",
+}
+"""The first release of Kafka with each request that Kafka 0.8.2 lacks."""
 
 _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
@@ -68,8 +114,11 @@ class AgreedVersions:
             if version >= oldest:
                 return version
         supported = "no version" if theirs is None else f"versions {theirs[0]} to {theirs[1]}"
+        since = ""
+        if theirs is None and request_class in _FIRST_RELEASE:
+            since = f", which needs Kafka {_FIRST_RELEASE[request_class]} or later"
         limit = "" if max_version is None else f", and uses at most {max_version} here"
         raise UnsupportedVersionError(
-            f"{self._peer} supports {supported} of {request_name(request_class)}; "
+            f"{self._peer} supports {supported} of {request_name(request_class)}{since}; "
             f"this client supports versions {ours[0]} to {ours[1]}{limit}"
         )

@@ -15,7 +15,7 @@ response belongs to. Therefore a time-out ends the connection, and all requests 
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, NoReturn
@@ -101,7 +101,9 @@ class Connection:
         idle = self._in_flight.idle_for(now)
         return idle >= self._max_idle or (idle >= _LOOK_AFTER and self._has_been_left())
 
-    def complete_setup(self, versions: dict[int, tuple[int, int]], lifetime: float | None, hint: str) -> None:
+    def complete_setup(
+        self, versions: Mapping[int, tuple[int, int]], lifetime: float | None, hint: str
+    ) -> None:
         """Store what the setup of the connection has found out.
 
         *versions* has the broker's versions by API key, and *lifetime* the seconds until the session ends.

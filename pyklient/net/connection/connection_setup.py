@@ -29,6 +29,7 @@ from pyklient.net.connection.transport import (
     Transport,
     connect,
 )
+from pyklient.net.connection.version_probe import OldBrokers, Versions, probe_versions
 from pyklient.protocol.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -43,7 +44,10 @@ log = logging.getLogger("pyklient.net")
 
 _SOFTWARE_NAME = "pyklient"
 _SOFTWARE_VERSION = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
-_PROBE_TIME = 0.5
+_TIME_TO_ANSWER = 0.5
+"""The seconds to wait for the broker's versions before it is probed: Kafka 0.9 does not answer."""
+_LAST_CHECK = 0.5
+"""The seconds for the check whether a peer that does not answer is a web server."""
 _NEEDS_TLS = "its listener uses TLS (set security_protocol to SSL or SASL_SSL)"
 _NEEDS_CERTIFICATE = "it requires another certificate of this client (see ssl_keystore_location)"
 _NEEDS_SASL = (
@@ -60,9 +64,14 @@ class NoVersionsError(BrokerConnectionError, UnsupportedVersionError):
     """
 
 
+class _NoAnswerError(Exception):
+    """The broker has not named its versions in the time for that."""
+
+
 def open_connection(
     config: ClientConfig,
     context: ssl.SSLContext | None,
+    old_brokers: OldBrokers,
     endpoint: Endpoint,
     timeout: float,
     cancelled: Callable[[], KafkaError | None],
@@ -72,88 +81,159 @@ def open_connection(
     Takes at most *timeout* seconds. Raises BrokerConnectionError, AuthenticationError, ProtocolError or
     UnsupportedVersionError. If *cancelled* returns an error meanwhile, raises this error soon.
     """
-
-    def expired() -> KafkaError:
-        return KafkaTimeoutError(
-            f"{endpoint} did not accept a connection within {timeout:.3g} s; check the address, the "
-            "firewall, and that security_protocol is that of the listener"
-        )
-
-    deadline = Deadline(timeout, expired, cancelled)
-    transport = _connected(config, context, endpoint, deadline)
-    connection = Connection(
-        endpoint,
-        transport,
-        client_id=config.client_id,
-        request_timeout=config.request_timeout_ms / 1000,
-        max_idle=config.connections_max_idle_ms / 1000,
-        max_response=config.receive_message_max_bytes,
-    )
-    try:
-        left = deadline.remaining()
+    setup = _Setup(config, context, endpoint, timeout, cancelled)
+    versions = old_brokers.versions_of(endpoint)
+    if versions is None:
         try:
-            time_left = Deadline(left - min(left / 2, _PROBE_TIME), expired, cancelled)
-            versions = _negotiate(
-                connection, time_left, _NEEDS_TLS if context is None else _NEEDS_CERTIFICATE
-            )
-        except KafkaTimeoutError:
-            if context is None:
-                _raise_if_web_server(endpoint, deadline)
-            raise
-        uses_sasl = config.security_protocol.startswith("SASL")
-        lifetime = _authenticate(connection, config, versions, deadline) if uses_sasl else None
-        protocol = "SASL_PLAINTEXT" if context is None else "SASL_SSL"
-        connection.complete_setup(versions, lifetime, "" if uses_sasl else _NEEDS_SASL.format(protocol))
-    except BaseException:
-        connection.close()
+            return setup.open()
+        except NoVersionsError as error:
+            versions = setup.probe(error)
+        except _NoAnswerError:
+            versions = setup.probe(None)
+    try:
+        connection = setup.open(versions)
+    except BrokerConnectionError:
+        old_brokers.forget(endpoint)
         raise
-    log.debug("connected to %s", endpoint)
+    old_brokers.remember(endpoint, versions)
     return connection
 
 
-def _connected(
-    config: ClientConfig, context: ssl.SSLContext | None, endpoint: Endpoint, deadline: Deadline
-) -> Transport:
-    sock = connect(
-        endpoint,
-        deadline,
-        send_buffer=config.send_buffer_bytes,
-        receive_buffer=config.receive_buffer_bytes,
-    )
-    tcp = TcpTransport(sock, str(endpoint))
-    if context is None:
-        return tcp
-    try:
-        encrypted = TlsTransport(tcp, str(endpoint), context, endpoint.host)
-        encrypted.handshake(deadline)
-        return encrypted
-    except BaseException:
-        tcp.close()
-        raise
+class _Setup:
+    """The setup of one connection. Its steps share *timeout* seconds."""
+
+    def __init__(
+        self,
+        config: ClientConfig,
+        context: ssl.SSLContext | None,
+        endpoint: Endpoint,
+        timeout: float,
+        cancelled: Callable[[], KafkaError | None],
+    ) -> None:
+        self._config = config
+        self._context = context
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._cancelled = cancelled
+        self._uses_sasl = config.security_protocol.startswith("SASL")
+        self._deadline = self._within(timeout)
+
+    def open(self, versions: Versions | None = None) -> Connection:
+        """Return a connection that is set up. Ask the broker for its *versions* if they are not known.
+
+        Raises NoVersionsError if it closes the connection then, and _NoAnswerError if it does not answer.
+        """
+        config = self._config
+        connection = Connection(
+            self._endpoint,
+            self._connected(self._deadline),
+            client_id=config.client_id,
+            request_timeout=config.request_timeout_ms / 1000,
+            max_idle=config.connections_max_idle_ms / 1000,
+            max_response=config.receive_message_max_bytes,
+        )
+        try:
+            if versions is None:
+                versions = self._ask_versions(connection)
+            lifetime = (
+                _authenticate(connection, config, versions, self._deadline) if self._uses_sasl else None
+            )
+            protocol = "SASL_PLAINTEXT" if self._context is None else "SASL_SSL"
+            hint = "" if self._uses_sasl else _NEEDS_SASL.format(protocol)
+            connection.complete_setup(versions, lifetime, hint)
+        except BaseException:
+            connection.close()
+            raise
+        log.debug("connected to %s", self._endpoint)
+        return connection
+
+    def probe(self, closed: NoVersionsError | None) -> Versions:
+        """Return the versions of a broker that has not named them: it has *closed* the connection, or has not
+        answered.
+
+        Raises NoVersionsError if it closes further connections, ProtocolError if it is a web server, and
+        KafkaTimeoutError if it does not answer. With SASL, nothing is probed: no broker before Kafka 0.10 has
+        the logins of this client.
+        """
+        try:
+            if not self._uses_sasl:
+                left = self._deadline.remaining()
+                time_left = self._within(left - min(left / 2, _LAST_CHECK))
+                versions = probe_versions(
+                    lambda: self._connected(time_left), self._endpoint, self._config.client_id, time_left
+                )
+                if versions is None:
+                    raise closed or self._no_versions("it closed the connection")
+                return versions
+        except KafkaTimeoutError:
+            pass
+        if closed is not None:
+            raise closed
+        if self._context is None:
+            _raise_if_web_server(self._endpoint, self._deadline)
+        raise self._expired()
+
+    def _within(self, seconds: float) -> Deadline:
+        return Deadline(seconds, self._expired, self._cancelled)
+
+    def _expired(self) -> KafkaError:
+        return KafkaTimeoutError(
+            f"{self._endpoint} did not accept a connection within {self._timeout:.3g} s; check the address, "
+            "the firewall, and that security_protocol is that of the listener"
+        )
+
+    def _no_versions(self, problem: object) -> NoVersionsError:
+        hint = _NEEDS_TLS if self._context is None else _NEEDS_CERTIFICATE
+        return NoVersionsError(
+            f"{self._endpoint} did not name its API versions ({problem}): it is starting or stopping, or it "
+            f"is not a Kafka broker, or {hint}, or it is older than 0.8.2, which this client does not support"
+        )
+
+    def _connected(self, deadline: Deadline) -> Transport:
+        endpoint = self._endpoint
+        sock = connect(
+            endpoint,
+            deadline,
+            send_buffer=self._config.send_buffer_bytes,
+            receive_buffer=self._config.receive_buffer_bytes,
+        )
+        tcp = TcpTransport(sock, str(endpoint))
+        if self._context is None:
+            return tcp
+        try:
+            encrypted = TlsTransport(tcp, str(endpoint), self._context, endpoint.host)
+            encrypted.handshake(deadline)
+            return encrypted
+        except BaseException:
+            tcp.close()
+            raise
+
+    def _ask_versions(self, connection: Connection) -> Versions:
+        left = self._deadline.remaining()
+        seconds = left - min(left / 2, _LAST_CHECK) if self._uses_sasl else min(_TIME_TO_ANSWER, left / 3)
+        try:
+            return _negotiate(connection, self._within(seconds))
+        except KafkaTimeoutError as error:
+            raise _NoAnswerError from error
+        except BrokerConnectionError as error:
+            raise self._no_versions(error) from error
 
 
-def _negotiate(connection: Connection, deadline: Deadline, hint: str) -> dict[int, tuple[int, int]]:
+def _negotiate(connection: Connection, deadline: Deadline) -> Versions:
     """Return the first and the last version of each request that the broker supports, by API key.
 
     A broker that does not support this client's version of ApiVersions answers in version 0, and may name the
-    versions that it supports (KIP-511). *hint* is part of the error if the broker closes the connection.
+    versions that it supports (KIP-511).
     """
     version = ApiVersionsRequest.versions[1]
     request = ApiVersionsRequest(
         client_software_name=_SOFTWARE_NAME, client_software_version=_SOFTWARE_VERSION
     )
-    try:
-        response: ApiVersionsResponse = connection.exchange(request, version, deadline)
-        if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
-            known = [api.max_version for api in response.api_keys if api.api_key == request.api_key]
-            version = max(0, min(version - 1, known[0])) if known else 0
-            response = connection.exchange(request, version, deadline)
-    except BrokerConnectionError as error:
-        raise NoVersionsError(
-            f"{connection.endpoint} did not name its API versions ({error}): it is starting or stopping, or "
-            f"it is not a Kafka broker, or {hint}, or it is older than 0.10, which this client does not "
-            "support"
-        ) from error
+    response: ApiVersionsResponse = connection.exchange(request, version, deadline)
+    if response.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        known = [api.max_version for api in response.api_keys if api.api_key == request.api_key]
+        version = max(0, min(version - 1, known[0])) if known else 0
+        response = connection.exchange(request, version, deadline)
     if response.error_code:
         raise broker_error(response.error_code, f"cannot get the API versions of {connection.endpoint}")
     return {api.api_key: (api.min_version, api.max_version) for api in response.api_keys}
@@ -184,7 +264,7 @@ def _raise_if_web_server(endpoint: Endpoint, deadline: Deadline) -> None:
 
 
 def _authenticate(
-    connection: Connection, config: ClientConfig, versions: dict[int, tuple[int, int]], deadline: Deadline
+    connection: Connection, config: ClientConfig, versions: Versions, deadline: Deadline
 ) -> float | None:
     """Log in by SASL. Return the seconds after which the connection should be replaced; None if there is no
     limit.

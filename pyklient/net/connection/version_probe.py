@@ -1,0 +1,182 @@
+"""Finds the versions of brokers before Kafka 0.10, which do not name them.
+
+Kafka 0.8 closes a connection on which it gets ApiVersions. Kafka 0.9 neither answers this request nor closes
+the connection, and answers the next request. So the release of such a broker follows from what it answers:
+
+====================================  ===========  ==========  ===========================
+request                               Kafka 0.8.2  Kafka 0.9   Kafka 0.10 and later
+====================================  ===========  ==========  ===========================
+ApiVersions                           closes       no answer   answers
+ListOffsets, version 0                answers      answers     answers until 3.9
+ListGroups, version 0                 closes       answers     answers
+====================================  ===========  ==========  ===========================
+
+None of these requests changes anything at the broker.
+"""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias
+
+from pyklient.errors import BrokerConnectionError
+from pyklient.net.connection.frames import FrameReader
+from pyklient.net.connection.transport import Deadline, Endpoint, Transport
+from pyklient.protocol.framing import ClientFraming, MissingAnswerError
+from pyklient.protocol.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    DescribeGroupsRequest,
+    FetchRequest,
+    FindCoordinatorRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    ListGroupsRequest,
+    ListOffsetsRequest,
+    MetadataRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    ProduceRequest,
+    SyncGroupRequest,
+)
+from pyklient.protocol.schema import ApiMessage
+
+__all__ = ["KAFKA_0_8_2", "KAFKA_0_9", "OldBrokers", "Versions", "probe_versions"]
+
+log = logging.getLogger("pyklient.net")
+
+Versions: TypeAlias = Mapping[int, tuple[int, int]]
+"""The first and the last version of each request, by API key."""
+
+_LARGEST_ANSWER: Final = 16 << 20
+"""A response to ListGroups names all groups, which may be many."""
+
+_VALID_FOR: Final = 600.0
+"""The seconds after which a broker is probed again, because it may have been upgraded."""
+
+KAFKA_0_8_2: Final[Versions] = MappingProxyType(
+    {
+        ProduceRequest.api_key: (0, 0),
+        FetchRequest.api_key: (0, 0),
+        ListOffsetsRequest.api_key: (0, 0),
+        MetadataRequest.api_key: (0, 0),
+        OffsetCommitRequest.api_key: (0, 1),
+        OffsetFetchRequest.api_key: (0, 1),
+        FindCoordinatorRequest.api_key: (0, 0),
+    }
+)
+"""The requests that Kafka 0.8.2 supports. FindCoordinator is its ConsumerMetadata."""
+
+KAFKA_0_9: Final[Versions] = MappingProxyType(
+    {
+        **KAFKA_0_8_2,
+        ProduceRequest.api_key: (0, 1),
+        FetchRequest.api_key: (0, 1),
+        OffsetCommitRequest.api_key: (0, 2),
+        JoinGroupRequest.api_key: (0, 0),
+        HeartbeatRequest.api_key: (0, 0),
+        LeaveGroupRequest.api_key: (0, 0),
+        SyncGroupRequest.api_key: (0, 0),
+        DescribeGroupsRequest.api_key: (0, 0),
+        ListGroupsRequest.api_key: (0, 0),
+    }
+)
+"""The requests that Kafka 0.9 supports."""
+
+
+class OldBrokers:
+    """The versions of the old brokers that a client has found, by address, so that it probes each only once.
+
+    Kafka 0.9 may drop the requests of other clients when it gets ApiVersions, so it should get it seldom.
+    Safe to use from several threads.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._found: dict[str, tuple[Versions, float]] = {}
+
+    def versions_of(self, endpoint: Endpoint) -> Versions | None:
+        """Return the versions of the broker at *endpoint*; None if it must be asked for them."""
+        versions, found_at = self._found.get(endpoint.address, (None, 0.0))
+        return versions if self._clock() - found_at < _VALID_FOR else None
+
+    def remember(self, endpoint: Endpoint, versions: Versions) -> None:
+        """Store the versions of a broker, if it is an old one."""
+        if ApiVersionsRequest.api_key not in versions:
+            self._found[endpoint.address] = versions, self._clock()
+
+    def forget(self, endpoint: Endpoint) -> None:
+        """Drop what is known of a broker that could not be reached: another release may run there next."""
+        self._found.pop(endpoint.address, None)
+
+
+def probe_versions(
+    connected: Callable[[], Transport], endpoint: Endpoint, client_id: str, deadline: Deadline
+) -> Versions | None:
+    """Return the versions of the broker at *endpoint*, which has not answered ApiVersions. Return None if it
+    closes the connection at requests that every broker before Kafka 4.0 answers.
+
+    Each call of *connected* returns a new connection. Raises KafkaTimeoutError if nothing is answered in
+    time, and the errors of *connected*.
+    """
+    probe = _Probe(connected(), endpoint, client_id, deadline)
+    try:
+        answer = probe.first_answer(ApiVersionsRequest(), ListGroupsRequest())
+    except MissingAnswerError:
+        log.info("%s runs Kafka 0.9: it answers ListGroups, and not ApiVersions", endpoint)
+        return KAFKA_0_9
+    finally:
+        probe.close()
+    if answer is None:
+        return _if_0_8(connected, endpoint, client_id, deadline)
+    assert isinstance(answer, ApiVersionsResponse)
+    if answer.error_code:
+        return None
+    return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+
+def _if_0_8(
+    connected: Callable[[], Transport], endpoint: Endpoint, client_id: str, deadline: Deadline
+) -> Versions | None:
+    """Return the versions of Kafka 0.8.2 if the broker has that release.
+
+    A peer that is no broker, or that uses TLS, has closed the connection at ApiVersions too; and so has any
+    broker that was just stopping.
+    """
+    probe = _Probe(connected(), endpoint, client_id, deadline)
+    try:
+        is_broker = probe.first_answer(ListOffsetsRequest(replica_id=-1)) is not None
+        if is_broker and probe.first_answer(ListGroupsRequest()) is None:
+            log.info("%s runs Kafka 0.8: it answers neither ApiVersions nor ListGroups", endpoint)
+            return KAFKA_0_8_2
+    finally:
+        probe.close()
+    return None
+
+
+class _Probe:
+    """One connection on which requests are tried, in version 0."""
+
+    def __init__(self, transport: Transport, endpoint: Endpoint, client_id: str, deadline: Deadline) -> None:
+        self._transport = transport
+        self._deadline = deadline
+        self._frames = FrameReader(endpoint, transport, _LARGEST_ANSWER)
+        self._framing = ClientFraming(client_id)
+
+    def first_answer(self, *requests: ApiMessage) -> ApiMessage | None:
+        """Send *requests*, and return the response to the first of them; None if the connection is closed
+        before. Raises MissingAnswerError if the response to a later request arrives instead."""
+        parts = [part for request in requests for part in self._framing.send(request, 0)]
+        try:
+            self._transport.send(parts, self._deadline)
+            return self._framing.receive(self._frames.receive(self._deadline))[1]
+        except MissingAnswerError:
+            raise
+        except BrokerConnectionError:
+            return None
+
+    def close(self) -> None:
+        """End the connection."""
+        self._transport.close()
