@@ -1,4 +1,4 @@
-"""The outcomes of records that were sent in one call."""
+"""The outcomes of the records that one call of ``send_many`` or ``send_arrow`` has sent."""
 
 import time
 from typing import TypeAlias
@@ -11,21 +11,23 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["BulkDelivery"]
 
 _Run: TypeAlias = tuple[Batch, int, int]
-"""A run of consecutive records: a batch, the index of the first record, and the index after the last one."""
+"""A run of consecutive records in a batch: the batch, the index of the first record, and the index after the
+last."""
 
 
 class BulkDelivery:
-    """A handle on the outcomes of the records of one ``send_many`` or ``send_arrow``.
+    """A handle on the outcomes of the records that one ``send_many`` or ``send_arrow`` has sent.
 
-    It stores only the first and last index of consecutive records in a batch, and so needs little memory.
+    It needs little memory, because it stores only the first and last index of consecutive records in a batch.
     """
 
     def __init__(self) -> None:
         self.count = 0
-        """The number of records."""
+        """The number of records that were sent."""
         self._runs: list[_Run] = []
         self._last: dict[int, int] = {}
-        """The index of the last run of each partition. Records may alternate between partitions."""
+        """For each partition, the index in ``_runs`` of its last run. Successive records may alternate
+        between partitions."""
 
     def __repr__(self) -> str:
         state = "done" if self.done() else "under way"
@@ -36,10 +38,11 @@ class BulkDelivery:
         return all(batch.done for batch, _, _ in self._runs)
 
     def result(self, timeout: float | None = None) -> dict[TopicPartition, list[range]]:
-        """Wait for all outcomes. Return the offsets of the records, as ranges by partition.
+        """Wait for the outcomes of all records. Return the offsets of the records, as ranges by partition.
 
-        Offsets that are not known, as with ``acks=0``, are left out. Raises what ``exception`` returns, and
-        KafkaTimeoutError after *timeout* seconds; the records may still be delivered then.
+        Offsets that are not known are left out; with ``acks=0``, none is known. Raises a DeliveryError if
+        records have failed. Raises KafkaTimeoutError after *timeout* seconds, and the records may still be
+        delivered after that.
         """
         error = self.exception(timeout)
         if error is not None:
@@ -56,7 +59,7 @@ class BulkDelivery:
         return ranges
 
     def exception(self, timeout: float | None = None) -> DeliveryError | None:
-        """Wait for all outcomes. Return a DeliveryError if records have failed, or None.
+        """Wait for the outcomes of all records. Return a DeliveryError if records have failed, or None.
 
         Raises KafkaTimeoutError after *timeout* seconds.
         """
@@ -89,12 +92,13 @@ class BulkDelivery:
         return error
 
     def note_on(self, error: BaseException, call: str) -> None:
-        """Add a note to *error*, which ends *call* early: the number of records that were sent before."""
+        """Add a note to *error*, which ends the call named *call*: how many records were sent before the
+        error."""
         sent = f"{self.count:,} record{' was' if self.count == 1 else 's were'}"
         error.add_note(f"{sent} sent by this {call} before the error")
 
     def add(self, batch: Batch, first: int, stop: int) -> None:
-        """Add the records *first* to *stop* - 1 of *batch*, in the order in which they were sent."""
+        """Add the records *first* to *stop* - 1 of *batch*. They were sent after the records added before."""
         self.count += stop - first
         index = self._last.get(batch.partition)
         if index is not None:

@@ -1,4 +1,4 @@
-"""Delivery reports: failures that the user has not seen yet, threads that wait for a batch, and callbacks."""
+"""Delivery reports: it counts failures that the user has not seen, waits for batches, and runs callbacks."""
 
 import logging
 from contextlib import AbstractContextManager
@@ -17,13 +17,14 @@ log = logging.getLogger("pyklient.producer")
 
 
 class DeliveryTracker:
-    """Counts failed records whose failure the user has not seen.
+    """Counts the failed records whose failure the user has not seen.
 
     Batches report their failures when they are done. A failure is removed from the count once a callback,
-    ``result`` or ``exception`` has shown it. What is left is raised when the producer is flushed or closed.
-    The tracker keeps one count and the first error per topic, so it stays small however much fails.
+    ``result`` or ``exception`` has shown it. The failures that are left are raised when the producer is
+    flushed or closed. The tracker keeps one count and the first error per topic, so it stays small however
+    much fails.
 
-    ``lock`` is the batch lock (see ``locks``), which the kernel uses too.
+    ``lock`` is the batch lock (see ``pyklient.producer.locks``), which the kernel uses too.
     """
 
     def __init__(self, thread: SenderThread) -> None:
@@ -31,14 +32,15 @@ class DeliveryTracker:
         self._thread = thread
         self._abandoned: KafkaError | None = None
         self._page = 1
-        """The number of reports made so far, plus one. A batch stores it with its failures."""
+        """The number of calls of ``report`` so far, plus one. A batch stores it with its failures."""
         self._failed: dict[str, int] = {}
         self._first: dict[str, KafkaError] = {}
 
     def wait(self, batch: Batch, timeout: float | None) -> bool:
-        """Wait until *batch* is done, for at most *timeout* seconds. Return True if it is done.
+        """Wait until *batch* is done, for at most *timeout* seconds. Return True if *batch* is done.
 
-        Raises KafkaError inside an on_delivery callback: its thread would wait for itself.
+        Raises KafkaError inside an on_delivery callback, because the thread that runs the callback would wait
+        for itself.
         """
         argument_checks.seconds_or_none(timeout, "timeout")
         if self._abandoned is not None:
@@ -61,17 +63,18 @@ class DeliveryTracker:
             return batch.done
 
     def abandon(self, error: KafkaError) -> None:
-        """Make every wait raise *error*, because this is the child of a fork, where nothing is delivered.
+        """Make every ``wait`` raise *error*, because this is the child of a fork, where nothing is delivered.
 
-        It replaces the lock, because the old one may be held by a thread that exists only in the parent.
+        The lock is replaced, because a thread that exists only in the parent may hold the old one.
         """
         self._abandoned = error
         self.lock = new_batch_lock()
 
     def unseen(self, batch: Batch, change: int, error: KafkaError) -> None:
-        """Add *change* (which may be negative) to the unseen failures of *batch*. With the lock held.
+        """Add *change* (which may be negative) to the unseen failures of *batch*. The batch lock must be
+        held.
 
-        Failures that have been reported meanwhile are not subtracted.
+        A negative *change* is ignored if ``report`` has returned these failures meanwhile.
         """
         topic = batch.topic
         if change > 0:
@@ -87,8 +90,8 @@ class DeliveryTracker:
             self._first.pop(topic, None)
 
     def report(self) -> DeliveryError | None:
-        """Return a DeliveryError for all unseen failures, which count as seen from now on; None if there are
-        none."""
+        """Return a DeliveryError for all unseen failures, or None if there are none. They count as seen from
+        now on."""
         with self.lock:
             failed, self._failed = self._failed, {}
             first, self._first = self._first, {}
@@ -107,7 +110,7 @@ class DeliveryTracker:
 
 
 def run_callbacks(listeners: list[Any]) -> None:
-    """Run the on_delivery callbacks of a batch. Exceptions that they raise are logged."""
+    """Run the on_delivery callbacks of a batch. If a callback raises an exception, log the exception."""
     call_back(listeners, _log_failure)
 
 

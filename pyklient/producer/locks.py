@@ -1,6 +1,6 @@
-"""The locks of a producer. No other module of ``producer/`` makes one.
+"""The locks of a producer. No other module of ``producer/`` makes a lock.
 
-They are taken in this order:
+The locks are taken in this order:
 
 1. The sender lock (``new_sender_lock``): the thread that holds it runs the sender. A connection's reader
    thread only tries to take it, so nobody waits for it while holding another lock.
@@ -9,8 +9,8 @@ They are taken in this order:
    append; the compiled kernel relies on the GIL instead. It is reentrant, because a signal handler or a
    finalizer may call ``send`` in the middle of a ``send``.
 
-A ``Wakeup`` guards no state: one thread waits for it, another one sets it. Nobody waits for a ``Wakeup``, or
-for the network, while holding a lock.
+A ``Wakeup`` guards no state: one thread waits for it, and another thread sets it. Nobody waits for a
+``Wakeup``, or for the network, while holding a lock.
 """
 
 import threading
@@ -21,13 +21,13 @@ __all__ = ["Wakeup", "new_batch_lock", "new_sender_lock"]
 
 
 def new_sender_lock() -> threading.Lock:
-    """Return a new sender lock."""
+    """Return a new sender lock. The thread that holds it runs the sender."""
     sender_lock: threading.Lock = threading.Lock()
     return sender_lock
 
 
 def new_batch_lock() -> AbstractContextManager[Any]:
-    """Return a new batch lock."""
+    """Return a new batch lock. It guards the topics, the unfinished batches and the queue for memory."""
     batch_lock: AbstractContextManager[Any] = threading.RLock()
     return batch_lock
 
@@ -36,8 +36,8 @@ class Wakeup:
     """A signal for which one thread waits. It is reset when the wait ends.
 
     It is used instead of ``threading.Event`` and ``threading.Condition``, which acquire a lock of their own
-    in Python code: a KeyboardInterrupt in the middle of that leaves the lock held, and the thread that sets
-    the event would then wait for ever.
+    in Python code. A KeyboardInterrupt at that moment leaves their lock held, and the thread that sets the
+    event would then wait for ever.
     """
 
     __slots__ = ("_wakeup",)

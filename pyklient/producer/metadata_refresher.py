@@ -17,14 +17,14 @@ __all__ = ["MetadataRefresher", "MetadataResult"]
 
 
 class MetadataResult(NamedTuple):
-    """The outcome of a refresh: new metadata, or the reason why there is none."""
+    """The outcome of a metadata refresh: the new metadata, or the failure because of which there is none."""
 
     metadata: Metadata | None
     failure: KafkaError | None
 
 
 class MetadataRefresher(Timed):
-    """Decides when to ask for metadata, and asks. Used with the sender lock held.
+    """Decides when to ask for metadata, and asks for it. Its caller must hold the sender lock.
 
     The request runs on *worker*. *timeout* and *max_age* are in seconds.
     """
@@ -40,9 +40,9 @@ class MetadataRefresher(Timed):
         max_age: float,
     ) -> None:
         self.result: MetadataResult | None = None
-        """The outcome of the last refresh, until the sender fetches it."""
+        """The outcome of the last metadata refresh, until the sender fetches it."""
         self.is_due = False
-        """True if the sender should call ``ask``."""
+        """True if the sender should call ``ask``, because the time for a refresh has come."""
         self._client = client
         self._backoff = backoff
         self._worker = worker
@@ -57,11 +57,11 @@ class MetadataRefresher(Timed):
 
     @property
     def due(self) -> float:
-        """The time of the next refresh."""
+        """The time of the next metadata refresh. NEVER while a refresh is running."""
         return NEVER if self._asking else self._due
 
     def on_timer(self) -> None:
-        """See ``Timed``."""
+        """Record that the time for a metadata refresh has come."""
         self.is_due = True
 
     def look_up(self, topic: str) -> None:
@@ -69,14 +69,16 @@ class MetadataRefresher(Timed):
         self._thread.post(partial(self.want, topic))
 
     def want(self, topic: str | None = None) -> None:
-        """Refresh as soon as ``retry_backoff_ms`` allows, because the metadata is out of date or lacks
-        *topic*."""
+        """Refresh the metadata as soon as ``retry_backoff_ms`` allows.
+
+        Call this if the metadata is out of date, or if it lacks *topic*.
+        """
         if topic is not None:
             self._new_topics.add(topic)
         self._due = min(self._due, max(time.monotonic(), self._not_before))
 
     def ask(self, topics: Collection[str]) -> None:
-        """Ask for the metadata of *topics* and of the topics to be looked up."""
+        """Ask for the metadata of *topics*, and of the topics that ``want`` and ``look_up`` have named."""
         self.is_due = False
         self._asking = True
         self._due = NEVER
@@ -84,7 +86,8 @@ class MetadataRefresher(Timed):
         self._worker.run(partial(self._refresh, {*topics, *new}, bool(new)))
 
     def _refreshed(self, result: MetadataResult) -> None:
-        """Store the outcome, and compute when the next refresh is due, and how soon another may be made."""
+        """Store the outcome of a refresh. Compute when the next one is due, and when the next one may be
+        made."""
         succeeded = result.metadata is not None
         self._asking = False
         self._failures = 0 if succeeded else self._failures + 1

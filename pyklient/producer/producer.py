@@ -1,4 +1,4 @@
-"""The Producer, through which users send records."""
+"""The Producer, the client with which users send records."""
 
 import logging
 import os
@@ -38,20 +38,20 @@ __all__ = ["Producer"]
 log = logging.getLogger("pyklient.producer")
 
 _GRACE: Final = 5.0
-"""Seconds that ending threads and connections may take in addition to a time-out."""
+"""The seconds that threads and connections may take to end, in addition to the time-out of ``close``."""
 
 _UNWIND_TIMEOUT: Final = 10.0
-"""The seconds in which remaining records may be delivered when an exception leaves a ``with`` block, or when
-the program ends."""
+"""The seconds in which the remaining records may be delivered when an exception leaves a ``with`` block, or
+when the program ends."""
 
 
 class Producer:
-    """Sends records. It is safe to use from several threads; one per process is usual.
+    """A client that sends records. Several threads may use it at the same time, and one per process is usual.
 
     Records are gathered in batches per partition, and a thread of the producer sends the batches. With the
     default options (``acks="all"``, idempotence) each record is stored once, in order, by all in-sync
-    replicas, or its Delivery tells why not. Options are those of ``ProducerConfig``. The producer connects
-    with the first ``send``.
+    replicas, or its Delivery tells why not. The options are those of ``ProducerConfig``. The producer
+    connects with the first ``send``.
 
     ::
 
@@ -94,7 +94,8 @@ class Producer:
         headers: Sequence[tuple[str, bytes | None]] | None = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Send one record. Return its Delivery at once; the Delivery need not be kept.
+        """Send one record. Return its Delivery at once, without waiting for the broker; the caller may drop
+        it.
 
         *value* and *key* are bytes or None, or what ``value_encoder`` and ``key_encoder`` accept. The record
         goes to *partition* if that is given. Otherwise its key decides (as in Java's client, or by the
@@ -105,11 +106,12 @@ class Producer:
         at a time. Exceptions that it raises are logged. A ``send`` inside the callback does not wait: it may
         use the memory of the batch whose outcome is reported, and raises BufferFullError beyond that.
 
-        Waits for at most ``max_block_ms`` in two cases: while ``buffer_memory`` is full, and then raises
-        BufferFullError; and until a leader of a new topic is found, and then raises BrokerError (no such
-        topic, no leader, not allowed), or BrokerConnectionError or KafkaTimeoutError (no broker can be
-        reached). Raises TypeError and ConfigurationError for wrong arguments, MessageTooLargeError above
-        ``max_request_size``, ClosedError after ``close``, and ForkError in the child of a fork.
+        This call waits for at most ``max_block_ms`` in two cases. While ``buffer_memory`` is full, it waits
+        for memory, and then raises BufferFullError. For a new topic, it waits until a leader is found, and
+        then raises BrokerError (no such topic, no leader, not allowed), or BrokerConnectionError or
+        KafkaTimeoutError (no broker can be reached). It raises TypeError and ConfigurationError for wrong
+        arguments, MessageTooLargeError above ``max_request_size``, ClosedError after ``close``, and ForkError
+        in the child of a fork.
         """
         return self._accumulator.appender.send(
             topic, value, key, partition, timestamp_ms, headers, on_delivery
@@ -126,11 +128,11 @@ class Producer:
     ) -> BulkDelivery:
         """Send a record for each of *values*, as the same number of calls of ``send`` would.
 
-        This is faster than ``send`` for values alone, and slower with keys, headers or timestamps. *keys*,
-        *headers* and *timestamps_ms* have one item for each value; *partition* holds for all records. Waits
-        for memory as often as needed, for at most ``max_block_ms`` each time. If one of the iterables raises
-        an exception, or a record cannot be sent, that exception is raised. The records before it are sent,
-        and a note on the exception gives their number.
+        For values alone, this is faster than ``send``. With keys, headers or timestamps, it is slower than
+        ``send``. *keys*, *headers* and *timestamps_ms* have one item for each value; *partition* holds for
+        all records. The call waits for memory as often as needed, for at most ``max_block_ms`` each time. If
+        one of the iterables raises an exception, or a record cannot be sent, that exception is raised. The
+        records before it are sent, and a note on the exception gives their number.
         """
         argument_checks.several(values, "values")
         for name, column in (("keys", keys), ("headers", headers), ("timestamps_ms", timestamps_ms)):
@@ -141,20 +143,20 @@ class Producer:
         return send_many(appender, self.send, topic, values, keys, headers, partition, timestamps_ms)
 
     def send_arrow(self, topic: str, data: Any, *, partition: int | None = None) -> BulkDelivery:
-        """Send a record for each row of Arrow *data*, as ``send_many`` would.
+        """Send a record for each row of the Arrow data *data*, as ``send_many`` would.
 
-        This is much faster, because no Python object is made for a row. It needs pyarrow (the extra
-        ``arrow``) and raises ModuleNotFoundError without it.
+        This is much faster than ``send_many``, because no Python object is made for a row. It needs pyarrow
+        (the extra ``arrow``) and raises ModuleNotFoundError without it.
 
-        *data* is a pyarrow Table, RecordBatch or RecordBatchReader, or anything with ``__arrow_c_stream__``
+        *data* is a pyarrow Table, RecordBatch or RecordBatchReader, or any object with ``__arrow_c_stream__``
         or ``__arrow_c_array__``, such as a data frame. It has a column ``value`` (binary or string) and may
-        have ``key`` (the same), ``partition`` (integers), ``timestamp`` (timestamps, or integers:
+        have ``key`` (binary or string), ``partition`` (integers), ``timestamp`` (timestamps, or integers:
         milliseconds since 1970) and ``headers`` (``list<struct<key: string, value: binary>>``). A null means
         what None means in ``send``. *partition* holds for all rows.
 
-        Before anything is sent, raises ConfigurationError and TypeError for other columns, types and data,
-        and if the producer has encoders. A row that cannot be sent raises what ``send`` raises. The rows
-        before it are sent, and a note on the exception gives their number.
+        Before anything is sent, raises ConfigurationError or TypeError if there are other columns or types,
+        if *data* is not Arrow data, or if the producer has encoders. A row that cannot be sent raises what
+        ``send`` raises. The rows before it are sent, and a note on the exception gives their number.
         """
         if self._config.key_encoder is not None or self._config.value_encoder is not None:
             raise ConfigurationError(
@@ -168,8 +170,8 @@ class Producer:
         ``on_delivery`` has been called.
 
         Raises KafkaTimeoutError with the last failure after *timeout* seconds (None: after at most
-        ``delivery_timeout_ms``). Raises DeliveryError if records have failed, since the last ``flush`` or
-        before, and no callback, ``result`` or ``exception`` has shown the failure.
+        ``delivery_timeout_ms``). Raises DeliveryError if records have failed, now or since the last
+        ``flush``, and no callback, ``result`` or ``exception`` has shown the failure.
         """
         wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
         self._accumulator.raise_if_closed()
@@ -179,12 +181,12 @@ class Producer:
             raise error
 
     def close(self, timeout: float | None = None) -> None:
-        """Flush, and end the threads and connections. May be called again.
+        """Flush, and end the threads and connections. Further calls do nothing.
 
         Records that are not confirmed after *timeout* seconds (None: after at most ``delivery_timeout_ms``)
         fail with ClosedError; 0 gives them no time at all. Records of a deleted topic fail sooner, with
-        BrokerError, once the brokers have said for 5 seconds that it does not exist. Raises what ``flush``
-        raises, after everything is closed.
+        BrokerError, once the brokers have said for 5 seconds that the topic does not exist. Raises the errors
+        that ``flush`` raises, after everything is closed.
         """
         self._close(None if timeout is None else argument_checks.seconds(timeout, "timeout"))
         error = self._accumulator.tracker.report()
@@ -237,18 +239,17 @@ class Producer:
                 raise self._not_in_time([batch for batch in batches if not batch.done])
         if not self._thread.catch_up(None if deadline is None else deadline - time.monotonic()):
             raise KafkaTimeoutError(
-                "all records are confirmed or have failed, but some on_delivery callbacks are still running"
+                "all records are confirmed or have failed, but some on_delivery callbacks did not end in time"
             )
 
     def _not_in_time(self, batches: list[Batch]) -> KafkaTimeoutError:
         count = sum(batch.count for batch in batches)
-        text = (
-            "1 record was not confirmed in time; it is still being sent"
-            if count == 1
-            else f"{count:,} records were not confirmed in time; they are still being sent"
-        )
+        records = "1 record was" if count == 1 else f"{count:,} records were"
         failure = next(filter(None, map(self._sender.last_failure, batches)), None)
-        error = KafkaTimeoutError(text if failure is None else f"{text}; the last failure: {failure}")
+        last = "" if failure is None else f"; the last failure: {failure}"
+        error = KafkaTimeoutError(
+            f"{records} not confirmed in time, and the producer is still trying to send them{last}"
+        )
         error.__cause__ = failure
         return error
 
@@ -275,13 +276,13 @@ class Producer:
             ended = worker.join(last - time.monotonic()) and ended
         if not ended:
             raise KafkaTimeoutError(
-                "the producer's threads did not end in time; perhaps an on_delivery callback takes that long"
+                "the producer's threads did not end in time; perhaps an on_delivery callback is still running"
             )
 
     def _abandon(self) -> None:
-        """Make every call raise ForkError, in the child of a fork.
+        """Make every call raise ForkError, because this is the child of a fork.
 
-        The child has no sender, and the parent sends the records that the producer has accepted.
+        The child has no sender. The parent sends the records that the producer has accepted.
         """
         self._forked = self._closed = True
         self._accumulator.abandon(
@@ -295,8 +296,10 @@ class Producer:
 def _assemble(
     config: ProducerConfig, client: NetworkClient, thread: SenderThread
 ) -> tuple[RecordAccumulator, Sender]:
-    """Return the parts of a producer. None of them refers to the Producer, so that a Producer that the user
-    has dropped can be garbage-collected."""
+    """Return the parts of a producer.
+
+    No part refers to the Producer, so that a Producer that the user has dropped can be garbage-collected.
+    """
     backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
     worker = BlockingWorker("pyklient-producer-metadata")
     metadata = MetadataRefresher(
@@ -326,19 +329,19 @@ def _assemble(
 
 
 def _close_accumulator(accumulator: RecordAccumulator) -> None:
-    accumulator.close(ClosedError("this producer has been closed; make a new one"))
+    accumulator.close(ClosedError("this producer has been closed; create a new Producer"))
     accumulator.seal_open_batches()
 
 
 def _end(accumulator: RecordAccumulator, sender: Sender, deadline: float) -> None:
-    """End a producer that the user has dropped. With the sender lock held."""
+    """End a producer that the user has dropped. The sender lock must be held."""
     _close_accumulator(accumulator)
     sender.close(deadline)
 
 
 _producers: "weakref.WeakSet[Producer]" = weakref.WeakSet()
 _ending: "weakref.WeakSet[SenderThread]" = weakref.WeakSet()
-"""The threads of producers that were dropped. A thread is in the set until it ends."""
+"""The threads of the producers that users have dropped. A thread is in this set until it ends."""
 
 
 def _abandon_all() -> None:
@@ -349,9 +352,9 @@ def _abandon_all() -> None:
 
 
 def _close_all() -> None:
-    """At the end of the program, deliver the records of producers that were not closed, or that were dropped.
+    """Deliver the records of producers that were not closed, or were dropped, at the end of the program.
 
-    The warnings come last: if warnings are errors, the first one raises an exception.
+    The warnings come last, because the first warning raises an exception if warnings are errors.
     """
     left_open = {producer: repr(producer) for producer in list(_producers)}
     deadline = time.monotonic() + _UNWIND_TIMEOUT

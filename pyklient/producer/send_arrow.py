@@ -14,8 +14,8 @@ from pyklient.producer.bulk_delivery import BulkDelivery
 __all__ = ["send_arrow"]
 
 _AT_ONCE: Final = 1 << 16
-"""The number of rows that the kernel handles together. It limits the memory that the kernel and a cast need
-in addition to the data."""
+"""The number of rows that the kernel handles together. It limits the memory that the kernel and the
+conversion of a column need in addition to the data."""
 
 _BYTES: Final = "binary or string, also large, as a view, of fixed size or as a dictionary"
 _ALLOWED: Final = {
@@ -30,8 +30,11 @@ _ALLOWED: Final = {
 def send_arrow(
     appender: Appender, send: Callable[..., Delivery], topic: str, data: Any, partition: int | None
 ) -> BulkDelivery:
-    """Send the rows of Arrow data. Arguments and errors are those of ``Producer.send_arrow``; *send* is the
-    ``send`` of the producer."""
+    """Send the rows of Arrow data, for ``Producer.send_arrow``, which describes the arguments and errors.
+
+    *appender* is the producer's Appender, and *send* is its method ``send``, for rows that the kernel
+    declines.
+    """
     pyarrow = _pyarrow()
     schema, batches = _opened(pyarrow, data)
     reader = _Reader(pyarrow, schema, partition)
@@ -92,9 +95,9 @@ def _opened(pyarrow: Any, data: Any) -> tuple[Any, Iterable[Any]]:
 
 
 class _Reader:
-    """Turns record batches of one schema into the kernel's rows.
+    """Turns Arrow record batches of one schema into the kernel's rows.
 
-    Raises ConfigurationError and TypeError for columns that a record does not have.
+    Raises ConfigurationError or TypeError if the schema has columns that a record does not have.
     """
 
     def __init__(self, pyarrow: Any, schema: Any, partition: Any) -> None:
@@ -109,11 +112,13 @@ class _Reader:
                     f"a record has no column {name!r} ({kind}), only {', '.join(_ALLOWED)}: {advice}"
                 )
             if schema.names.count(name) > 1:
-                raise ConfigurationError(f"there are {schema.names.count(name)} columns called {name!r}")
+                raise ConfigurationError(
+                    f"the Arrow data has {schema.names.count(name)} columns called {name!r}"
+                )
             if not self._suits(name, kind):
                 raise TypeError(f"column {name!r} is {kind}; it must be {_ALLOWED[name]}")
         if "value" not in schema.names:
-            raise ConfigurationError(f"there is no column 'value' ({_BYTES}), which is required")
+            raise ConfigurationError(f"the Arrow data has no column 'value' ({_BYTES}), which is required")
         if partition is not None:
             if "partition" in schema.names:
                 raise ConfigurationError(
@@ -125,9 +130,9 @@ class _Reader:
                 raise TypeError(f"partition must be a whole number, not {partition!r}") from None
 
     def rows(self, batch: Any) -> ArrowRows:
-        """Return the rows of a record batch, which is not empty.
+        """Return the rows of the record batch *batch*, which is not empty, in the form that the kernel reads.
 
-        Raises ConfigurationError for a number out of range.
+        Raises ConfigurationError if a partition or a timestamp is out of range.
         """
         columns = dict(zip(batch.schema.names, batch.columns, strict=True))
         key, numbers, times = columns.get("key"), columns.get("partition"), columns.get("timestamp")
@@ -205,7 +210,7 @@ class _Reader:
             else:
                 array = array.cast(pyarrow.int64())
         except pyarrow.ArrowInvalid as error:
-            raise ConfigurationError(f"column {name!r}: {error}") from error
+            raise ConfigurationError(f"cannot convert column {name!r}: {error}") from error
         return Numbers(len(array), array.offset, _validity(array), array.buffers()[1] or b"")
 
     def _lists(self, array: Any) -> HeaderLists:

@@ -1,4 +1,4 @@
-"""Sends many records in one call."""
+"""Sends the records of one call of ``Producer.send_many``."""
 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, repeat
@@ -11,7 +11,7 @@ from pyklient.producer.bulk_delivery import BulkDelivery
 __all__ = ["send_many"]
 
 _AT_ONCE: Final = 1_000
-"""The number of values that are read from the user's iterable before they are appended."""
+"""The number of values that are read from the user's iterable before they are appended to batches."""
 
 _END: Final = object()
 
@@ -26,8 +26,11 @@ def send_many(
     partition: int | None,
     timestamps_ms: Iterable[int | None] | None,
 ) -> BulkDelivery:
-    """Send many records. Arguments and errors are those of ``Producer.send_many``; *send* is the ``send`` of
-    the producer."""
+    """Send many records, for ``Producer.send_many``, which describes the arguments and errors.
+
+    *appender* is the producer's Appender, and *send* is its method ``send``, for records that the kernel
+    declines.
+    """
     bulk = BulkDelivery()
     try:
         if keys is None and headers is None and timestamps_ms is None:
@@ -62,7 +65,8 @@ def _send_chunk(
 
 
 def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
-    """Yield *values* in lists. If *values* raises an exception, yield what came before it first."""
+    """Yield the items of *values* in lists. If *values* raises an exception, yield the items before it
+    first."""
     iterator = iter(values)
     while True:
         chunk: list[Any] = []
@@ -77,7 +81,8 @@ def _chunks(values: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _rows(values: Iterable[Any], *others: Iterable[Any] | None) -> Iterator[tuple[Any, ...]]:
-    """Yield tuples of one item of *values* and of each of *others*; None for an iterable that is None.
+    """Yield tuples of one item of *values* and one item of each of *others*. For an iterable that is None,
+    the item is None.
 
     Raises ConfigurationError if the iterables differ in length.
     """

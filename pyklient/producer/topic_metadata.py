@@ -1,7 +1,8 @@
-"""Metadata of a topic, for which users' threads wait before the first record of the topic.
+"""Finds the metadata of a topic, for which users' threads wait before the first record of the topic.
 
-The wait ends with a topic that can be sent to, or with an error that tells what is missing: a bootstrap
-server that answers, the topic, its leader, or a connection to the address that the leader advertises.
+The wait ends with a topic that records can be sent to, or with an error that tells what is missing: a
+bootstrap server that answers, the topic, its leader, or a connection to the address that the leader
+advertises.
 """
 
 import time
@@ -18,15 +19,16 @@ from pyklient.protocol.messages import ProduceRequest
 __all__ = ["MAX_PRODUCE_VERSION", "TopicMetadata"]
 
 MAX_PRODUCE_VERSION: Final = 12
-"""The newest version of Produce that identifies topics by name; later versions use ids."""
+"""The newest version of Produce that identifies topics by name. Later versions use topic ids."""
 
 _FIRST_VERSION_WITH_HEADERS: Final = 3
 
 
 class TopicMetadata:
-    """Finds the metadata of topics in the threads that call ``send``. Safe to use from several threads.
+    """Finds the metadata of topics in the threads that call ``send``. Several threads may use it at the same
+    time.
 
-    *refresher* looks a topic up in the background if the caller must not wait.
+    *refresher* looks a topic up in the background if the calling thread must not wait.
     """
 
     def __init__(self, client: NetworkClient, backoff: Backoff, refresher: MetadataRefresher) -> None:
@@ -38,12 +40,12 @@ class TopicMetadata:
         self._produce_version: int | None = None
 
     def wait(self, topic: str, deadline: float) -> int:
-        """Wait until a leader of *topic* can be reached. Return the number of its partitions.
+        """Wait until a leader of *topic* can be reached. Return the number of partitions of *topic*.
 
-        Asks again for an unknown topic until *deadline* (``time.monotonic``), because it may be about to be
-        created: by this very request if the brokers create topics automatically. Raises BrokerError if the
-        topic does not exist, has no leader or must not be written; KafkaTimeoutError or
-        BrokerConnectionError if no bootstrap server, or no leader, can be reached.
+        While the topic is unknown, its metadata is requested again until *deadline* (``time.monotonic``).
+        Somebody may be about to create the topic, or the request itself makes the brokers create it. Raises
+        BrokerError if the topic does not exist, has no leader or must not be written. Raises
+        KafkaTimeoutError or BrokerConnectionError if no bootstrap server, or no leader, can be reached.
         """
         info = self._client.metadata.topics.get(topic)
         answers = 0
@@ -65,7 +67,7 @@ class TopicMetadata:
             answers += 1
 
     def refreshed(self, topic: str, deadline: float) -> int:
-        """Ask for metadata now. Return the number of partitions of *topic*."""
+        """Ask a broker for the metadata of *topic* now. Return the number of partitions of *topic*."""
         info = self._refresh(topic, deadline)
         error = _problem_of(topic, info)
         if error is not None:
@@ -99,15 +101,15 @@ class TopicMetadata:
         if remaining <= 0:
             self._refresher.look_up(topic)
             raise KafkaTimeoutError(
-                f"topic {topic!r} is not known yet, and this call must not wait for the brokers; it is being "
-                "looked up"
+                f"topic {topic!r} is not known yet, and this call must not wait for the brokers; the topic "
+                "is being looked up, so send again later"
             )
         return self._client.refresh_metadata([topic], remaining, allow_auto_create=True).topics.get(topic)
 
     def _unreachable(self, info: TopicInfo | None, deadline: float) -> KafkaError | None:
-        """Connect to a leader of the topic. Return the failure, or None if there is a connection.
+        """Connect to a leader of the topic in *info*. Return the failure, or None if there is a connection.
 
-        One leader is enough: another leader that is down now may be up when its records are due.
+        One leader is enough, because another leader that is down now may be up when its records are due.
         """
         leaders = {one.leader for one in info.partitions.values() if one.leader >= 0} if info else set()
         if leaders & self._reached:
@@ -127,7 +129,7 @@ class TopicMetadata:
 
 
 def _problem_of(topic: str, info: TopicInfo | None) -> KafkaError | None:
-    """Return the reason why nothing can be sent to *topic*, or None."""
+    """Return the reason why no record can be sent to *topic*, or None if there is no such reason."""
     if info is None or info.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
         return broker_error(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

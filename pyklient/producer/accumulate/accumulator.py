@@ -1,12 +1,13 @@
 """Gathers records in batches for the sender, and makes users' threads wait when memory is full.
 
-A plain ``send`` does not get here: the kernel's ``Appender`` handles it alone. ``append_slowly`` gets what
-the kernel declines: a value that needs an encoder, a topic that is not known yet, a full batch, a lack of
-memory, and every mistake of the caller, which it turns into an error.
+The kernel's ``Appender`` handles a plain ``send`` alone. ``append_slowly`` gets what the kernel declines: a
+value that needs an encoder, a topic that is not known yet, a full batch, a lack of memory, and every mistake
+of the caller, which it turns into an error.
 
 The batch lock (see ``pyklient.producer.locks``) is held while a batch is begun, while a thread joins or
-leaves the queue for memory, and while batches are counted. Each step leaves consistent state: a signal
-handler or a finalizer may call ``send`` in the middle of a ``send``, and Ctrl-C may end it anywhere.
+leaves the queue for memory, and while batches are counted. Each step leaves consistent state, because a
+signal handler or a finalizer may call ``send`` in the middle of a ``send``, and Ctrl-C may end a ``send``
+anywhere.
 """
 
 from collections import deque
@@ -29,7 +30,7 @@ __all__ = ["Clocks", "Limits", "RecordAccumulator"]
 
 
 class Limits(NamedTuple):
-    """The options that limit the accumulator, in bytes and seconds."""
+    """The options that limit the accumulator. Sizes are in bytes, and times in seconds."""
 
     batch_size: int
     buffer_memory: int
@@ -39,15 +40,18 @@ class Limits(NamedTuple):
 
 
 class Clocks(NamedTuple):
-    """The clocks of the accumulator: functions that return nanoseconds since 1970, and monotonic seconds."""
+    """The clocks of the accumulator. One returns nanoseconds since 1970, and one returns monotonic
+    seconds."""
 
     wall_ns: Callable[[], int]
     monotonic: Callable[[], float]
 
 
 class RecordAccumulator:
-    """The batches of a producer that are not done. Safe to use from several threads. The first record starts
-    *thread*."""
+    """The batches of a producer that are not done. Several threads may use it at the same time.
+
+    The first record that is appended starts *thread*, the sender's thread.
+    """
 
     def __init__(
         self,
@@ -69,10 +73,11 @@ class RecordAccumulator:
             memory_limit=limits.buffer_memory,
         )
         self.new_batches: deque[Batch] = deque()
-        """Batches that the sender has not seen yet, in the order in which they were begun. A batch may be
-        empty if Ctrl-C interrupted ``send``."""
+        """Batches that the sender has not seen yet, the oldest first. A batch may be empty if Ctrl-C
+        interrupted ``send``."""
         self.due_batches: deque[Batch] = deque()
-        """Batches that were sealed before ``linger`` had passed, and whose partition has no newer batch."""
+        """Batches that were sealed before ``linger`` had passed, and whose partition has no newer batch. The
+        sender sends them at once."""
         self._limits = limits
         self._clocks = clocks
         self._checker = checker
@@ -81,11 +86,12 @@ class RecordAccumulator:
         self._thread = thread
         self._started = False
         self._waiting: deque[Wakeup] = deque()
-        """Threads that wait for memory, in the order in which they began to wait."""
+        """The threads that wait for memory. The thread that has waited longest is the first."""
         self._unfinished: dict[str, dict[int, dict[Batch, None]]] = {}
-        """Batches that are not done, by topic and partition, in the order in which they were begun."""
+        """The batches that are not done, by topic and partition, the oldest of a partition first."""
         self._extra_memory = 0
-        """The memory of the batch whose callbacks are running: the callbacks may use it."""
+        """The memory of the batch whose callbacks are running now. These callbacks may use it for new
+        records."""
         self._closed_by: KafkaError | None = None
 
     def append_slowly(
@@ -98,7 +104,8 @@ class RecordAccumulator:
         headers: Any = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Append a record that the kernel declined. Arguments and errors are those of ``Producer.send``."""
+        """Append a record that the kernel declined. Arguments and errors are the same as those of
+        ``Producer.send``."""
         self.raise_if_closed()
         if not self._started:
             self._start()
@@ -119,7 +126,8 @@ class RecordAccumulator:
                 return delivery
 
     def seal_open_batches(self) -> list[Batch]:
-        """Seal all open batches, which makes them due. Return all batches that are not done."""
+        """Seal all open batches, so that the sender sends them at once. Return all batches that are not
+        done."""
         batches = self.unfinished()
         for batch in batches:
             if not batch.sealed:
@@ -128,7 +136,7 @@ class RecordAccumulator:
         return batches
 
     def unfinished(self) -> list[Batch]:
-        """Return the batches that are not done."""
+        """Return the batches that are not done, of all topics."""
         with self.tracker.lock:
             return [
                 batch
@@ -143,14 +151,15 @@ class RecordAccumulator:
         self._topics.forget(topic)
 
     def shrunk(self, batch: Batch, saved: int) -> None:
-        """Release *saved* bytes of the memory of *batch*, because it has been compressed."""
+        """Release *saved* bytes of the memory of *batch*, which compression has saved."""
         batch.charged -= saved
         self._release(saved)
 
     def finished(self, batch: Batch, listeners: list[Any]) -> None:
         """Run the callbacks of *batch*, which is done, and then release its memory.
 
-        The callbacks may use that memory first, so that a callback can send a record again without waiting.
+        The callbacks may use the memory of *batch* first, so that a callback can send a record again without
+        waiting.
         """
         with self.tracker.lock:
             partitions = self._unfinished.get(batch.topic, {})
@@ -166,7 +175,7 @@ class RecordAccumulator:
         self._release(batch.charged)
 
     def close(self, error: KafkaError) -> None:
-        """Make every ``send`` raise *error* from now on, including those that wait for memory."""
+        """Make every ``send`` raise *error* from now on, including each ``send`` that waits for memory."""
         with self.tracker.lock:
             if self._closed_by is None:
                 self._closed_by = error
@@ -174,14 +183,14 @@ class RecordAccumulator:
             self._wake_waiting()
 
     def abandon(self, error: KafkaError) -> None:
-        """Do the same as :meth:`close` in the child of a fork, without a lock that a thread of the parent may
-        hold."""
+        """Make every ``send`` raise *error* from now on, in the child of a fork. No lock is taken, because a
+        thread of the parent may have held it at the fork."""
         self._closed_by = error
         self.appender.shut()
         self.tracker.abandon(error)
 
     def raise_if_closed(self) -> None:
-        """Raise the error given to ``close``, if it was called."""
+        """Raise the error that was given to ``close``, if ``close`` was called."""
         if self._closed_by is not None:
             raise copy(self._closed_by)
 
@@ -218,7 +227,8 @@ class RecordAccumulator:
     ) -> Delivery | None:
         """Append *record*, after waiting for memory if there is not enough.
 
-        Returns None if the partitions of the topic have changed meanwhile. Raises BufferFullError.
+        Return None if the partitions of the topic have changed meanwhile. Raises BufferFullError if there is
+        not enough memory before *deadline*, or at once unless *may_wait*.
         """
         memory = self._limits.buffer_memory
         with self.tracker.lock:
@@ -261,12 +271,13 @@ class RecordAccumulator:
                     self.appender.memory_limit = memory
 
     def _wake_waiting(self) -> None:
-        """Wake the threads that wait for memory, because some may have been released. With the lock held."""
+        """Wake all threads that wait for memory, so that they look for memory again. The batch lock must be
+        held."""
         for wakeup in list(self._waiting):
             wakeup.set()
 
     def _seal_lingering_batches(self) -> None:
-        """Seal the open batches, because memory is short. With the lock held."""
+        """Seal all open batches and wake the sender, because memory is short. The batch lock must be held."""
         for batch in self.unfinished():
             if not batch.sealed:
                 self.appender.seal_batch(batch)
@@ -281,7 +292,8 @@ class RecordAccumulator:
         on_delivery: Callable[[Delivery], object] | None,
         limit: int,
     ) -> Delivery | None:
-        """Append to the open batch, or to a new one if there is none or it is full. With the lock held."""
+        """Append *record* to the open batch of its partition or to a new one. Return None if there is not
+        enough memory, or if the topic's partitions have changed. The batch lock must be held."""
         key, value, timestamp_ms, headers, _ = record
         appender = self.appender
         chosen = appender.sticky_partition(topic) if number is None else number
@@ -314,7 +326,7 @@ class RecordAccumulator:
         return delivery
 
     def _add_new_batch(self, batch: Batch) -> None:
-        """Give *batch* to the sender before the first record is in it. With the lock held."""
+        """Give *batch* to the sender before the first record is in it. The batch lock must be held."""
         self.new_batches.append(batch)
         self._unfinished.setdefault(batch.topic, {}).setdefault(batch.partition, {})[batch] = None
 

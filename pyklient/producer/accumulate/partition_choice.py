@@ -13,7 +13,11 @@ __all__ = ["PartitionChoice"]
 
 
 class PartitionChoice:
-    """Chooses by the ``partition`` argument, the user's partitioner, or the default rule of Java's client."""
+    """Chooses the partition of a record that the kernel declined.
+
+    The choice follows the record's ``partition`` argument, or else the user's partitioner, or else the
+    default rule of Java's client.
+    """
 
     def __init__(
         self,
@@ -32,8 +36,8 @@ class PartitionChoice:
     ) -> int | None:
         """Return the partition of a record, or None for the sticky partition of records without a key.
 
-        *count* is the known number of partitions. Raises TypeError and ConfigurationError for a wrong
-        *partition*.
+        *count* is the known number of partitions. If *partition* is not below it, the metadata is refreshed
+        first. Raises TypeError or ConfigurationError for a wrong *partition*.
         """
         if partition is None:
             if self._partitioner is not None:
@@ -54,9 +58,9 @@ class PartitionChoice:
         return number
 
     def next_sticky(self, topic: str, current: int, unfinished: Mapping[int, Sized]) -> int:
-        """Choose a sticky partition of *topic* in place of *current*. Return the new one.
+        """Choose a new sticky partition of *topic* in place of *current*, and return it.
 
-        *unfinished* holds the unfinished batches by partition. With the batch lock held.
+        *unfinished* maps partitions to their unfinished batches. The batch lock must be held.
         """
         count = self._appender.partition_count(topic)
         if count == 1:

@@ -1,8 +1,8 @@
-"""Chooses the partition of a record.
+"""Chooses the partition of a record: the interface of user-defined partitioners, and the sticky partitioner.
 
 A record with a key goes to the same partition as with Java's client: murmur2 of the key, modulo the number of
-partitions. The kernel computes that. Records without a key all go to the sticky partition until its batch is
-full or has been sent (KIP-480). StickyPartitioner then chooses the next one.
+partitions. The kernel computes this. Records without a key all go to the sticky partition until its batch is
+full or has been sent (KIP-480). Then StickyPartitioner chooses the next sticky partition.
 """
 
 import random
@@ -14,14 +14,15 @@ from pyklient.errors import ConfigurationError
 __all__ = ["Partitioner", "StickyPartitioner", "as_partitioner"]
 
 Partitioner = Callable[[str, bytes | None, int], int]
-"""``(topic, key, partition_count) -> partition``. The key is what the key encoder returned."""
+"""A function ``(topic, key, partition_count) -> partition``. Its *key* is what the key encoder returned."""
 
 
 def as_partitioner(partitioner: Any) -> Partitioner | None:
-    """Return option ``partitioner`` as a function that also checks its result; None if the option is None.
+    """Return the option ``partitioner`` as a function that also checks the partition it returns. None stays
+    None.
 
-    Raises ConfigurationError if *partitioner* is not a partitioner. The function raises it for a partition
-    that does not exist.
+    Raises ConfigurationError if *partitioner* is not a partitioner. The returned function raises
+    ConfigurationError if the user's partitioner returns a partition that does not exist.
     """
     if partitioner is None:
         return None
@@ -49,8 +50,8 @@ def as_partitioner(partitioner: Any) -> Partitioner | None:
 class StickyPartitioner:
     """Chooses the next partition for records without a key.
 
-    It draws two partitions at random and chooses the one with fewer unfinished batches. So partitions whose
-    broker is slow get fewer records, as in KIP-794, and all others get equally many.
+    It draws two partitions at random and chooses the one with fewer unfinished batches. So a partition whose
+    broker is slow gets fewer records, as in KIP-794, and the other partitions get equally many.
     """
 
     def __init__(self, random_numbers: random.Random) -> None:
@@ -62,8 +63,9 @@ class StickyPartitioner:
         """Return a partition other than *current*, in a time that does not depend on the number of
         partitions.
 
-        It is one of the *available* partitions, which have a leader, or one of all *count* if there are none.
-        *unfinished* holds the unfinished batches of the partitions that have any.
+        The partition is one of *available*, the partitions that have a leader. If *available* is empty, it is
+        one of all *count* partitions. *unfinished* maps partitions to their unfinished batches, and lacks
+        partitions that have none.
         """
         candidates = available or range(count)
         if len(candidates) == 1:
@@ -75,8 +77,8 @@ class StickyPartitioner:
         return one if len(unfinished[one]) <= len(unfinished.get(other, ())) else other
 
     def _draw(self, candidates: Sequence[int], current: int) -> int:
-        """Return a random partition of *candidates* other than *current*. There must be at least two
-        candidates."""
+        """Return a random partition in *candidates* other than *current*. *candidates* has at least two
+        partitions."""
         while (number := candidates[int(self._random() * len(candidates))]) == current:
             pass
         return number

@@ -1,7 +1,8 @@
-"""Checks the arguments of ``send`` and applies the user's encoders. Each mistake raises an error that names
-it.
+"""Checks the arguments of ``send`` and applies the user's encoders. The error for a wrong argument names the
+argument.
 
-This runs only for records that the kernel declines. The kernel turns records into the bytes of a batch.
+This module handles only the records that the kernel declines. The kernel turns records into the bytes of a
+batch.
 """
 
 import operator
@@ -17,7 +18,8 @@ __all__ = ["CheckedRecord", "RecordChecker"]
 
 
 class CheckedRecord(NamedTuple):
-    """A record as it will be stored. ``size`` is the size of a batch with this record alone, in bytes."""
+    """A record as it will be stored. ``size`` is the size in bytes of a batch that contains only this
+    record."""
 
     key: bytes | None
     value: bytes | None
@@ -27,7 +29,8 @@ class CheckedRecord(NamedTuple):
 
 
 class RecordChecker:
-    """Makes CheckedRecords. *clock_ns* returns nanoseconds since 1970."""
+    """Checks the arguments of ``send``, and makes CheckedRecords of them. *clock_ns* returns nanoseconds
+    since 1970."""
 
     def __init__(
         self,
@@ -42,14 +45,14 @@ class RecordChecker:
 
     @property
     def passes_bytes(self) -> bool:
-        """True if there are no encoders, so that keys and values of bytes are sent as they are."""
+        """True if the producer has no encoders. Keys and values are then bytes, and are sent as they are."""
         return self._key_encoder is None and self._value_encoder is None
 
     def check(self, topic: str, value: Any, key: Any, timestamp_ms: Any, headers: Any) -> CheckedRecord:
-        """Return the record that the arguments describe.
+        """Return the record that the arguments of ``send`` describe.
 
-        Raises TypeError or ConfigurationError for a wrong argument, ConfigurationError for an encoder that
-        does not return bytes, and whatever an encoder raises.
+        Raises TypeError or ConfigurationError for a wrong argument, ConfigurationError if an encoder does not
+        return bytes, and any exception that an encoder raises.
         """
         if not isinstance(topic, str) or not topic:
             raise TypeError(f"topic must be a non-empty string, not {topic!r}")

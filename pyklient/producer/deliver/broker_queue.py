@@ -1,7 +1,7 @@
 """The requests to one broker: the partitions that wait to be sent to it, and the requests in flight.
 
 Only a BrokerQueue changes the state of its broker: the connection, the number of requests in flight, and the
-end of a pause. Everything here runs with the sender lock held, except for the worker's part (connecting and
+end of a pause. All functions here run with the sender lock held, except for the worker's (connecting and
 writing) and ``_received``, which the connection calls.
 """
 
@@ -30,8 +30,8 @@ from pyklient.protocol.records.layout import Buffer
 __all__ = ["BrokerQueue", "InFlightRequest", "RequestOptions"]
 
 _SMALL: Final = 64 * 1024
-"""The size in bytes up to which the sender writes a request itself. A socket seldom accepts all of a larger
-request at once."""
+"""The largest size in bytes of the requests that the sender writes itself. A socket seldom accepts all of a
+larger request at once."""
 
 log = logging.getLogger("pyklient.producer")
 
@@ -40,29 +40,32 @@ TopicData = ProduceRequest.TopicProduceData
 
 
 class RequestOptions(NamedTuple):
-    """The options of requests."""
+    """The options of Produce requests."""
 
     acks: int
     timeout: float
     """The time-out of a request, in seconds."""
     max_in_flight: int
     max_bytes: int
-    """The size limit of a request. A single batch may be larger."""
+    """The largest size of a request in bytes. A request with a single batch may be larger."""
 
 
 class InFlightRequest(NamedTuple):
-    """One request, and the serial number of the connection for which it was made."""
+    """A Produce request, its batches, and the serial number of the connection for which it was made."""
 
     batches: Batches
     size: int
-    """The size of the batches in bytes."""
+    """The size of all batches together, in bytes."""
     message: ProduceRequest
     version: int
     connection_number: int
 
 
 class BrokerQueue(Timed):
-    """The requests to one broker. It adds itself to *changed* when ``send_next`` should be called."""
+    """The requests to one broker, and the partitions that wait to be sent to it.
+
+    A BrokerQueue adds itself to *changed* when the sender should call ``send_next``.
+    """
 
     def __init__(
         self,
@@ -77,7 +80,7 @@ class BrokerQueue(Timed):
     ) -> None:
         self.node_id = node_id
         self.line: deque[PartitionQueue] = deque()
-        """Partitions that have a batch to send."""
+        """The partitions that have a batch to send to this broker."""
         self.in_flight = 0
         """The number of requests that were sent and have no response yet."""
         self.paused_until = 0.0
@@ -93,13 +96,13 @@ class BrokerQueue(Timed):
         self._thread = thread
         self._changed = changed
         self._snapshot: Metadata | None = None
-        """The metadata that was used last to check that this broker leads the partitions in line."""
+        """The metadata by which ``drop_moved`` last checked that this broker leads the partitions in line."""
         self._given = 0
-        """The number of requests given to the worker. ``_done`` is the number of those that it has
+        """The number of requests given to the worker so far. ``_done`` is how many of them it has
         finished."""
         self._done = 0
         self._failures = 0
-        """Failed attempts in a row to reach the broker."""
+        """The number of failed attempts to reach the broker since the last successful one."""
         self._version: int | None = None
         self._connecting = False
         self._connection_number = 0
@@ -108,17 +111,18 @@ class BrokerQueue(Timed):
         self._broken: tuple[int, KafkaError] | None = None
 
     def on_timer(self) -> None:
-        """See ``Timed``."""
+        """Tell the sender to call ``send_next``, because the broker's pause is over."""
         self._changed.add(self)
 
     def enqueue(self, queue: PartitionQueue) -> None:
-        """Put *queue*, which has a batch to send, in line."""
+        """Append *queue*, which has a batch to send, to the line of partitions that wait for this broker."""
         queue.in_line = True
         self.line.append(queue)
         self._changed.add(self)
 
     def send_next(self) -> bool:
-        """Send one request, if one may be sent. Return False if another call would not send anything."""
+        """Send one request to the broker, if it may get one. Return False if another call now would send
+        nothing."""
         if not self.line or self.in_flight >= self._options.max_in_flight:
             return False
         if time.monotonic() < self.paused_until:
@@ -152,7 +156,8 @@ class BrokerQueue(Timed):
                 self.line.rotate(-1)
 
     def _drain(self, version: int) -> InFlightRequest | None:
-        """Return a request with the next batch of each partition in line, of as many partitions as fit."""
+        """Return a request with the next batch of as many waiting partitions as fit. Return None if there is
+        no batch."""
         self.drop_moved()
         batches: Batches = {}
         topics: dict[str, list[PartitionData]] = {}
@@ -194,14 +199,15 @@ class BrokerQueue(Timed):
             return None
 
     def _remove_first(self) -> None:
-        """Remove the first partition from the line, and append it to the end if it has more to send."""
+        """Remove the first partition from the line. The sender appends it again if it has another batch to
+        send."""
         self.line.popleft().leave_line()
 
     def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
-        """Send *request* without waiting: a record arrives sooner if no other thread is involved.
+        """Send *request* without waiting. A record arrives sooner if no other thread is involved.
 
-        Return a function with which the worker sends the remainder. That is the whole request if it is large
-        or if the worker has not finished earlier requests.
+        Return a function with which the worker sends the remainder. The remainder is the whole request if the
+        request is large, or if the worker has not finished earlier requests.
         """
         connection = None
         if request.size <= _SMALL and self._given == self._done and self._options.acks:
@@ -251,8 +257,11 @@ class BrokerQueue(Timed):
         )
 
     def _version_for(self, request: InFlightRequest, connection: Connection) -> int:
-        """Return the version to send *request* with. Raise UnsupportedVersionError if the request was made
-        for another record format."""
+        """Return the version of Produce with which to send *request*.
+
+        Raises UnsupportedVersionError if the broker now needs another record format than the one that
+        *request* was made for.
+        """
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         if version != request.version and format_for(version) != format_for(request.version):
             raise UnsupportedVersionError(
@@ -262,7 +271,8 @@ class BrokerQueue(Timed):
         return version
 
     def _raise_broken(self, request: InFlightRequest) -> None:
-        """Raise the error of an earlier request that could not be sent on the same connection."""
+        """Raise the error of an earlier request on the same connection that could not be sent, if there is
+        one."""
         if self._broken is not None and self._broken[0] == request.connection_number:
             raise self._broken[1]
 
@@ -299,14 +309,15 @@ class BrokerQueue(Timed):
                 self._responses.fail_all(queue, failure)
 
     def _not_sent(self, request: InFlightRequest, error: KafkaError) -> None:
-        """End *request*, of which nothing has reached the broker."""
+        """Remove *request*, of which nothing has reached the broker, and retry or fail its batches."""
         self._end(request)
         self._lose_connection(request)
         self._unreachable(error)
         self._responses.unanswered(request.batches, error, in_doubt=False)
 
     def _answered(self, request: InFlightRequest, response: ProduceResponse | None) -> None:
-        """End *request*, which was answered, or with ``acks=0`` was sent."""
+        """Remove *request* after its *response*, and apply the response. With ``acks=0``, *response* is
+        None."""
         self._end(request)
         if response is None:
             self._responses.sent(request.batches)
@@ -316,7 +327,8 @@ class BrokerQueue(Timed):
             self._responses.apply(request.batches, response, self.node_id)
 
     def _unanswered(self, request: InFlightRequest, error: KafkaError) -> None:
-        """End *request*, which may have reached the broker and will not be answered."""
+        """Remove *request*, which gets no response, and retry or fail its batches. The broker may have stored
+        them."""
         self._end(request)
         self._lose_connection(request)
         self._metadata.want()
@@ -327,7 +339,8 @@ class BrokerQueue(Timed):
         self._changed.add(self)
 
     def _lose_connection(self, request: InFlightRequest) -> None:
-        """Use a new connection for the next request, unless there is a new one already."""
+        """Use a new connection for the next request, unless another failed request has already caused
+        that."""
         if request.connection_number == self._connection_number:
             self._connection_number += 1
             self._version = None
@@ -335,11 +348,11 @@ class BrokerQueue(Timed):
     def _unreachable(self, failure: KafkaError) -> None:
         """Pause for the back-off, and refresh the metadata, because other brokers may lead the partitions
         now."""
-        log.debug("broker %d could not be reached: %s", self.node_id, failure)
+        log.debug("broker %d could not be reached, and will be tried again: %s", self.node_id, failure)
         self._failures += 1
         self._pause(self._backoff.pause(self._failures))
         self._metadata.want()
 
     def _pause(self, seconds: float) -> None:
-        """Send nothing for *seconds*, or until the end of an earlier pause if that is later."""
+        """Send nothing to the broker for *seconds*, or until the end of an earlier pause if that is later."""
         self.paused_until = max(self.paused_until, time.monotonic() + seconds)

@@ -1,24 +1,25 @@
-"""One partition's batches on their way to its leader: waiting, in flight, to be retried.
+"""One partition's batches on their way to its leader: they wait, are in flight, or are to be retried.
 
-The batches of a queue are sent, and confirmed, in order. While nothing fails, several batches are in flight
-at once. After a failure the queue waits until nothing is in flight any more. Then it sends the failed batches
-again, one at a time and the oldest first, before anything new.
+The batches of a queue are sent and confirmed in order. While nothing fails, several batches are in flight at
+once. After a failure the queue waits until nothing is in flight any more. Then it sends the failed batches
+again, one at a time and the oldest first, before it sends new batches.
 
 With idempotence, a batch that may have been stored is sent again with the same identity. A batch that fails
 permanently leaves a gap in the sequence, and the broker stores nothing after a gap:
 
-- If the batch was certainly not stored, neither was anything behind it. All of that gets new sequence numbers
-  in the next epoch.
-- If that is in doubt, the batches behind it keep their identities, because they may have been stored too. If
-  the broker stores one of them, there was no gap. If it reports one as out of sequence, there was a gap, and
-  nothing behind it was stored.
+- If the failed batch was certainly not stored, no later batch was stored either. All later batches get new
+  sequence numbers in the next epoch.
+- If the failed batch may have been stored, the later batches keep their identities, because they may have
+  been stored too. If the broker stores one of them, there was no gap. If it reports one as out of sequence,
+  there was a gap, and no later batch was stored.
 
-Outcomes are reported in the order of the batches: an outcome waits in ``_outcomes`` until nothing before it
-is unfinished. No more outcomes wait than batches were in flight when one failed.
+Outcomes are reported in the order of the batches: an outcome waits in ``_outcomes`` until all batches before
+its own have finished. No more outcomes wait than batches were in flight when one failed.
 
-When the leader moves, a batch may still be unanswered at the old leader. With idempotence, the new leader
-rejects batches that would overtake it. Without, nothing is sent to the new leader until the old one has
-answered, or its time is up. The in-flight limit of a partition holds over all brokers.
+When the leader moves, the old leader may not have answered a batch yet. With idempotence, the new leader
+rejects batches that would overtake that batch. Without idempotence, nothing is sent to the new leader until
+the old one has answered, or its time-out is over. The in-flight limit of a partition counts the batches at
+all brokers.
 
 This module does no I/O: the sender calls it, with times in monotonic seconds, and acts on the results.
 """
@@ -40,14 +41,15 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["PartitionQueue"]
 
 _Order: TypeAlias = tuple[int, int]
-"""See ``SealedBatch.order``."""
+"""The position of a batch in its partition, as in ``SealedBatch.order``: its number, and its first record's
+index."""
 
 _Outcome: TypeAlias = tuple[int, int, int, int, KafkaError | None]
 """The arguments of ``Batch.report``: first, stop, base offset, timestamp, error."""
 
 
 class PartitionQueue(Timed):
-    """The queue of one partition. Used with the sender lock held.
+    """The queue of one partition. A thread that uses it must hold the sender lock.
 
     *sequences* is None without idempotence. *delivery_timeout* is in seconds. The queue adds itself to
     *changed* when the sender should check it again.
@@ -66,10 +68,10 @@ class PartitionQueue(Timed):
         self.topic, self.partition = at
         self.sequences = sequences
         self.in_line = False
-        """True while it is in the line of a BrokerQueue, which sets this."""
+        """True while the queue is in the line of a BrokerQueue. The BrokerQueue sets it."""
         self.blocked_by: KafkaError | None = None
-        """The failure because of which nothing in the queue can be sent. It is newer than the failures of its
-        batches."""
+        """The failure because of which no batch in the queue can be sent now. It is newer than the failures
+        of the batches."""
         self._sealer = sealer
         self._linger = sealer.linger
         self._limits = limits
@@ -80,7 +82,8 @@ class PartitionQueue(Timed):
         self._in_flight: list[SealedBatch] = []
         self._sent_to = -1
         self._outcomes: list[tuple[_Order, Batch, _Outcome]] = []
-        """Outcomes that are not reported yet, because a batch before them is unfinished. In order."""
+        """The outcomes that wait because a batch before them has not finished, in the order of the
+        batches."""
         self._sealed = 0
         self._retry_at = 0.0
         self._gap: _Order | None = None
@@ -103,27 +106,30 @@ class PartitionQueue(Timed):
 
     @property
     def last_failure(self) -> KafkaError | None:
-        """The reason why the oldest batch is not confirmed yet; None if nothing has failed. Safe from any
-        thread."""
+        """The reason why the oldest batch is not confirmed yet. None if nothing has failed. Any thread may
+        read it."""
         failures = (batch.failure for batch in (*self._to_retry[:1], *self._in_flight[:1]))
         return self.blocked_by or next(failures, None)
 
     def on_timer(self) -> None:
-        """See ``Timed``."""
+        """Tell the sender to check the queue, because the time for the next check has come."""
         self._changed[self] = None
 
     def add(self, batch: Batch) -> None:
-        """Add a batch that has been begun. The previous batch of the partition accepts no more records."""
+        """Add a new batch of the partition. The batch before it accepts no more records."""
         self._waiting.append(batch)
 
     def leave_line(self) -> None:
-        """Leave the line at a broker."""
+        """Record that the queue has been removed from the line of a BrokerQueue.
+
+        If the queue has more to send, the sender checks it again.
+        """
         self.in_line = False
         if self._waiting or self._to_retry:
             self._changed[self] = None
 
     def ready(self, now: float) -> bool:
-        """Return True if a batch may be sent now."""
+        """Return True if the next batch of the queue may be sent now."""
         if self._to_retry:
             return not self._in_flight and now >= self._retry_at
         if not self._waiting or self._gap is not None or self._doubt is not None:
@@ -142,8 +148,8 @@ class PartitionQueue(Timed):
     def next_check(self, now: float) -> float:
         """Return the time at which to check the queue again if nothing else happens.
 
-        At that time a batch expires, has lingered, or may be retried. A batch that is already due waits for
-        an event, not for a time.
+        At that time a batch expires, or its ``linger_ms`` have passed, or it may be retried. A batch that is
+        already due waits for an event, not for a time.
         """
         check = self._next_expiry()
         if self._to_retry and not self._in_flight and now < self._retry_at < check:
@@ -159,9 +165,9 @@ class PartitionQueue(Timed):
         return self._to_retry[0].size if self._to_retry else self._waiting[0].size + BATCH_SIZE
 
     def drain(self, node_id: int) -> SealedBatch | None:
-        """Return the next batch of a queue that is ready, which is then in flight to broker *node_id*.
+        """Return the next batch of a queue that is ready. The batch is then in flight to broker *node_id*.
 
-        Returns None instead of an empty batch.
+        Return None if the next batch has no records.
         """
         if self._to_retry:
             batch = self._to_retry.pop(0)
@@ -180,7 +186,7 @@ class PartitionQueue(Timed):
         return batch
 
     def stored(self, batch: SealedBatch) -> None:
-        """Remove *batch*, which the broker has stored."""
+        """Remove *batch* from the queue, because the broker has stored it."""
         self.blocked_by = None
         self._in_flight.remove(batch)
         self._known = True
@@ -191,9 +197,9 @@ class PartitionQueue(Timed):
             self._changed[self] = None
 
     def retry(self, batch: SealedBatch, error: KafkaError, *, in_doubt: bool, not_before: float) -> None:
-        """Send *batch* again after *error*, but not before *not_before*.
+        """Put *batch* back into the queue after *error*, to be sent again at *not_before* or later.
 
-        *in_doubt* is True if it may have been stored.
+        *in_doubt* is True if the broker may have stored *batch* nevertheless.
         """
         self._in_flight.remove(batch)
         batch.in_doubt |= in_doubt
@@ -210,9 +216,10 @@ class PartitionQueue(Timed):
         self._changed[self] = None
 
     def retry_in_sequence(self, batch: SealedBatch, error: KafkaError, *, not_before: float) -> None:
-        """Send *batch* again: the broker misses a batch before it, or does not know its sequence.
+        """Put *batch* back into the queue, because the broker misses a batch before it, or does not know its
+        sequence.
 
-        If there is no unfinished batch before it, a new epoch begins with it.
+        If no unfinished batch comes before *batch*, *batch* begins a new epoch.
         """
         others = [other.order for other in (*self._to_retry, *self._in_flight) if other is not batch]
         batch.in_doubt = False
@@ -221,14 +228,14 @@ class PartitionQueue(Timed):
         self.retry(batch, error, in_doubt=False, not_before=not_before)
 
     def failed(self, batch: SealedBatch) -> None:
-        """Remove *batch*, which has failed permanently."""
+        """Remove *batch* from the queue, because it has failed permanently."""
         self._in_flight.remove(batch)
         self._note_gap(batch)
         self._close_gap()
         self._changed[self] = None
 
     def split(self, batch: SealedBatch) -> None:
-        """Replace *batch*, which is too large, by its halves."""
+        """Replace *batch*, which is too large for the broker, by its two halves."""
         self._in_flight.remove(batch)
         for part in batch.halves():
             insort(self._to_retry, part, key=_order_of)
@@ -238,13 +245,13 @@ class PartitionQueue(Timed):
     def add_outcome(
         self, batch: SealedBatch, base_offset: int, timestamp_ms: int, error: KafkaError | None
     ) -> None:
-        """Add the outcome of *batch*, which was removed from the queue, or has expired in flight."""
+        """Store the outcome of *batch* until it may be reported. The batch was removed from the queue or has
+        expired."""
         outcome = (batch.first, batch.stop, base_offset, timestamp_ms, error)
         insort(self._outcomes, (batch.order, batch.batch, outcome), key=_outcome_order)
 
     def drain_outcomes(self) -> list[tuple[Batch, _Outcome]]:
-        """Return the outcomes that may be reported now, in order, because no batch before them is
-        unfinished."""
+        """Return the outcomes that may be reported now, in order: all batches before theirs have finished."""
         outcomes = self._outcomes
         stop = len(outcomes)
         for batches in (self._in_flight, self._to_retry):  # both are in order
@@ -261,9 +268,9 @@ class PartitionQueue(Timed):
             batch.identity = None  # a batch in flight loses its identity when it is retried
 
     def expire(self, now: float) -> tuple[list[SealedBatch], list[Batch]]:
-        """Return the sealed and the open batches whose delivery time-out has passed, in two lists.
+        """Return two lists with the sealed and the open batches whose delivery time-out has passed.
 
-        They are removed, except for batches in flight, whose response may still arrive.
+        The batches are removed from the queue, except for batches in flight, whose response may still arrive.
         """
         if now < self._next_expiry():
             return [], []
@@ -303,7 +310,7 @@ class PartitionQueue(Timed):
             self._gap = min(self._gap or batch.order, batch.order)
 
     def _close_gap(self) -> None:
-        """Begin a new epoch after a gap, when nothing is in flight and no batch before the gap is left."""
+        """Begin a new epoch after a gap, if nothing is in flight and no batch before the gap is left."""
         if self.sequences is None or self._in_flight:
             return
         if self._gap is not None:

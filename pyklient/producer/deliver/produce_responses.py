@@ -1,4 +1,4 @@
-"""Applies Produce responses and their failures to batches, and reports the outcomes of records.
+"""Applies Produce responses and failed requests to batches, and reports the outcomes of records.
 
 ``RetryPolicy`` decides what happens to a batch. This module carries the decision out in the batch's queue,
 and reports outcomes to the threads of users.
@@ -29,17 +29,19 @@ __all__ = ["Batches", "ProduceResponses"]
 log = logging.getLogger("pyklient.producer")
 
 _UNKNOWN: Final = -1
-"""An offset or a timestamp that is not known."""
+"""The value that stands for an unknown offset or timestamp."""
 
 Batches: TypeAlias = dict[tuple[str, int], tuple[PartitionQueue, SealedBatch]]
-"""The batches of a request by topic and partition, each with its queue."""
+"""The batches of a request by topic and partition, each with the queue of its partition."""
 
 PartitionResponse: TypeAlias = ProduceResponse.TopicProduceResponse.PartitionProduceResponse
 
 
 class ProduceResponses:
-    """Applies Produce responses to the batches of their requests. Used with the sender lock held.
-    *delivery_timeout_ms* is only for error messages."""
+    """Applies Produce responses to the batches of their requests. Its caller must hold the sender lock.
+
+    *delivery_timeout_ms* is used only in error messages.
+    """
 
     def __init__(
         self,
@@ -62,22 +64,26 @@ class ProduceResponses:
                 if found is not None:
                     self._apply(*found, one)
         for queue, batch in missing.values():
-            error = BrokerConnectionError(f"the Produce response of broker {node_id} lacks {queue.at}")
+            error = BrokerConnectionError(
+                f"broker {node_id} answered a Produce request without an outcome for {queue.at}"
+            )
             self._retry_or_fail(queue, batch, error, in_doubt=True)
 
     def unanswered(self, batches: Batches, error: KafkaError, *, in_doubt: bool) -> None:
-        """Apply *error*, because of which a request gets no response. If *in_doubt*, the broker may have
-        stored the batches nevertheless."""
+        """Retry or fail the batches of a request that gets no response because of *error*.
+
+        If *in_doubt*, the broker may have stored the batches nevertheless.
+        """
         for queue, batch in batches.values():
             self._retry_or_fail(queue, batch, error, in_doubt=in_doubt)
 
     def sent(self, batches: Batches) -> None:
-        """Report the batches as delivered without a response, because ``acks=0`` gets none."""
+        """Report *batches* as delivered once they are sent. With ``acks=0`` there is no response."""
         for queue, batch in batches.values():
             self._stored(queue, batch, _UNKNOWN, _UNKNOWN)
 
     def failed(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
-        """Report *batch* as failed. It is not sent again."""
+        """Report *batch* as failed permanently. If *in_doubt*, the broker may have stored it nevertheless."""
         batch.in_doubt |= in_doubt
         queue.failed(batch)
         if not batch.expired:
@@ -85,7 +91,7 @@ class ProduceResponses:
             self._report_outcomes(queue)
 
     def expire(self, queue: PartitionQueue, now: float) -> None:
-        """Report those batches of *queue* as failed that are older than ``delivery_timeout_ms``."""
+        """Report the batches of *queue* that are older than ``delivery_timeout_ms`` as failed."""
         sealed, unsealed = queue.expire(now)
         for batch in sealed:
             error = self._timeout_error(queue, batch.count, batch.failure)
@@ -95,7 +101,7 @@ class ProduceResponses:
             self._fail_unsealed(open_batch, self._timeout_error(queue, open_batch.count, None))
 
     def fail_all(self, queue: PartitionQueue, error: KafkaError) -> None:
-        """Report all batches of *queue* as failed."""
+        """Report all batches of *queue* as failed with *error*."""
         sealed, unsealed = queue.expire(NEVER)
         for batch in sealed:
             queue.add_outcome(batch, _UNKNOWN, _UNKNOWN, error)
@@ -104,7 +110,8 @@ class ProduceResponses:
             self._fail_unsealed(open_batch, error)
 
     def _apply(self, queue: PartitionQueue, batch: SealedBatch, one: PartitionResponse) -> None:
-        """Apply the part of a response that belongs to *batch*."""
+        """Apply *one*, the part of a response that belongs to *batch*: report the batch, send it again or
+        split it."""
         code = one.error_code
         if not code:
             self._stored(queue, batch, one.base_offset, one.log_append_time_ms)
@@ -122,12 +129,12 @@ class ProduceResponses:
             )
             queue.split(batch)
         elif action is Action.RETRY_WITHOUT_IDEMPOTENCE:
-            log.info("%s: idempotence is off, because the record format of the topic is too old", queue.topic)
+            log.info("idempotence is off for topic %s, because its record format is too old", queue.topic)
             queue.without_idempotence()
             self._retry(queue, batch, error, in_doubt=False)
         elif action is Action.RETRY_IN_SEQUENCE:
             log.info(
-                "%s: a batch is sent again, after the batches before it, because of an error: %s",
+                "a batch of %s is sent again, after the batches before it, because of an error: %s",
                 queue.at,
                 error,
             )
@@ -148,7 +155,7 @@ class ProduceResponses:
             self.failed(queue, batch, error, in_doubt=in_doubt)
 
     def _retry(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
-        log.debug("%s: %d records are sent again, because of an error: %s", queue.at, batch.count, error)
+        log.debug("%d records of %s are sent again, because of an error: %s", batch.count, queue.at, error)
         queue.retry(batch, error, in_doubt=in_doubt, not_before=self._policy.not_before(batch))
 
     def _stored(
@@ -168,7 +175,7 @@ class ProduceResponses:
         self._report(batch, 0, batch.count, _UNKNOWN, _UNKNOWN, error)
 
     def _report_outcomes(self, queue: PartitionQueue) -> None:
-        """Report the outcomes of *queue* that may be reported now."""
+        """Report the outcomes of *queue* that need not wait for earlier batches."""
         for batch, outcome in queue.drain_outcomes():
             self._report(batch, *outcome)
 
@@ -181,8 +188,10 @@ class ProduceResponses:
         timestamp_ms: int,
         error: KafkaError | None,
     ) -> None:
-        """Report the outcome of the records *first* to *stop* - 1 of *batch*. Run the callbacks of the batch
-        when all outcomes are known."""
+        """Report the outcome of the records *first* to *stop* - 1 of *batch*.
+
+        When the outcomes of all records of *batch* are known, run its callbacks.
+        """
         listeners = batch.report(first, stop, base_offset, timestamp_ms, error)
         if listeners is not None:
             self._accumulator.finished(batch, listeners)

@@ -1,6 +1,6 @@
-"""The producer id and epoch of a producer, and the request that gets them.
+"""The producer id and epoch of a producer, and the request that gets them from a broker.
 
-No other module stores them.
+No other module stores the id that new partitions begin with.
 """
 
 import logging
@@ -27,8 +27,10 @@ _NO_TRANSACTIONS_MS: Final = (1 << 31) - 1
 
 
 class IdentityResult(NamedTuple):
-    """The outcome of a request for a producer id. ``failure`` is None if there is an id, or if the producer
-    continues without idempotence."""
+    """The outcome of a request for a producer id.
+
+    ``failure`` is None if the broker has sent an id, or if the producer continues without idempotence.
+    """
 
     failure: KafkaError | None
 
@@ -36,11 +38,11 @@ class IdentityResult(NamedTuple):
 class _Identity(NamedTuple):
     producer_id: int
     epoch: int
-    """The first epoch of partitions that begin to use the id."""
+    """The first epoch of the partitions that begin to use the producer id now."""
 
 
 class ProducerIdentity(Timed):
-    """Gets a producer id when a partition needs it. Used with the sender lock held.
+    """Gets a producer id when a partition needs one. Its caller must hold the sender lock.
 
     If idempotence is *wanted* but not *required*, and the broker has no producer ids or does not grant one,
     the producer continues without idempotence. The request runs on *worker*. *timeout* is in seconds.
@@ -58,11 +60,11 @@ class ProducerIdentity(Timed):
         timeout: float,
     ) -> None:
         self.enabled = wanted
-        """False if batches carry no producer id."""
+        """True while batches carry a producer id. False without idempotence."""
         self.result: IdentityResult | None = None
-        """The outcome of the last request, until the sender fetches it."""
+        """The outcome of the last request for a producer id, until the sender fetches it."""
         self.due = NEVER
-        """The time of the next request."""
+        """The time at which to ask for a producer id next."""
         self._client = client
         self._backoff = backoff
         self._worker = worker
@@ -74,10 +76,10 @@ class ProducerIdentity(Timed):
         self._failures = 0
 
     def provide(self, sequences: Sequences | None) -> bool:
-        """Give *sequences* a producer id if it has none. Return False if it must wait for one.
+        """Give *sequences* a producer id if it has none. Return False if there is no id yet.
 
-        A partition without idempotence, whose *sequences* is None, needs no producer id. ``result`` is set
-        when it is worth trying again.
+        The partition should then try again when ``result`` is set. A partition without idempotence, whose
+        *sequences* is None, needs no producer id.
         """
         if sequences is None or sequences.producer_id >= 0:
             return True
@@ -91,7 +93,7 @@ class ProducerIdentity(Timed):
         return True
 
     def forget(self, sequences: Sequences | None) -> None:
-        """Drop the *sequences* of a partition that has no unfinished batch.
+        """Forget *sequences*, which belongs to a partition that has no unfinished batch.
 
         Later records of the partition get a later epoch. Otherwise the broker would regard them as batches
         that it has already stored.
@@ -103,7 +105,7 @@ class ProducerIdentity(Timed):
         self._identity = identity._replace(epoch=epoch) if epoch <= LAST_EPOCH else None
 
     def on_timer(self) -> None:
-        """Ask for a producer id."""
+        """Start a request for a producer id on the worker."""
         self._asking = True
         self.due = NEVER
         self._worker.run(self._ask)
@@ -119,8 +121,8 @@ class ProducerIdentity(Timed):
             self.due = NEVER
             if failure is not None and self._is_optional(failure):
                 log.warning(
-                    "idempotence is off, so a retry may store a record twice or out of order: %s. Allow it "
-                    "on the brokers, or set enable_idempotence=False if this is intended",
+                    "idempotence is off, so a retry may store a record twice or out of order: %s. Allow "
+                    "idempotence on the brokers, or set enable_idempotence=False if this is intended",
                     failure,
                 )
                 self.enabled = False
@@ -130,8 +132,8 @@ class ProducerIdentity(Timed):
     def _is_optional(self, failure: KafkaError) -> bool:
         """Return True if the producer continues without idempotence after *failure*.
 
-        It does if the user has not asked for idempotence explicitly, and the broker does not support or allow
-        it.
+        It continues if the user has not asked for idempotence explicitly, and the broker does not support or
+        allow it.
         """
         if self._required:
             return False

@@ -1,7 +1,7 @@
 """Decides what happens to a batch that was not stored: it is sent again, split, or failed.
 
 The decision depends on the error of the broker or of the connection, the number of attempts so far, and
-whether the batch may nevertheless have been stored. ``ProduceResponses`` carries it out.
+whether the batch may nevertheless have been stored. ``ProduceResponses`` carries the decision out.
 """
 
 import time
@@ -18,20 +18,20 @@ __all__ = ["TOO_LARGE", "Action", "RetryPolicy", "is_certainly_not_stored"]
 
 
 class Action(Enum):
-    """The action for a batch after a response or a failure."""
+    """What to do with a batch after a response, or after a failure of its request."""
 
     STORED = auto()
     """Report the batch as delivered."""
     RETRY = auto()
     """Send the same bytes again, because the failure may pass."""
     RETRY_IN_SEQUENCE = auto()
-    """Send the batch again after the batches before it, or in a new epoch if there are none: it was not
-    stored, because the broker misses a batch before it or has forgotten this producer."""
+    """Send the batch again after the batches before it. If no batch is left before it, send it in a new
+    epoch. It was not stored, because the broker misses an earlier batch or has forgotten this producer."""
     RETRY_WITHOUT_IDEMPOTENCE = auto()
-    """Send the batch again without a producer id: it was not stored, because the record format of the topic
+    """Send the batch again without a producer id. It was not stored, because the record format of the topic
     is too old for idempotence."""
     SPLIT = auto()
-    """Send the batch again in two halves: it was not stored, because it is too large."""
+    """Send the batch again in two halves. It was not stored, because it is too large."""
     FAIL = auto()
     """Report the batch as failed."""
 
@@ -76,18 +76,20 @@ _NOT_STORED: Final = frozenset(
         *_OUT_OF_SEQUENCE,
     )
 )
-"""The error codes after which no record was stored. NOT_LEADER_OR_FOLLOWER is not among them: a leader that
-steps down while it waits for its followers returns it for records that they may have stored."""
+"""The error codes that mean that no record was stored. NOT_LEADER_OR_FOLLOWER is not one of them. A leader
+that steps down while it waits for its followers returns it, and the followers may have stored the records."""
 
 
 def is_certainly_not_stored(code: int) -> bool:
-    """Return True if the error *code* means that none of the records were stored. With other codes, they may
-    have been stored."""
+    """Return True if the error *code* means that no record of the batch was stored.
+
+    After other error codes, the records may have been stored.
+    """
     return code in _NOT_STORED
 
 
 class RetryPolicy:
-    """Applies ``retries``, the retry back-off and the rules for error codes."""
+    """Decides about batches by the option ``retries``, the retry back-off and the rules for error codes."""
 
     def __init__(self, config: ProducerConfig, backoff: Backoff) -> None:
         self._retries = config.retries

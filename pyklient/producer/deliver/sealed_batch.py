@@ -17,20 +17,20 @@ __all__ = ["SealedBatch", "format_for"]
 
 
 def format_for(produce_version: int) -> int:
-    """Return the record format (magic) of a Produce request of this version."""
+    """Return the record format (magic) that belongs to this version of the Produce request."""
     if produce_version >= 3:
         return 2
     return 1 if produce_version == 2 else 0
 
 
 class SealedBatch:
-    """The *count* records from index *first* on of a ``Batch``. These are all of its records, unless the
-    batch was split because the broker found it too large.
+    """Records of a ``Batch``, in the form in which they are sent: *count* records from index *first* on.
 
-    ``batch`` is the Batch to which users' threads appended; its outcome is reported there. ``attempts``
-    counts how often the records were sent. ``in_doubt`` is True if an attempt ended without a response, so
-    that the broker may have stored them. ``failure`` is the last failure. ``expired`` is True if
-    ``delivery_timeout_ms`` ran out while they were in flight.
+    These are all records of the batch, unless it was split because the broker found it too large. ``batch``
+    is the Batch to which users' threads appended, and where the outcome is reported. ``attempts`` counts how
+    often the records were sent. ``in_doubt`` is True if an attempt ended without a response, so that the
+    broker may have stored the records. ``failure`` is the failure of the last attempt. ``expired`` is True if
+    ``delivery_timeout_ms`` ran out while the records were in flight.
     """
 
     __slots__ = (
@@ -64,14 +64,14 @@ class SealedBatch:
         self.codec = codec
         self.timestamps = timestamps
         self.number = 0
-        """The serial number of the batch in its partition. The halves of a split batch have the same
+        """The serial number of the batch in its partition. The two halves of a split batch have the same
         number."""
         self.attempts = 0
         self.in_doubt = False
         self.expired = False
         self.failure: KafkaError | None = None
         self.identity: BatchIdentity | None = None
-        """None until the batch is sent."""
+        """The producer id, epoch and sequence number of the batch. None until the batch is sent."""
 
     def __repr__(self) -> str:
         batch = self.batch
@@ -79,8 +79,8 @@ class SealedBatch:
 
     @property
     def order(self) -> tuple[int, int]:
-        """The number of the batch and the index of the first record, by which the batches of a partition are
-        ordered."""
+        """The number of the batch and the index of its first record. Batches of a partition are sorted by
+        this."""
         return self.number, self.first
 
     @property
@@ -90,7 +90,7 @@ class SealedBatch:
 
     @property
     def size(self) -> int:
-        """The size in bytes as the batch is sent."""
+        """The size of the batch in bytes, as it is sent to the broker."""
         return len(self.payload) + BATCH_SIZE
 
     @property
@@ -99,17 +99,18 @@ class SealedBatch:
         return self.identity is not None and self.identity.producer_id >= 0
 
     def buffers(self, record_format: int) -> list[Buffer]:
-        """Return the bytes to send, in a record format. Format 2 makes no copy of the records.
+        """Return the bytes to send, in *record_format*. Format 2 makes no copy of the records.
 
-        Raises UnsupportedVersionError for headers and UnsupportedCodecError for zstd in formats before 2.
+        For formats before 2, raises UnsupportedVersionError if records have headers, and
+        UnsupportedCodecError for zstd.
         """
         if record_format == 2:
             return [self._header(), self.payload]
         return [encode_batch(self._records(), magic=record_format, compression=self.codec)]
 
     def halves(self) -> tuple["SealedBatch", "SealedBatch"]:
-        """Split the batch in two, because the broker found it too large. The records keep their sequence
-        numbers."""
+        """Return the batch in two halves, because the broker found it too large. The records keep their
+        sequence numbers."""
         records = self._records()
         middle = self.count // 2
         parts = self._part(records[:middle], 0), self._part(records[middle:], middle)

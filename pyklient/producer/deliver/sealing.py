@@ -1,4 +1,4 @@
-"""Seals batches, which then accept no more records, and compresses them.
+"""Seals batches, so that they accept no more records, and compresses them.
 
 A batch is due to be sent in two cases:
 
@@ -6,7 +6,7 @@ A batch is due to be sent in two cases:
 - It was sealed before: the next record did not fit, ``flush`` or ``close`` was called, or memory was short
   (see ``pyklient.producer.accumulate.accumulator``).
 
-The sender compresses the batch when it drains it from the queue of its partition.
+The sender compresses a batch when it drains the batch from the queue of its partition.
 """
 
 from pyklient.kernel import Batch
@@ -19,7 +19,7 @@ __all__ = ["Sealer", "seal"]
 
 
 class Sealer:
-    """Seals the batches of a producer. *linger* is in seconds."""
+    """Seals and compresses the batches of a producer. *linger* is in seconds."""
 
     def __init__(self, accumulator: RecordAccumulator, codec: Compression, linger: float) -> None:
         self.linger = linger
@@ -27,10 +27,10 @@ class Sealer:
         self._codec = codec
 
     def seal(self, batch: Batch) -> SealedBatch | None:
-        """Seal *batch* and return its records compressed. Return None if it has no records, because it is
-        then done.
+        """Seal *batch* and return its records compressed. Return None if *batch* has no records, and is then
+        done.
 
-        Compression runs without the GIL, and the memory that it saves is released.
+        Compression runs without the GIL. The memory that it saves is released.
         """
         self._accumulator.appender.seal_batch(batch)
         if not batch.count:  # Ctrl-C interrupted the thread that began the batch
@@ -44,7 +44,7 @@ class Sealer:
 
 
 def seal(batch: Batch, codec: Compression) -> SealedBatch:
-    """Return all records of *batch*, which is sealed. They are compressed with *codec*."""
+    """Return all records of *batch*, compressed with *codec*. *batch* accepts no more records already."""
     payload: Buffer = batch.payload()
     if codec:
         payload = compress(codec, payload)

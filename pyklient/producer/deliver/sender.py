@@ -1,7 +1,7 @@
-"""The sender: routes the batches of partitions to their leaders, and waits for metadata and producer ids.
+"""The sender: it routes batches to the leaders of their partitions, and waits for metadata and producer ids.
 
-Everything here runs with the sender lock held (see ``pyklient.producer.threads.sender_thread``), except where
-a docstring says "safe from any thread".
+All functions here run with the sender lock held (see ``pyklient.producer.threads.sender_thread``), except
+those whose docstring says "safe from any thread".
 """
 
 import time
@@ -34,9 +34,9 @@ __all__ = ["Sender"]
 
 
 class Sender(SenderWork, Timed):
-    """Takes new batches from the accumulator and puts them into the queues of their leaders.
+    """Gets new batches from the accumulator, and puts them into the queues of their partitions and leaders.
 
-    Its own timer is the deadline of ``close``. *worker* waits for metadata and producer ids.
+    The Sender's own timer is the deadline of ``close``. *worker* waits for metadata and producer ids.
     """
 
     def __init__(
@@ -79,10 +79,10 @@ class Sender(SenderWork, Timed):
         self._topics = TopicsInUse(config.metadata_max_idle_ms / 1000)
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._changed_queues: dict[PartitionQueue, None] = {}
-        """Partitions to check in this pass, in order."""
+        """The queues to check in this pass of the sender, in the order in which they changed."""
         self._brokers: dict[int, BrokerQueue] = {}
         self._changed_brokers: set[BrokerQueue] = set()
-        """Brokers to which something may be sent in this pass."""
+        """The brokers to which something may be sent in this pass of the sender."""
         self._full_brokers: set[BrokerQueue] = set()
         self._waiting_for_leader: set[PartitionQueue] = set()
         self._waiting_for_identity: set[PartitionQueue] = set()
@@ -93,11 +93,12 @@ class Sender(SenderWork, Timed):
     # Called by the sender's thread
 
     def has_new_batches(self) -> bool:
-        """See ``SenderWork``. Safe from any thread."""
+        """Return True if the accumulator has batches that the sender has not collected yet. Safe from any
+        thread."""
         return bool(self._accumulator.new_batches or self._accumulator.due_batches)
 
     def is_full(self) -> bool:
-        """See ``SenderWork``."""
+        """Return True if no broker accepts another request before it has answered one."""
         if not self._full_brokers:
             return False
         nodes = self._client.metadata.nodes
@@ -130,8 +131,9 @@ class Sender(SenderWork, Timed):
         return not self._closing or (bool(self._accumulator.unfinished()) and not self._time_is_up)
 
     def end(self, crash: BaseException | None) -> None:
-        """See ``SenderWork``."""
-        failure: KafkaError = ClosedError("the producer was closed before these records were confirmed")
+        """Fail all remaining batches, and end the workers and connections. *crash* is the exception that
+        ended the sender."""
+        failure: KafkaError = _closed_error(None)
         if crash is not None:
             failure = KafkaError(f"the sender failed unexpectedly: {crash!r}")
             failure.__cause__ = crash
@@ -139,7 +141,7 @@ class Sender(SenderWork, Timed):
         else:
             self._collect_new_batches()
             for queue in self._queues.values():
-                self._responses.fail_all(queue, _closed_error(queue, failure))
+                self._responses.fail_all(queue, _closed_error(queue.last_failure))
         for batch in self._accumulator.unfinished():
             self._accumulator.appender.seal_batch(batch)
             self._accumulator.finished(batch, batch.fail_unreported(failure))
@@ -148,17 +150,17 @@ class Sender(SenderWork, Timed):
         self._client.close()
 
     def on_timer(self) -> None:
-        """Fail the remaining batches, because the deadline of ``close`` has passed."""
+        """Fail the remaining batches in the next step, because the deadline of ``close`` has passed."""
         self._time_is_up = True
 
     # Posted by the Producer
 
     def flush(self) -> None:
-        """Send the batches that ``seal_open_batches`` has sealed."""
+        """Collect the batches that ``seal_open_batches`` has sealed, and send them."""
         self._collect_new_batches()
 
     def close(self, deadline: float) -> None:
-        """Deliver the remaining batches until *deadline*, and end."""
+        """Deliver the remaining batches until *deadline*, and then end the sender."""
         self._closing = True
         self._time_is_up = time.monotonic() >= deadline
         self._timers.set(self, deadline)
@@ -167,18 +169,19 @@ class Sender(SenderWork, Timed):
     # Safe from any thread
 
     def last_failure(self, batch: Batch) -> KafkaError | None:
-        """Return the reason why *batch* is not confirmed yet; None if nothing has failed."""
+        """Return the reason why *batch* is not confirmed yet. Return None if nothing has failed."""
         queue = self._queues.get((batch.topic, batch.partition))
         return None if queue is None else queue.last_failure
 
     def workers(self) -> list[BlockingWorker]:
-        """Return the workers, which end when the sender ends. Call this after that."""
+        """Return the workers of the sender. Call this after the sender has ended: no more workers are made
+        then."""
         return [self._worker, *(broker.worker for broker in self._brokers.values())]
 
     # Partitions
 
     def _collect_new_batches(self) -> None:
-        """Add the batches that users' threads have begun or sealed to their queues."""
+        """Add the batches that users' threads have begun or sealed to the queues of their partitions."""
         new, due = self._accumulator.new_batches, self._accumulator.due_batches
         while new:
             batch = new.popleft()
@@ -204,7 +207,8 @@ class Sender(SenderWork, Timed):
         return queue
 
     def _check(self, queue: PartitionQueue) -> None:
-        """Fail the batches of *queue* that are too old. Route it if it has a batch to send."""
+        """Fail the batches of *queue* that have expired. If it has a batch to send, put it in line at a
+        broker."""
         now = time.monotonic()
         next_check = queue.next_check(now)
         if next_check <= now:
@@ -216,7 +220,8 @@ class Sender(SenderWork, Timed):
             self._timers.set(queue, next_check)
 
     def _route(self, queue: PartitionQueue) -> None:
-        """Put *queue*, which has a batch to send, in line at its leader, or record why it has to wait."""
+        """Put *queue*, which has a batch to send, in line at its leader, or record what it has to wait
+        for."""
         if self._waiting_for_leader:
             self._waiting_for_leader.discard(queue)
         if self._waiting_for_identity:
@@ -262,10 +267,10 @@ class Sender(SenderWork, Timed):
     # Metadata and the producer id
 
     def _topics_to_refresh(self) -> set[str]:
-        """Forget the topics that are idle, and return the others.
+        """Forget the topics that are idle, and return the other topics.
 
-        The topics of unfinished batches are returned too, even if the metadata lacks them: a broker that has
-        just started may not know them for a moment, and their batches still need a leader.
+        The topics of unfinished batches are returned too, even if the metadata lacks them. A broker that has
+        just started may not know these topics for a moment, and their batches still need a leader.
         """
         busy = {queue.topic for queue in self._queues.values() if queue.in_line or not queue.idle}
         busy.update(batch.topic for batch in list(self._accumulator.new_batches))
@@ -280,7 +285,7 @@ class Sender(SenderWork, Timed):
         return {*self._accumulator.appender.topics(), *busy}
 
     def _apply_metadata(self) -> None:
-        """Apply the outcome of a metadata refresh."""
+        """Apply the outcome of a metadata refresh to the partitions and brokers."""
         result, self._metadata.result = self._metadata.result, None
         assert result is not None
         metadata, failure = result
@@ -307,7 +312,7 @@ class Sender(SenderWork, Timed):
                 self._responses.fail_all(queue, _gone_error(queue))
 
     def _apply_identity(self) -> None:
-        """Apply the outcome of a request for a producer id."""
+        """Apply the outcome of a request for a producer id to the partitions that wait for it."""
         result, self._identity.result = self._identity.result, None
         assert result is not None
         failure = result.failure
@@ -336,11 +341,10 @@ def _gone_error(queue: PartitionQueue) -> KafkaError:
     )
 
 
-def _closed_error(queue: PartitionQueue, closed: KafkaError) -> KafkaError:
-    """Return *closed* with the last failure of *queue*, if there is one."""
-    failure = queue.last_failure
-    if failure is None:
-        return closed
-    error = ClosedError(f"{closed}; the last failure: {failure}")
+def _closed_error(failure: KafkaError | None) -> ClosedError:
+    """Return the error for records that were not confirmed when the producer closed. *failure* is their last
+    failure."""
+    last = "" if failure is None else f"; the last failure: {failure}"
+    error = ClosedError(f"the producer was closed before these records were confirmed{last}")
     error.__cause__ = failure
     return error

@@ -1,6 +1,6 @@
-"""Sequence numbers: how the broker distinguishes a batch that is sent again from a new one (KIP-98).
+"""Sequence numbers, by which the broker distinguishes a batch that is sent again from a new one (KIP-98).
 
-Each partition has its own sequence. If it has a gap, it continues with sequence number 0 in the next epoch
+Each partition has its own sequence. After a gap, the sequence continues with number 0 in the next epoch
 (KIP-360). The broker checks epochs per partition too, so the other partitions need not stop for that.
 """
 
@@ -15,8 +15,7 @@ _SEQUENCE_MODULUS: Final = 1 << 31
 class BatchIdentity(NamedTuple):
     """Producer id, epoch and first sequence number, as in the header of a batch.
 
-    They stay the same however often the batch is sent, unless it is certain that the batch has not been
-    stored.
+    They stay the same however often the batch is sent, unless the batch has certainly not been stored.
     """
 
     producer_id: int
@@ -25,25 +24,25 @@ class BatchIdentity(NamedTuple):
 
 
 NO_IDENTITY: Final = BatchIdentity(-1, -1, -1)
-"""The identity of batches of a producer without idempotence."""
+"""The identity of the batches of a producer without idempotence."""
 
 
 class Sequences:
-    """Gives the batches of one partition their identities, in order."""
+    """Gives the batches of one partition their producer id, epoch and sequence numbers, in order."""
 
     def __init__(self) -> None:
         self.producer_id = -1
         self.used_up = -1
-        """The producer id whose epochs this partition has all used."""
+        """The producer id whose epochs this partition has used up. -1 if there is none."""
         self._epoch = 0
         self._next = 0
 
     def adopt(self, producer_id: int, epoch: int) -> None:
-        """Begin with a producer id and epoch from ProducerIdentity."""
+        """Begin with a producer id and an epoch that ProducerIdentity has got from a broker."""
         self.producer_id, self._epoch, self._next = producer_id, epoch, 0
 
     def identify(self, count: int) -> BatchIdentity:
-        """Return the identity of a batch with the next *count* records."""
+        """Return the identity of the next batch, which has *count* records."""
         identity = BatchIdentity(self.producer_id, self._epoch, self._next)
         self._next = (self._next + count) % _SEQUENCE_MODULUS
         return identity
@@ -54,7 +53,7 @@ class Sequences:
         return self._epoch + 1
 
     def restart(self) -> None:
-        """Continue from 0 in the next epoch, or without a producer id after the last epoch."""
+        """Continue with sequence number 0 in the next epoch. After the last epoch, drop the producer id."""
         self._next = 0
         if self._epoch < LAST_EPOCH:
             self._epoch += 1

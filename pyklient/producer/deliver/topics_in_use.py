@@ -1,5 +1,4 @@
-"""The topics that a producer sends to. This module finds those that are idle and can be forgotten, and those
-that do not exist."""
+"""The topics that a producer sends to. It finds those that are idle, and those that do not exist."""
 
 import time
 from collections.abc import Collection
@@ -11,8 +10,8 @@ from pyklient.net.metadata import Metadata
 __all__ = ["GONE_AFTER", "TopicsInUse"]
 
 GONE_AFTER: Final = 5.0
-"""The seconds for which every response must say that a topic does not exist before ``close`` assumes that it
-was deleted.
+"""The number of seconds after which ``close`` assumes that a topic was deleted, if all responses in that time
+say that the topic does not exist.
 
 A broker that has just started may not know a topic yet, and a topic may be deleted and created again. Both
 take less time. While the producer is not closing, records wait for their topic until ``delivery_timeout_ms``,
@@ -21,20 +20,20 @@ as in Java's client.
 
 
 class TopicsInUse:
-    """Records when topics were last used, and since when they are missing. *max_idle* is in seconds."""
+    """Records when each topic was last used, and since when topics are missing. *max_idle* is in seconds."""
 
     def __init__(self, max_idle: float) -> None:
         self._max_idle = max_idle
         self.last_used: dict[str, float] = {}
-        """The time when the sender last got a new batch of the topic, or else when the topic was first
-        seen."""
+        """The time when the sender last got a new batch of each topic. If it has got none, the time when the
+        topic was first seen."""
         self._missing_since: dict[str, float] = {}
 
     def forget_idle(self, known: Collection[str], busy: Collection[str]) -> set[str]:
-        """Forget the topics that are idle, and return them: not *busy*, and not used for
-        ``metadata_max_idle_ms``.
+        """Forget the topics that are idle, and return them.
 
-        *known* are the topics of which the producer has state.
+        A topic is idle if it is not *busy*, and was not used for ``metadata_max_idle_ms``. *known* are the
+        topics of which the producer has state.
         """
         now = time.monotonic()
         candidates = {*known, *self.last_used}.difference(busy)
@@ -55,6 +54,7 @@ class TopicsInUse:
         }
 
     def is_gone(self, topic: str) -> bool:
-        """Return True if every response in ``GONE_AFTER`` seconds has said that *topic* does not exist."""
+        """Return True if all responses in the last ``GONE_AFTER`` seconds have said that *topic* does not
+        exist."""
         now = time.monotonic()
         return now - self._missing_since.get(topic, now) >= GONE_AFTER

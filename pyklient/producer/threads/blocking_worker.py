@@ -1,4 +1,4 @@
-"""A thread for calls that wait for a broker, so that the sender's thread does not have to wait."""
+"""A thread for tasks that wait for a broker, so that the sender's thread does not have to wait."""
 
 import logging
 import queue
@@ -27,14 +27,14 @@ class BlockingWorker:
         self._thread: threading.Thread | None = None
 
     def run(self, task: Callable[[], None]) -> None:
-        """Run *task* on the worker's thread."""
+        """Run *task* on the worker's thread, or in the calling thread if no thread can be started."""
         if self._thread is None and not self._start():
             self._run(task)
         else:
             self._tasks.put(task)
 
     def stop(self) -> None:
-        """End the thread after the tasks given so far."""
+        """End the thread after the tasks that it has got so far."""
         self._tasks.put(None)
 
     def join(self, timeout: float) -> bool:
@@ -45,13 +45,13 @@ class BlockingWorker:
         return not self._thread.is_alive()
 
     def _start(self) -> bool:
-        """Start the thread if it does not run. Return False if no thread can be started."""
+        """Start the thread if it is not running. Return False if no thread can be started."""
         thread = threading.Thread(target=self._work, name=self._name, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:
             log.info(
-                "thread %s cannot be started (%s), so the sender's thread does its work and waits for the "
+                "thread %s cannot be started (%s), so the sender's thread does its tasks and waits for the "
                 "broker",
                 self._name,
                 error,
@@ -69,4 +69,4 @@ class BlockingWorker:
         try:
             task()
         except Exception:
-            log.exception("thread %s: a task failed unexpectedly; please report this", self._name)
+            log.exception("a task of thread %s failed unexpectedly; please report this", self._name)

@@ -4,7 +4,8 @@ The sender's state (queues of partitions and brokers, retries, sequence numbers)
 lock held. Other threads put functions into the inbox. A *pass* of the sender takes the lock, calls the
 functions in the inbox, fires due timers and calls ``SenderWork.step``. The sender's thread makes a pass
 whenever there is a reason to, and sleeps until the next timer. A connection's reader thread that brings a
-response makes a pass itself if the lock is free: a record is confirmed sooner if no other thread has to wake.
+response makes a pass itself if the lock is free, because a record is confirmed sooner if no other thread has
+to wake.
 """
 
 import logging
@@ -27,14 +28,14 @@ log = logging.getLogger("pyklient.producer")
 _NOW: Final = -NEVER
 _LONGEST_SLEEP: Final = 60.0
 _NAP: Final = 0.02
-"""The seconds between two checks for new batches while brokers accept no more requests. Short compared with
-any time-out, long compared with the wait for a response."""
+"""The seconds between two checks for new batches while brokers accept no more requests. This is short
+compared with any time-out, and long compared with the usual wait for a response."""
 _LIVENESS_CHECK: Final = 0.5
-"""Seconds after which a waiting thread checks that the sender's thread still runs."""
+"""The seconds after which a waiting thread checks that the sender's thread still runs."""
 
 
 class SenderWork(ABC):
-    """The work of the thread. ``Sender`` implements it."""
+    """The work that a SenderThread does in each pass. ``Sender`` implements it."""
 
     @abstractmethod
     def has_new_batches(self) -> bool:
@@ -42,23 +43,26 @@ class SenderWork(ABC):
 
     @abstractmethod
     def is_full(self) -> bool:
-        """Return True if nothing can be sent before a response arrives. A response causes a pass."""
+        """Return True if nothing can be sent before a response arrives. The response then causes the next
+        pass."""
 
     @abstractmethod
     def step(self) -> bool:
-        """Take over new batches and send what can be sent. Return False when everything is finished."""
+        """Collect new batches and send what can be sent. Return False when there is nothing left to do."""
 
     @abstractmethod
     def end(self, crash: BaseException | None) -> None:
-        """Fail what is left and release everything, because the thread ends. *crash* is the exception that
-        ended it, if any."""
+        """Fail the remaining batches and release all resources, because the thread ends.
+
+        *crash* is the exception that ended the thread, or None.
+        """
 
 
 class SenderThread:
-    """The thread, its inbox and its timers. Times are ``time.monotonic`` seconds.
+    """The sender's thread, its inbox and its timers. Times are ``time.monotonic`` seconds.
 
-    While the brokers accept no more requests, new batches do not wake the thread: the response that changes
-    that is followed by a check for new batches, and *nap* seconds is the longest that they go unnoticed.
+    While the brokers accept no more requests, new batches do not wake the thread. When a response arrives,
+    the thread looks for new batches. In any case it looks for them after *nap* seconds.
     """
 
     def __init__(self, name: str, nap: float = _NAP) -> None:
@@ -66,13 +70,13 @@ class SenderThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._lock = new_sender_lock()
         self._holder: int | None = None
-        """The identifier of the thread that runs the sender."""
+        """The identifier of the thread that runs the sender now. None if no thread does."""
         self._inbox: deque[Callable[[], None]] = deque()
         self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._sleeps_until = _NOW
         self._nap = nap
         self._listens = True
-        """False while new batches are not worth a pass, because no broker accepts more requests."""
+        """True if a new batch wakes the thread. False while no broker accepts more requests."""
         self._work: SenderWork | None = None
         self._over = False
         self._crash: BaseException | None = None
@@ -83,7 +87,7 @@ class SenderThread:
         return self._thread.ident is not None
 
     def assign(self, work: SenderWork) -> None:
-        """Set the work of the thread. Must be called before ``start``."""
+        """Set the work that the thread does. Call this before ``start``."""
         self._work = work
 
     def start(self) -> None:
@@ -101,25 +105,26 @@ class SenderThread:
                 ) from error
 
     def join(self, timeout: float) -> bool:
-        """Wait for the thread to end. Return True if it has ended, or if the caller runs the sender."""
+        """Wait for the thread to end. Return True if it has ended, or if the calling thread runs the
+        sender."""
         if not self.started or self.is_current():
             return True
         self._thread.join(min(max(timeout, 0.0), threading.TIMEOUT_MAX))
         return not self._thread.is_alive()
 
     def is_current(self) -> bool:
-        """Return True if the calling thread runs the sender, and so must not wait for it."""
+        """Return True if the calling thread runs the sender, and so must not wait for the sender."""
         return self._holder == threading.get_ident()
 
     def post(self, call: Callable[[], None]) -> None:
-        """Run the function *call* in the next pass of the sender. Safe from any thread, and with any lock
+        """Run the function *call* in the next pass of the sender. Any thread may call this, with any lock
         held."""
         self._inbox.append(call)
         self.wake(_NOW)
 
     def post_and_run(self, call: Callable[[], None]) -> None:
-        """Run the function *call* in the next pass of the sender. Make that pass in this thread if the sender
-        lock is free.
+        """Run the function *call* in the next pass of the sender. If the sender lock is free, make that pass
+        in this thread.
 
         The calling thread must hold no lock.
         """
@@ -138,7 +143,7 @@ class SenderThread:
     def catch_up(self, timeout: float | None) -> bool:
         """Wait until all functions posted so far have been called. Return False after *timeout* seconds.
 
-        Returns True at once if the caller runs the sender or the thread has ended.
+        Return True at once if the calling thread runs the sender, or if the sender's thread has ended.
         """
         if not self.started or self.is_current():
             return True
@@ -153,12 +158,17 @@ class SenderThread:
         return True
 
     def wake(self, due: float) -> None:
-        """Make a pass at *due*. Safe from any thread; costs nothing if the thread is awake anyway."""
+        """Make sure that the thread makes a pass at *due*. Any thread may call this, and the call is
+        cheap."""
         if due < self._sleeps_until:
             self._wakeups.put(None)
 
     def notify(self, due: float) -> None:
-        """Make sure that a pass is made at *due*, because users' threads have added batches."""
+        """Make sure that a pass is made at *due*, because users' threads have added batches.
+
+        While no broker accepts more requests, this does nothing, because a response or the next nap causes a
+        pass.
+        """
         # The caller adds the batch first and then calls this. The thread sets _listens first and then looks
         # for new batches. So one of the two always notices the other.
         if self._listens:
@@ -188,7 +198,7 @@ class SenderThread:
             self._holder = None
 
     def _make_pass(self) -> None:
-        """Make one pass: do all that is due now. With the sender lock held."""
+        """Make one pass of the sender: do all that is due now. The sender lock must be held."""
         work = self._work
         assert work is not None
         if self._over:
@@ -206,8 +216,10 @@ class SenderThread:
             self._holder = None
 
     def _has_missed_batches(self) -> bool:
-        """Return True if there are new batches that can be sent now and for which no thread was woken. With
-        the sender lock held, after a pass."""
+        """Return True if there are new batches that can be sent now and that have not woken the thread.
+
+        The sender lock must be held, and a pass must have been made.
+        """
         work = self._work
         assert work is not None
         if work.is_full():
@@ -216,7 +228,7 @@ class SenderThread:
         return work.has_new_batches()
 
     def _sleep(self, work: SenderWork) -> None:
-        """Sleep until the next timer, a posted call, or a call of ``wake``."""
+        """Sleep until the next timer, a posted function, or a call of ``wake``."""
         left = min(self._sleeps_until - time.monotonic(), _LONGEST_SLEEP)
         # _sleeps_until is set before these checks: a batch that is added after them wakes this thread.
         if left > 0 and not self._inbox and not (self._listens and work.has_new_batches()):

@@ -1,4 +1,4 @@
-"""Timers of the sender: they call an object at the time that was set for it."""
+"""Timers of the sender. Each timer calls a method of its object at the time that was set."""
 
 import heapq
 import itertools
@@ -13,25 +13,29 @@ _FEW_TIMERS: Final = 1024
 
 
 class Timed(ABC):
-    """An object that has one timer. Both attributes are set by ``Timers``."""
+    """An object that has one timer. Only ``Timers`` sets its two attributes."""
 
     timer: float = NEVER
     """The time when the timer fires."""
     alarm: float = NEVER
-    """The time when ``Timers`` checks ``timer`` next; never later than ``timer``. Most timers are postponed
-    again and again, and to postpone one only changes ``timer``."""
+    """The time at which ``Timers`` looks at ``timer`` next. It is never later than ``timer``. Most timers are
+    postponed again and again, and to postpone a timer only changes ``timer``."""
 
     @abstractmethod
     def on_timer(self) -> None:
-        """Do what is due when the timer fires. The sender takes its next step right after this."""
+        """Do what is due when the timer fires. The sender takes its next step right after this call."""
 
 
 _Alarm: TypeAlias = tuple[float, int, Timed]
-"""The time, a serial number that orders alarms of the same time, and the object."""
+"""The time of an alarm, a serial number that orders alarms of the same time, and the object that has the
+timer."""
 
 
 class Timers:
-    """A heap of alarms. Times are ``time.monotonic`` seconds. Used with the sender lock held."""
+    """The timers of the sender, as a heap of alarms. Times are ``time.monotonic`` seconds.
+
+    The caller of each method must hold the sender lock.
+    """
 
     def __init__(self) -> None:
         self._alarms: list[_Alarm] = []
@@ -46,7 +50,7 @@ class Timers:
         return self._alarms[0][0] if self._alarms else NEVER
 
     def set(self, target: Timed, when: float) -> None:
-        """Set the timer of *target* to *when*, in place of any time set before."""
+        """Set the timer of *target* to *when*. A time that was set before is replaced."""
         target.timer = when
         if when < target.alarm:
             self._set_alarm(target, when)
@@ -72,7 +76,8 @@ class Timers:
         heapq.heappush(self._alarms, (when, next(self._serial), target))
 
     def _drop_stale_alarms(self) -> None:
-        """Remove replaced alarms, which would otherwise stay in the heap until they are due."""
+        """Remove alarms that were replaced, because they would otherwise stay in the heap until they are
+        due."""
         live = {alarm[2]: alarm for alarm in self._alarms if alarm[0] == alarm[2].alarm}
         self._alarms = list(live.values())
         heapq.heapify(self._alarms)
