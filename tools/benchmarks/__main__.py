@@ -133,8 +133,8 @@ def _facts(rounds: int) -> list[str]:
     return [
         *machine.facts(),
         f"Kafka {java.VERSION} (KRaft), one broker with the JVM options of Kafka's start script",
-        "topics have 4 partitions; 20,000 different records are sent again and again",
-        f"{rounds} rounds; each client runs in its own process, in a different order in each round",
+        "topics with 4 partitions; each producer sends the same 20,000 different records again and again",
+        f"{rounds} rounds, each with a different order of clients; each client runs in its own process",
     ]
 
 

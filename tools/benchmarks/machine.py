@@ -29,7 +29,7 @@ def facts() -> list[str]:
     """Return one line each on processor and memory, the system and its versions, and the date."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
     return [
-        f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB; client and broker share them",
+        f"{_processor()}, {os.cpu_count()} cores, {memory:.0f} GiB, for client and broker together",
         f"{platform.system()} {platform.release()}, {platform.python_implementation()} "
         f"{platform.python_version()}, {_java()}",
         f"{datetime.now(UTC):%Y-%m-%d}",

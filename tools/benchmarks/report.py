@@ -13,26 +13,44 @@ __all__ = ["page", "scenario_table", "targets_table"]
 _HEAD = """\
 # Benchmarks
 
-`make bench` writes this page. It starts a Kafka broker and runs each client on it, one after another, in
-several rounds. The speed of a client depends on the machine, so compare clients by their ratios.
+`make bench` measures these figures and writes this page. It starts a Kafka broker and compares pyklient with
+other clients in several scenarios. It runs each scenario in rounds: in each round, each client runs once, one
+client after another.
 
-**Ratios.** A ratio divides a figure of another client by the same figure of pyklient, measured in the same
-round. In the columns "CPU / pyklient", "time / pyklient" and "p99 / pyklient", pyklient is the first row of
-the table: 2 means that the client of the row needed twice as much CPU time, or twice as long, as pyklient. In
-the table of targets, "measured" is such a ratio too, so a larger number is better for pyklient. Each ratio is
-the median of the rounds, followed by the smallest and the largest ratio in brackets.
+The speed of a client depends on the machine, so compare clients by their ratios. A ratio divides a figure of
+another client by the same figure of pyklient in the same round. A cell with a ratio shows the median of the
+rounds, and in brackets the smallest and the largest ratio. All other cells show the median of the rounds. The
+median of the ratios can therefore differ from the ratio of two medians.
 
-**CPU** is the processor time per record of the client's process with all its threads, from the creation of
-the client to its end. For Java it includes the start of the JVM.
+| column | meaning |
+| --- | --- |
+| records/s | Records per second. For a producer, the time begins when the first record is confirmed, and \
+ends when the last one is. For a consumer, the time begins with the first records and ends with the last \
+ones. |
+| MB/s | Megabytes of values per second, in the same time. |
+| CPU µs per record | The processor time of the client's process, with all its threads, from the creation of \
+the client to its end, divided by the number of records. |
+| peak MiB | The largest memory that the client's process used. |
+| CPU / pyklient | The ratio of "CPU µs per record". 2 means that the client needed twice as much CPU time \
+as pyklient in the first row of the table. |
+| time / pyklient | The ratio of the times per record. 2 means that the client took twice as long as \
+pyklient in the first row of the table. |
+| p50 ms, p99 ms, p99.9 ms | Latencies in milliseconds: half of the records, 99 % of them and 99.9 % of \
+them were confirmed within this time. The time begins when the program should have sent the record, even \
+if the client delayed the program. |
+| p99 / pyklient | The ratio of "p99 ms". |
 
-**Records per second** are measured from the first confirmation to the last when producing, and from the first
-records read to the last when consuming. aiokafka fetches before the program asks for records, so its time
-starts when it has its partitions. Every producer waits for all in-sync replicas (`acks=all`) and checks the
-confirmation of every record; every consumer counts its records. After each run the broker is asked how many
-records it has stored.
+Every producer waits until all in-sync replicas have stored a record (`acks=all`), and checks the
+confirmation of every record. Every consumer counts its records. After each run of a producer, the benchmark
+asks the broker how many records it has stored.
 
-**Latency** is measured from the time at which a record should have been sent, so that a client gains nothing
-if it delays the program that sends."""
+The titles of the scenarios name the size of a record's value, such as 100 B (random bytes). A flight as
+JSON has about 300 bytes."""
+
+_TARGETS = """\
+A target is what pyklient is meant to reach. The column "measured" shows the ratio of the other client's
+figure to that of pyklient: a larger number is better for pyklient. A target is reached if the median of the
+ratios is at least the number in the target; "p99 no worse" means 1."""
 
 
 _WORDS: dict[Figure, str] = {
@@ -62,7 +80,7 @@ def targets_table(finished: Sequence[Results]) -> str:
 
 def page(finished: Sequence[Results], facts: Iterable[str], setups: Iterable[tuple[str, str]]) -> str:
     """Return the whole page: facts, targets, charts, a table for each scenario, settings of each client."""
-    parts = [_HEAD, "\n".join(f"- {fact}" for fact in facts), "## Targets", targets_table(finished)]
+    parts = [_HEAD, "\n".join(f"- {fact}" for fact in facts), "## Targets", _TARGETS, targets_table(finished)]
     parts += [
         _chart(results) for results in finished if results.scenario.title in (PRODUCE.title, CONSUME.title)
     ]

@@ -1,9 +1,10 @@
-"""The producer awaits `send()`, and gathers the delivery futures of 50,000 records at a time. The consumer
-calls `getmany()`.
+"""The producer awaits `send()`, and awaits the delivery futures of 50,000 records at a time. It is
+idempotent, as pyklient's is. The consumer calls `getmany()`.
 
-As its documentation recommends: `linger_ms` above 0 (here 5) and a larger `max_batch_size` (1 MB) for fewer
-requests, `getmany()` instead of iteration, and larger fetches (4 MiB for each partition). The producer is
-idempotent, like pyklient's.
+The settings are those that aiokafka's documentation recommends: `linger_ms` above 0 (here 5) and a larger
+`max_batch_size` (1 MB) for fewer requests, `getmany()` instead of iteration, and larger fetches (4 MiB for
+each partition). aiokafka fetches records before the program asks for them. The time of a consumer's run
+therefore begins when the consumer has its partitions.
 """
 
 import asyncio

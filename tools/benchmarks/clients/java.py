@@ -1,11 +1,15 @@
-"""Kafka's own kafka-producer-perf-test and ConsumerPerformance, with the JVM options of Kafka's start script.
+"""The programs are Kafka's own kafka-producer-perf-test and ConsumerPerformance, with the JVM options of
+Kafka's start script.
 
-As their documentation and Confluent's "Optimize for throughput" recommend: `batch.size` 200,000, `linger.ms`
-10, a larger `buffer.memory` (128 MiB), fetches of 4 MiB for each partition and `max.poll.records` 10,000.
-Payloads come from a file, because the tool would need CPU time to generate them; the other clients do not
-generate theirs while they are measured either. The first quarter of the records produced warms up the JVM and
-does not count for records/s. CPU and memory are those of the whole process, including the start of the JVM.
-The consumer checks no CRCs. Latencies are whole milliseconds, measured from the call of `send`.
+The settings are those that the documentation of Kafka and Confluent's "Optimize for throughput" recommend:
+`batch.size` 200,000, `linger.ms` 10, a larger `buffer.memory` (128 MiB), fetches of 4 MiB for each partition
+and `max.poll.records` 10,000. The consumer checks no CRCs.
+
+The values come from a file, because the program would need CPU time to generate them; the other clients do
+not generate theirs while they are measured either. The first quarter of the records warms up the JVM and does
+not count for a producer's records/s. CPU time and memory are those of the whole process, including the start
+of the JVM. Latencies are whole milliseconds, and begin with the call of `send`, because the program measures
+them itself.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""The producer calls `send()`, keeps the futures of 50,000 records and checks each one. The consumer calls
-`poll()`.
+"""The producer calls `send()`, keeps the futures of 50,000 records and checks each one. It is idempotent, as
+pyklient's is. The consumer calls `poll()`.
 
-As its documentation recommends: `linger_ms` (here 5) and a larger `batch_size` (256 KiB) for fewer requests,
-the `crc32c` package for speed (it is installed), a larger `max_poll_records` (10,000) and fetches of 4 MiB
-for each partition. The producer is idempotent by default.
+The settings are those that kafka-python's documentation recommends: `linger_ms` (here 5) and a larger
+`batch_size` (256 KiB) for fewer requests, a larger `max_poll_records` (10,000) and fetches of 4 MiB for each
+partition. The `crc32c` package is installed, because kafka-python is faster with it.
 """
 
 import importlib

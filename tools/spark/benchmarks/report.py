@@ -12,29 +12,63 @@ Seconds = Mapping[str, Sequence[float]]
 _HEAD = """\
 # Benchmarks on Spark
 
-`make bench-spark` writes this page. It starts a Kafka broker and one Spark session on two cores. It runs each
-job several times: with pyklient and with another client in turn, after one run of each that is not measured.
+`make bench-spark` measures these figures and writes this page. It starts a Kafka broker and one Spark session
+on the same machine. It runs each job in several rounds. A *round* is one run of the job with pyklient and one
+run with another client, directly one after the other. The first round is not counted. A run that does not
+handle all rows ends the benchmark with an error."""
+
+_COLUMNS = """\
 The speed depends on the machine, so compare the two clients by their ratio.
 
-The column "measured" is the ratio of the rows per second: pyklient's divided by the other client's, in two
-consecutive runs. 2 means that pyklient was twice as fast. It shows the median of the rounds, followed by the
-smallest and the largest ratio in brackets. Every run is checked by the number of rows or by the offsets of
-the topic. "Record batches" are Arrow record batches, which Spark's `mapInArrow` passes to a Python function
-in place of rows."""
+| column | meaning |
+| --- | --- |
+| job | The name of the job and the kind of its rows. Both are described below. |
+| rows | The number of rows that each run handles. |
+| pyklient, rows/s | The rows per second with pyklient: the median of the rounds. The time is that of the \
+whole job. |
+| compared with | The other client. |
+| its rows/s | The rows per second with the other client: the median of the rounds. |
+| target | The ratio that pyklient is meant to reach. A job without a target is only measured. |
+| measured | The ratio: pyklient's rows per second divided by those of the other client in the same round. 2 \
+means that pyklient was twice as fast. The cell shows the median of the ratios, and in brackets the smallest \
+and the largest ratio. |
+| reached | Whether the median of the ratios is at least the target. |"""
 
 _HOW = """\
-## Settings of the jobs and clients
+## The jobs
 
-- The jobs of one row show how long a job takes apart from its rows. They have no target: for every Python
-  data source, Spark starts one process to inspect it, one to plan the query and one to commit a write.
-- All clients have their default options, including Spark's own connector, which runs in the JVM.
-  `spark.driver.memory` is 2 GB; there are two cores, and the topics have four partitions.
-- A job that reads counts the rows and computes the sum of the values' lengths, the largest offset and the
-  largest timestamp.
-- A job that writes reads its rows from Parquet files of one column, in two tasks.
-- `foreachPartition` and `mapInArrow` with confluent-kafka use one producer for each partition. It is
-  idempotent, has batches of 1 MB and a large queue, as librdkafka's introduction recommends, and one callback
-  that counts every delivery."""
+| job | what it does |
+| --- | --- |
+| Read and aggregate | Reads a topic with `spark.read.format(…)`. Counts the rows, and computes the sum of \
+the values' lengths, the largest offset and the largest timestamp. |
+| Write | Reads rows from two Parquet files, and writes them to a topic with `write.format(…)`. |
+| foreachPartition | Reads rows from two Parquet files, and passes them as Python objects to a function that \
+sends them. With pyklient, the function is a `PartitionSender`. |
+| Record batches | Reads rows from two Parquet files, and passes them with `mapInArrow` as Arrow record \
+batches to a function that sends them. With pyklient, the function is a `PartitionSender`. |
+| Read one row, Write one row | Show how long a job takes apart from its rows. To write with any data source \
+in Python, Spark starts one Python process to inspect the data source, one to plan the query and one to \
+commit the write. |
+
+| kind of rows | value of each row |
+| --- | --- |
+| 100 B | 100 random bytes |
+| flights as JSON | a JSON object of about 300 bytes that describes a flight |
+
+A row has no key. The topics have four partitions.
+
+## Settings of the clients
+
+| client | settings |
+| --- | --- |
+| pyklient | Its default options. |
+| `format("kafka")` (Spark's own connector, which runs in the JVM) | Its default options. |
+| confluent-kafka | One producer for each partition of the DataFrame, with the settings that librdkafka's \
+introduction recommends for throughput: batches of 1 MB and a large queue. The producer is idempotent, as \
+pyklient's is. One callback counts all deliveries. |
+
+The Spark session has the master `local[2]` (two tasks at a time, in one process) and 2 GB of
+`spark.driver.memory`."""
 
 
 def table(seconds: Mapping[int, Seconds], scale: float) -> str:
@@ -47,7 +81,8 @@ def table(seconds: Mapping[int, Seconds], scale: float) -> str:
 
 def page(seconds: Mapping[int, Seconds], facts: Iterable[str]) -> str:
     """Return the whole page."""
-    return "\n\n".join([_HEAD, "\n".join(f"- {fact}" for fact in facts), table(seconds, 1.0), _HOW]) + "\n"
+    listed = "\n".join(f"- {fact}" for fact in facts)
+    return "\n\n".join([_HEAD, listed, _COLUMNS, table(seconds, 1.0), _HOW]) + "\n"
 
 
 def _line(scenario: Scenario, found: Seconds, scale: float) -> str:
