@@ -1,8 +1,8 @@
-"""Generates Python functions as source text, line by line.
+"""Generates Python functions as source text, line by line, which encode or decode messages.
 
-The cost of encoding or decoding a message is mostly the number of Python functions that are called. So each
-class gets one generated function per version and direction. Loops in that function encode or decode the
-nested structures, instead of calls. See :mod:`pyklient.protocol.encoder_generation` and
+The cost of encoding or decoding a message is mostly the number of Python functions that are called. Therefore
+each class gets one generated function per version and direction. Nested structures are handled by loops
+inside this function instead of by calls. The lines come from :mod:`pyklient.protocol.encoder_generation` and
 :mod:`pyklient.protocol.decoder_generation`.
 """
 
@@ -23,13 +23,13 @@ _LITERALS: Final = (type(None), bool, int, str, bytes)
 
 
 class FunctionSource:
-    """The source of the functions for one class in one version: its lines, and the objects to which they
-    refer.
+    """The source text of the functions for one class in one version: their lines, and the objects to which
+    they refer.
 
-    Names in the source: ``v0``, ``v1``, ... are the structure that the current line handles and those that
-    contain it, ``a1``, ... the arrays of these structures, other single letters the values just read. Names
-    of bound objects end in an underscore and a number. Fields appear as attributes only, so no name in a
-    message can clash with them. *verb* begins the names of the functions.
+    The generated lines use these names: ``v0``, ``v1``, ... are the structure that the current line handles
+    and those that contain it; ``a1``, ... are the arrays of these structures; other single letters are values
+    that were just read. Names of bound objects end in an underscore and a number. Fields appear as attributes
+    only, so no name in a message can clash with these names. The names of the functions begin with *verb*.
     """
 
     def __init__(self, verb: str, version: int, flexible: bool, names: dict[str, Any]) -> None:
@@ -44,12 +44,12 @@ class FunctionSource:
         self._functions: dict[type[Struct], str] = {}
 
     def add(self, *lines: str) -> None:
-        """Add *lines* with the current indentation."""
+        """Add *lines* to the source text, with the current indentation."""
         self._lines += [self._indent + line for line in lines]
 
     @contextmanager
     def block(self, head: str) -> Iterator[None]:
-        """Add the line *head*, which ends in a colon, and indent the lines that are added in the ``with``
+        """Add the line *head*, which ends in a colon, and indent all lines that are added inside the ``with``
         block."""
         self.add(head)
         self._indent += " "
@@ -57,9 +57,9 @@ class FunctionSource:
         self._indent = self._indent[:-1]
 
     def bind(self, key: object, make: Callable[[], Any], name: str) -> str:
-        """Return the name of the object that *make* returns. *make* is called once per *key*.
+        """Return a name by which the generated lines can refer to the object that *make* returns.
 
-        The name begins with *name*.
+        *make* is called once for each *key*. The result begins with *name*.
         """
         bound = self._bound.get(key)
         if bound is None:
@@ -68,29 +68,31 @@ class FunctionSource:
         return bound
 
     def structure(self, cls: type[Struct]) -> str:
-        """Return the name of the class *cls*."""
+        """Return the name by which the generated lines refer to the class *cls*."""
         return self.bind(cls, lambda: cls, cls.__name__)
 
     def default(self, field: Field) -> str:
-        """Return an expression for the default of *field*."""
+        """Return an expression whose value is the default of *field*."""
         if type(field.default) not in _LITERALS:
             return self.bind((id(field), "default"), field.make_default, "default")
         return repr(field.default)
 
     @contextmanager
     def written_out(self, cls: type[Struct]) -> Iterator[str]:
-        """In the ``with`` block, add the lines for the fields of *cls* without a function call. Yield the
-        name of the variable that holds the structure."""
+        """Enter the structure *cls*, whose fields the ``with`` block handles without a function call.
+
+        Yields the name of the variable that holds the structure.
+        """
         name = f"v{len(self._inside)}"
         self._inside.append(cls)
         yield name
         self._inside.pop()
 
     def layout(self, cls: type[Struct]) -> tuple[list[list[Field]], list[Field]]:
-        """Return the fields of *cls* that this version has, in the order in which they are sent, and its
-        tagged fields.
+        """Return the fields of *cls* that this version has, in the order in which they are sent, and
+        separately the tagged fields.
 
-        Neighbouring numbers form one group; every other field is a group by itself.
+        Neighbouring numbers form one group. Every other field is a group by itself.
         """
         groups: list[list[Field]] = []
         tagged: list[Field] = []
@@ -107,7 +109,7 @@ class FunctionSource:
 
     @property
     def depth(self) -> int:
-        """The number of structures that contain the one which the current line handles."""
+        """The number of structures that contain the structure which the current line handles."""
         return len(self._inside)
 
     def must_call(self, cls: type[Struct]) -> bool:
@@ -116,14 +118,16 @@ class FunctionSource:
         return cls in self._inside or len(self._inside) >= _DEEPEST
 
     def function_of(self, cls: type[Struct]) -> str:
-        """Return the name of the function for *cls*, which :meth:`build` writes."""
+        """Return the name of the function for *cls*. The function itself is written later, by
+        :meth:`build`."""
         number = len(self._functions)
         return self._functions.setdefault(cls, f"{self._verb}_{number}" if number else self._verb)
 
     def build(self, name: str, title: str, write_function: Callable[[type[Struct], str], None]) -> Any:
-        """Write all functions that are called with *write_function*, and return the function *name*.
+        """Compile all functions that are needed, and return the one that is called *name*.
 
-        *title* is shown as the file name in tracebacks, which include the generated lines.
+        *write_function* adds the lines of one function. *title* is shown as the file name in tracebacks,
+        which include the generated lines.
         """
         written = 0
         while written < len(self._functions):

@@ -1,4 +1,4 @@
-"""Generates decoders, which make an object from bytes.
+"""Generates decoders, which are functions that make an object from bytes.
 
 The decoder of a version is one function, ``decode(reader)``. It keeps the reader's position in a variable,
 and stores it before it calls another function, so that errors name the right byte. It raises ProtocolError,
@@ -21,7 +21,7 @@ Decode: TypeAlias = Callable[[Reader], Any]
 
 
 def decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
-    """Return the decoder of *cls* in *version*. *flexible* versions have compact lengths and tagged
+    """Return the decoder of *cls* in *version*. If *flexible*, lengths are compact and there are tagged
     fields."""
     source = _DecoderSource("decode", version, flexible, _NAMES)
     decode: Decode = source.build(
@@ -31,7 +31,7 @@ def decoder(cls: type[Struct], version: int, flexible: bool) -> Decode:
 
 
 def _field_decoder(cls: type[Struct], name: str, version: int) -> Decode:
-    """Return the decoder of one tagged field of *cls*, generated once."""
+    """Return the decoder of the tagged field *name* of *cls*. It is generated when it is first needed."""
     key = (cls, name, version)
     decode = _field_decoders.get(key)
     if decode is None:
@@ -47,25 +47,26 @@ _field_decoders: Final[dict[tuple[type[Struct], str, int], Decode]] = {}
 
 
 class _DecoderSource(FunctionSource):
-    """A FunctionSource whose functions read ``data`` from ``pos`` on; ``end`` is the end of the data."""
+    """The source text of decoders. The lines read the bytes ``data`` from the position ``pos`` on, up to
+    ``end``."""
 
     def write_function(self, cls: type[Struct], name: str) -> None:
-        """Write the function for the structure *cls*."""
+        """Add the lines of the function *name*, which decodes the structure *cls*."""
         with self.function(name, "v0"):
             self.add(f"v0 = new({self.structure(cls)})")
             self.read_fields(cls)
 
     def write_field_function(self, field: Field) -> None:
-        """Write the function ``decode_field`` for the value of *field*."""
+        """Add the lines of the function ``decode_field``, which decodes the value of *field*."""
         with self.function("decode_field", "result"):
             self.read_value(field, "result")
 
     @contextmanager
     def function(self, name: str, result: str) -> Iterator[None]:
-        """Write the function *name*, which returns the variable *result*; the lines of its body are added in
-        the ``with`` block.
+        """Add the first and last lines of the function *name*. The ``with`` block adds the lines of its body.
 
-        For a string that is not UTF-8, the generated function calls the reader to raise the right error.
+        The function returns the variable *result*. For a string that is not UTF-8, it calls the reader to
+        raise the right error.
         """
         with self.block(f"def {name}(reader):"):
             self.add("data = reader.data", "pos = reader.pos", "end = reader.end")
@@ -76,8 +77,11 @@ class _DecoderSource(FunctionSource):
             self.add("reader.pos = pos", f"return {result}")
 
     def read_fields(self, cls: type[Struct]) -> None:
-        """Read all fields in the order in which they are sent, then tagged fields. Set the defaults of fields
-        that this version lacks."""
+        """Add lines that read the fields of *cls* in the order in which they are sent, and then the tagged
+        fields.
+
+        Fields that this version lacks get their defaults.
+        """
         with self.written_out(cls) as v:
             groups, tagged = self.layout(cls)
             for group in groups:
@@ -91,17 +95,17 @@ class _DecoderSource(FunctionSource):
                 self.read_tagged(cls, tagged, v)
 
     def read_run(self, run: list[Field], v: str) -> None:
-        """Read neighbouring numbers."""
+        """Add lines that read the neighbouring numbers *run* into the structure in the variable *v*."""
         form = struct.Struct(">" + "".join(field.format for field in run))
         targets = "".join(f"{v}.{field.name}, " for field in run)
         self.add(f"{targets}= {self.unpacker(form.format)}(data, pos)", f"pos += {form.size}")
 
     def unpacker(self, form: str) -> str:
-        """Return the name of ``unpack_from`` for numbers of *form*."""
+        """Return the name by which the lines refer to ``unpack_from`` for numbers of the format *form*."""
         return self.bind(form, lambda: struct.Struct(form).unpack_from, "unpack")
 
     def read_value(self, field: Field, target: str) -> None:
-        """Assign the value of *field* to *target*."""
+        """Add lines that assign the value of *field* to the variable *target*."""
         nullable = field.nullable_in(self.version)
         compact = self.flexible and field.compact
         if field.is_array:
@@ -111,7 +115,10 @@ class _DecoderSource(FunctionSource):
             self.read_item(field.kind, target, compact, null)
 
     def read_array(self, field: Field, target: str, compact: bool, nullable: bool) -> None:
-        """Read an array. Its length is compared with the number of bytes left before an element is made."""
+        """Add lines that read an array into *target*.
+
+        The lines compare the length of the array with the number of bytes left before they make an element.
+        """
         self.read_length(compact, wide=True)
         if field.format:
             self.add(f"{target} = []")
@@ -133,7 +140,7 @@ class _DecoderSource(FunctionSource):
         self.add(f"elif n < 0: {self.null(target, nullable)}")
 
     def read_item(self, kind: WireType | type[Struct], target: str, compact: bool, null: str) -> None:
-        """Add lines that read a single value. *null* is the line for a value that is null."""
+        """Add lines that read a single value into *target*. The line *null* is used if the value is null."""
         if isinstance(kind, type):
             self.read_structure(kind, target)
         elif kind.format:
@@ -149,12 +156,13 @@ class _DecoderSource(FunctionSource):
             self.add(f"else: {null}")
 
     def read_bytes(self, size: str, convert: str) -> None:
-        """Read *size* bytes. The line *convert* makes a value of them."""
+        """Add lines that read *size* bytes. The line *convert* turns these bytes into a value."""
         self.add(f"stop = pos + {size}", f"if stop > end: reject_size(reader, pos, {size})")
         self.add(convert, "pos = stop")
 
     def read_length(self, compact: bool, wide: bool) -> None:
-        """Read the length ``n``: compact, or of two bytes, or of four if *wide*. -1 means null."""
+        """Add lines that read a length into ``n``: a compact length, or one of four bytes if *wide*, or else
+        of two. -1 means null."""
         if compact:
             self.add("if pos < end and (n := data[pos] - 1) < 127: pos += 1")
             self.add("else: n, pos = length_at(reader, pos, reader.compact_length)")
@@ -165,15 +173,17 @@ class _DecoderSource(FunctionSource):
         self.add(f"else: n, pos = length_at(reader, pos, reader.{method})")
 
     def null(self, target: str, nullable: bool) -> str:
-        """Return the line that handles null."""
+        """Return the line that is used if a value is null: it assigns None to *target*, or raises an
+        error."""
         return f"{target} = None" if nullable else "reject_null(pos)"
 
     def call(self, target: str, call: str) -> None:
-        """Assign to *target* the result of a call that moves the reader."""
+        """Add lines that assign to *target* the result of *call*, a call that moves the position of the
+        reader."""
         self.add("reader.pos = pos", f"{target} = {call}", "pos = reader.pos")
 
     def read_structure(self, cls: type[Struct], target: str) -> None:
-        """Read a structure."""
+        """Add lines that read the structure *cls* into *target*."""
         if self.must_call(cls):
             self.call(target, f"{self.function_of(cls)}(reader)")
         else:
@@ -183,7 +193,8 @@ class _DecoderSource(FunctionSource):
             self.add(f"{target} = {v}")
 
     def read_tagged(self, cls: type[Struct], tagged: list[Field], v: str) -> None:
-        """Read the tagged fields at the end of a structure. Missing fields get their defaults."""
+        """Add lines that read the tagged fields at the end of a structure. Tagged fields that are missing get
+        their defaults."""
         self.set_defaults(tagged, v)
         self.add("if pos < end and not data[pos]: pos += 1")
         with self.block("else:"):
@@ -195,7 +206,8 @@ class _DecoderSource(FunctionSource):
             self.add("pos = reader.pos")
 
     def set_defaults(self, fields: Iterable[Field], v: str) -> None:
-        """Set defaults. Each object gets its own copy of a default that can be changed."""
+        """Add lines that set *fields* to their defaults. Each object gets its own copy of a default that can
+        be changed."""
         for field in fields:
             kind, target = field.kind, f"{v}.{field.name}"
             if not field.makes_defaults:
@@ -209,7 +221,7 @@ class _DecoderSource(FunctionSource):
 
 
 def _least(kind: WireType | type[Struct], version: int, compact: bool) -> int:
-    """Return the size in bytes of the smallest value of *kind*."""
+    """Return the size in bytes of the smallest value that *kind* can have."""
     if isinstance(kind, WireType):
         if kind.format:
             return struct.calcsize(">" + kind.format)
@@ -226,7 +238,8 @@ def _least_of_field(field: Field, version: int, compact: bool) -> int:
 
 
 def _read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) -> None:
-    """Set the tagged fields of *value* that are present. Unknown fields are skipped."""
+    """Set the tagged fields of *value* that the message contains. Tagged fields that *cls* does not know are
+    skipped."""
     known = {field.tag: field.name for field in cls.declared if field.in_version(version)}
     for tag, size in reader.tagged_fields():
         name = known.get(tag)
@@ -240,7 +253,11 @@ def _read_tagged(reader: Reader, value: Any, cls: type[Struct], version: int) ->
 
 
 def _length_at(reader: Reader, pos: int, length: Callable[[], int]) -> tuple[int, int]:
-    """Return a length that is longer than one byte, or is invalid, and the position after it."""
+    """Call *length* to read a length at *pos*, and return it with the position after it.
+
+    The generated lines read most lengths themselves. They call this function for a length that is long or
+    invalid.
+    """
     reader.pos = pos
     return length(), reader.pos
 

@@ -1,9 +1,9 @@
-"""Generates encoders, which make bytes from an object.
+"""Generates encoders, which are functions that make bytes from an object.
 
 The encoder of a version is one function, ``encode(writer, value)``. Neighbouring numbers share one call of
-``struct``; the lengths of strings and arrays are written without a function call. It raises Python's own
-errors for a value of the wrong type or range, and UnsupportedVersionError for a value that the version cannot
-carry.
+``struct``, and the lengths of strings and arrays are written without a function call. An encoder raises
+Python's own errors for a value of the wrong type or range, and UnsupportedVersionError for a value that the
+version cannot carry.
 """
 
 import struct
@@ -24,7 +24,7 @@ _LONGEST_CLASSIC_STRING: Final = 0x7FFF
 
 
 def encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
-    """Return the encoder of *cls* in *version*. *flexible* versions have compact lengths and tagged
+    """Return the encoder of *cls* in *version*. If *flexible*, lengths are compact and there are tagged
     fields."""
     source = _EncoderSource("encode", version, flexible, _NAMES)
     encode: Encode = source.build(
@@ -34,7 +34,7 @@ def encoder(cls: type[Struct], version: int, flexible: bool) -> Encode:
 
 
 def field_encoder(cls: type[Struct], name: str, version: int, flexible: bool) -> Encode:
-    """Return the encoder of one field of *cls*, generated once."""
+    """Return the encoder of the field *name* of *cls*. It is generated when it is first needed."""
     key = (cls, name, version, flexible)
     encode = _field_encoders.get(key)
     if encode is None:
@@ -50,16 +50,16 @@ _field_encoders: Final[dict[tuple[type[Struct], str, int, bool], Encode]] = {}
 
 
 class _EncoderSource(FunctionSource):
-    """A FunctionSource whose functions write to ``buf``, which is always ``writer.buf``."""
+    """The source text of encoders. The lines append to ``buf``, which is always ``writer.buf``."""
 
     def write_function(self, cls: type[Struct], name: str) -> None:
-        """Write the function for the structure *cls*."""
+        """Add the lines of the function *name*, which encodes the structure *cls*."""
         with self.block(f"def {name}(writer, v0):"):
             self.add("buf = writer.buf")
             self.write_fields(cls)
 
     def write_field_function(self, field: Field) -> None:
-        """Write the function ``encode_field`` for the value of *field*."""
+        """Add the lines of the function ``encode_field``, which encodes the value of *field*."""
         with self.block("def encode_field(writer, x):"):
             self.add("buf = writer.buf")
             if field.is_number:
@@ -68,8 +68,11 @@ class _EncoderSource(FunctionSource):
                 self.write_value(field)
 
     def write_fields(self, cls: type[Struct]) -> None:
-        """Write all fields in the order in which they are sent, then tagged fields. Raise an error for values
-        that this version cannot carry."""
+        """Add lines that write the fields of *cls* in the order in which they are sent, and then the tagged
+        fields.
+
+        The lines raise an error for a value that this version cannot carry.
+        """
         with self.written_out(cls) as v:
             groups, tagged = self.layout(cls)
             for group in groups:
@@ -84,20 +87,20 @@ class _EncoderSource(FunctionSource):
             self.write_checks(cls, v)
 
     def write_run(self, run: Sequence[Field], v: str) -> None:
-        """Write neighbouring numbers."""
+        """Add lines that write the neighbouring numbers *run* of the structure in the variable *v*."""
         form = "".join(field.format for field in run)
         self.write_numbers(form, ", ".join(f"{v}.{field.name}" for field in run))
 
     def write_numbers(self, form: str, values: str) -> None:
-        """Write numbers of the ``struct`` format *form*."""
+        """Add a line that writes *values*, numbers of the ``struct`` format *form*."""
         self.add(f"buf += {self.packer(form)}({values})")
 
     def packer(self, form: str) -> str:
-        """Return the name of ``pack`` for numbers of *form*."""
+        """Return the name by which the lines refer to ``pack`` for numbers of the format *form*."""
         return self.bind(form, lambda: struct.Struct(">" + form).pack, "pack")
 
     def write_value(self, field: Field) -> None:
-        """Write ``x``, the value of *field*."""
+        """Add lines that write the variable ``x``, which has the value of *field*."""
         nullable = field.nullable_in(self.version)
         compact = self.flexible and field.compact
         if not nullable and field.nullable_since is not None:
@@ -108,7 +111,8 @@ class _EncoderSource(FunctionSource):
             self.write_item(field.kind, compact, nullable)
 
     def write_array(self, field: Field, compact: bool, nullable: bool) -> None:
-        """Write the array ``x``. Numbers are written with one call."""
+        """Add lines that write the array in the variable ``x``. An array of numbers is written with one
+        call."""
         with self.unless_null(compact, True, nullable):
             self.add("n = len(x)")
             self.write_length(compact, wide=True)
@@ -122,7 +126,7 @@ class _EncoderSource(FunctionSource):
                     self.write_item(field.kind, compact, nullable=False)
 
     def write_item(self, kind: WireType | type[Struct], compact: bool, nullable: bool) -> None:
-        """Write the single value ``x``."""
+        """Add lines that write the single value in the variable ``x``."""
         if isinstance(kind, type):
             self.write_structure(kind)
         elif kind.format:
@@ -144,7 +148,7 @@ class _EncoderSource(FunctionSource):
                 self.write_records(compact)
 
     def write_structure(self, cls: type[Struct]) -> None:
-        """Write the structure ``x``."""
+        """Add lines that write the structure in the variable ``x``."""
         if self.must_call(cls):
             self.add(f"{self.function_of(cls)}(writer, x)", "buf = writer.buf")
         else:
@@ -153,8 +157,10 @@ class _EncoderSource(FunctionSource):
 
     @contextmanager
     def unless_null(self, compact: bool, wide: bool, nullable: bool) -> Iterator[None]:
-        """In the ``with`` block, add lines for an ``x`` that is not None. None is encoded as null, or raises
-        an error unless it is *nullable*."""
+        """Add lines that handle an ``x`` that is None. The ``with`` block adds the lines for any other ``x``.
+
+        None is encoded as null if *nullable*; otherwise it is an error.
+        """
         if not nullable:
             self.add("if x is None: reject_null()")
             yield
@@ -167,7 +173,8 @@ class _EncoderSource(FunctionSource):
             yield
 
     def write_length(self, compact: bool, wide: bool) -> None:
-        """Write the length ``n``: compact, or of two bytes, or of four if *wide*."""
+        """Add lines that write the length ``n``: as a compact length, or in four bytes if *wide*, or else in
+        two."""
         if compact:
             self.add("if n < 127: buf.append(n + 1)", "else: buf += unsigned_varint(n + 1)")
             return
@@ -176,14 +183,17 @@ class _EncoderSource(FunctionSource):
         self.write_numbers("i" if wide else "h", "n")
 
     def write_records(self, compact: bool) -> None:
-        """Write the record bytes ``x``, which are one buffer or several: their length, then the buffers as
-        separate parts."""
+        """Add lines that write the record bytes in the variable ``x``, which are one buffer or several.
+
+        Their total length is written first. The buffers then become separate parts.
+        """
         self.add("if isinstance(x, buffers): x = (x,)", "n = total_size(x)")
         self.write_length(compact, wide=True)
         self.add("writer.parts.append(buf)", "writer.parts.extend(x)", "buf = writer.buf = bytearray()")
 
     def write_tagged(self, cls: type[Struct], tagged: Sequence[Field], v: str) -> None:
-        """Write the tagged fields at the end of a structure. Fields that have their defaults are left out."""
+        """Add lines that write the tagged fields at the end of a structure. Fields that have their defaults
+        are left out."""
         if not tagged:
             self.add("buf.append(0)")
             return
@@ -194,9 +204,9 @@ class _EncoderSource(FunctionSource):
         )
 
     def is_changed(self, field: Field, v: str) -> str:
-        """Return an expression that is true if *field* does not have its default.
+        """Return an expression that is true if *field* of the structure in *v* does not have its default.
 
-        For a structure of plain fields, the expression compares each of its fields.
+        If the field is a structure of plain fields, the expression compares each of these fields.
         """
         value, kind = f"{v}.{field.name}", field.kind
         if field.is_array or not isinstance(kind, type) or not all(map(_is_plain, kind.declared)):
@@ -206,8 +216,8 @@ class _EncoderSource(FunctionSource):
         return " or ".join(parts)
 
     def write_checks(self, cls: type[Struct], v: str) -> None:
-        """Write lines that raise an error for fields that this version lacks, unless they have their default
-        or are ignorable."""
+        """Add lines that raise an error if a field that this version lacks does not have its default, unless
+        the field is ignorable."""
         for field in cls.declared:
             if not field.in_version(self.version) and not field.ignorable:
                 self.add(
@@ -238,11 +248,11 @@ def _put_tagged(writer: Writer, value: Any, cls: type[Struct], version: int) -> 
 
 
 def _reject_null() -> NoReturn:
-    raise TypeError("None is not allowed, because the field cannot be null")
+    raise TypeError("None is not allowed for a field that cannot be null")
 
 
 def _reject_early_null(name: str, version: int) -> NoReturn:
-    raise UnsupportedVersionError(f"{name} cannot be None in version {version}")
+    raise UnsupportedVersionError(f"the field {name} cannot be None in version {version}")
 
 
 def _reject_absent(cls: type[Struct], name: str, value: Any, version: int) -> NoReturn:
@@ -251,7 +261,7 @@ def _reject_absent(cls: type[Struct], name: str, value: Any, version: int) -> No
 
 
 def _reject_string(length: int) -> NoReturn:
-    raise ValueError(f"a string of {length} bytes is too long: at most {_LONGEST_CLASSIC_STRING} bytes fit")
+    raise ValueError(f"a string of {length} bytes is too long: {_LONGEST_CLASSIC_STRING} bytes are allowed")
 
 
 def _reject_uuid(value: bytes) -> NoReturn:

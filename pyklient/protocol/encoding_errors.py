@@ -1,4 +1,4 @@
-"""Finds the field of a message that cannot be encoded."""
+"""Finds the field because of which a message cannot be encoded."""
 
 import reprlib
 import struct
@@ -15,8 +15,8 @@ ENCODING_ERRORS: Final = (struct.error, TypeError, ValueError, AttributeError, O
 
 
 def find_unencodable(cls: type[Struct], version: int, flexible: bool, value: object) -> str:
-    """Return the path of the field of *value* that cannot be encoded, and its error. Call this after encoding
-    has failed."""
+    """Return the path of the field of *value* that cannot be encoded, and the error. Must be called only
+    after encoding *value* has failed."""
     for field in cls.declared:
         if not field.in_version(version):
             continue

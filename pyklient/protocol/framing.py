@@ -3,7 +3,7 @@
 A frame is a length of four bytes, followed by that many bytes. A broker answers the requests of a connection
 in order, so a response always belongs to the oldest request that expects one.
 
-Neither class is safe to use from several threads at once.
+ClientFraming and ServerFraming are not safe to use from several threads at once.
 """
 
 import struct
@@ -31,18 +31,19 @@ __all__ = ["ClientFraming", "MissingAnswerError", "ReceivedRequest", "ServerFram
 _LENGTH_SIZE: Final = 4
 _CORRELATION_ID: Final = struct.Struct(">i")
 _REQUEST_START: Final = struct.Struct(">ihhi")
-"""The length of a frame, and the fields at the start of every version of the request header."""
+"""The layout of the first bytes of a request: the length of its frame, and the fields with which every
+version of the header starts."""
 _RESPONSE_START: Final = struct.Struct(">ii")
-"""The length of a frame, and the correlation id."""
+"""The layout of the first bytes of a response: the length of its frame, and the correlation id."""
 _API_VERSIONS: Final = ApiVersionsResponse.api_key
 _LAST_CORRELATION_ID: Final = 0x7FFFFFFF
 
 
 def frame_length(head: Buffer, max_frame: int) -> int:
-    """Return the length in the first four bytes of a frame.
+    """Return the length of a frame, which is in *head*, its first four bytes.
 
-    Raises ProtocolError if it is negative or above *max_frame*. The error says if the bytes look like another
-    protocol.
+    Raises ProtocolError if the length is negative or above *max_frame*. If the bytes look like another
+    protocol, the error says which.
     """
     length = int.from_bytes(head[:_LENGTH_SIZE], "big", signed=True)
     if 0 <= length <= max_frame:
@@ -60,11 +61,11 @@ def frame_length(head: Buffer, max_frame: int) -> int:
 
 
 class MissingAnswerError(BrokerConnectionError):
-    """The response to a later request arrived first, so bytes of the connection were lost."""
+    """The response to a later request arrived first, so some bytes of the connection were lost."""
 
 
 class ClientFraming:
-    """The client's side: it makes requests, and remembers which responses it expects."""
+    """The client's side of a connection: encodes requests, and decodes the responses that they expect."""
 
     def __init__(self, client_id: str | None) -> None:
         self._client_id = client_id
@@ -78,7 +79,7 @@ class ClientFraming:
         return len(self._due)
 
     def send(self, request: ApiMessage, version: int, *, expects_reply: bool = True) -> list[Buffer]:
-        """Return the frame of *request*, in parts. With ``expects_reply=False`` (for ``acks=0``) no response
+        """Return the frame of *request*, in parts. If *expects_reply* is false (for ``acks=0``), no response
         is expected.
 
         Raises UnsupportedVersionError if *version* cannot carry a field of the request.
@@ -97,20 +98,21 @@ class ClientFraming:
         return parts
 
     def _start(self, header_version: int) -> bytes:
-        """Return the first bytes of requests: the header, without the values of :data:`_REQUEST_START`."""
+        """Return the bytes with which requests start: the header, with zeros for the values of
+        :data:`_REQUEST_START`."""
         start = _start_of_frame(RequestHeader(client_id=self._client_id), header_version)
         self._starts[header_version] = start
         return start
 
     def receive(self, frame: Buffer) -> tuple[int, ApiMessage]:
-        """Return the correlation id and the response in *frame*, which does not include the length prefix.
+        """Return the correlation id and the response in *frame*, which begins after the length.
 
-        The response must answer the oldest request that expects one. Raises MissingAnswerError if it answers
-        a later request, and ProtocolError if the frame cannot be parsed.
+        Raises MissingAnswerError if this is not the response to the oldest request that expects one, but to a
+        later request. Raises ProtocolError if the frame cannot be parsed.
         """
         reader = Reader(frame)
         if reader.end < _CORRELATION_ID.size:
-            raise ProtocolError(f"a response of {reader.end} bytes has no header")
+            raise ProtocolError(f"a response of {reader.end} bytes is too short for a header")
         (correlation_id,) = _CORRELATION_ID.unpack_from(reader.data)
         reader.pos = _CORRELATION_ID.size
         if not self._due:
@@ -135,7 +137,7 @@ class ClientFraming:
 
 
 def _api_versions(reader: Reader, version: int) -> ApiMessage:
-    """Read an ApiVersions response, which every client must be able to read.
+    """Read an ApiVersions response, which every client must be able to read, whatever the version.
 
     Its header never has tagged fields. A broker that does not know the requested version answers with error
     35 and a body in version 0 (KIP-511). librdkafka's mock cluster answers with error 35 and a body of
@@ -157,10 +159,10 @@ def _whole(reader: Reader, version: int) -> ApiVersionsResponse:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedRequest:
-    """A request that a server received, with the data needed to answer it.
+    """A request that a broker has received, and what is needed to answer it.
 
-    ``message`` is None for an ApiVersions request of an unknown version (``unsupported``), which is answered
-    with error 35 and the known versions (KIP-511).
+    ``message`` is None for an ApiVersions request of an unknown version. Such a request is answered with
+    error 35 and the known versions (KIP-511).
     """
 
     api_key: int
@@ -171,29 +173,29 @@ class ReceivedRequest:
 
     @property
     def unsupported(self) -> bool:
-        """True for an ApiVersions request of an unknown version."""
+        """True if this is an ApiVersions request of an unknown version."""
         return self.message is None
 
     @property
     def expects_reply(self) -> bool:
-        """False for a produce request with ``acks=0``, which is never answered."""
+        """False if this is a Produce request with ``acks=0``, which gets no response."""
         return not (isinstance(self.message, ProduceRequest) and self.message.acks == 0)
 
 
 class ServerFraming:
-    """The broker's side: it reads requests and makes responses."""
+    """The broker's side of a connection: decodes requests and encodes responses."""
 
     def receive(self, frame: Buffer) -> ReceivedRequest:
-        """Return the request in *frame* (without its length).
+        """Return the request in *frame*, which begins after the length.
 
-        Raises ProtocolError for an unknown API key and for bytes that cannot be parsed,
+        Raises ProtocolError for an unknown API key and for bytes that cannot be parsed, and
         UnsupportedVersionError for an unknown version.
         """
         reader = Reader(frame)
         key, version = reader.int16(), reader.int16()
         request_class = REQUESTS.get(key)
         if request_class is None:
-            raise ProtocolError(f"a request with the unknown API key {key}")
+            raise ProtocolError(f"a request has the unknown API key {key}")
         first, last = request_class.versions
         if not first <= version <= last:
             correlation_id = reader.int32()
@@ -210,7 +212,7 @@ class ServerFraming:
         return ReceivedRequest(key, version, header.correlation_id, header.client_id, message)
 
     def send(self, received: ReceivedRequest, response: ApiMessage) -> list[Buffer]:
-        """Return the frame that answers *received*, in parts."""
+        """Return the frame of *response*, which answers the request *received*, in parts."""
         version = 0 if received.unsupported else received.version
         flexible = response.is_flexible(version) and response.api_key != _API_VERSIONS
         parts, length = _frame(_response_start(flexible), response, version)
@@ -220,23 +222,27 @@ class ServerFraming:
 
 @cache
 def _response_start(flexible: bool) -> bytes:
-    """Return the first bytes of responses: the header without the correlation id."""
+    """Return the bytes with which responses start: the header, with a zero for the correlation id."""
     return _start_of_frame(ResponseHeader(), 1 if flexible else 0)
 
 
 def _has_librdkafkas_excess(message: ApiMessage, remaining: int) -> bool:
-    """Return True if the message ends in the three excess bytes that librdkafka writes: it encodes a null
-    list of topics in four bytes instead of one. Brokers accept that (confluentinc/librdkafka#5049)."""
+    """Return True if *message* is followed by the three excess bytes that librdkafka writes.
+
+    librdkafka encodes a null list of topics in four bytes instead of one. Brokers accept that
+    (confluentinc/librdkafka#5049).
+    """
     return isinstance(message, MetadataRequest) and message.topics is None and remaining == 3
 
 
 def _start_of_frame(header: ApiMessage, version: int) -> bytes:
-    """Return *header* with four bytes in front for the frame's length."""
+    """Return *header*, encoded, with four bytes in front of it for the length of the frame."""
     return b"".join([bytes(_LENGTH_SIZE), *header.encode(version)])
 
 
 def _frame(start: bytes, body: ApiMessage, version: int) -> tuple[list[Buffer], int]:
-    """Return *start* and *body* in parts, the first of which is writable, and the frame's length."""
+    """Return *start* followed by *body* in parts, of which the first is writable. Also return the length of
+    the frame."""
     writer = Writer(start)
     body.write(writer, version)
     parts = writer.finish()

@@ -1,4 +1,4 @@
-"""The fields of messages: their types, the versions that carry them, and their defaults in other versions."""
+"""The fields of messages: their types, the versions that carry them, and their defaults."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -8,7 +8,8 @@ __all__ = ["Field", "Struct", "WireType"]
 
 @dataclass(frozen=True, slots=True)
 class WireType:
-    """A type of the protocol: its name in Kafka, its zero value, and its ``struct`` format if it has one."""
+    """A type of the protocol: its name in Kafka, the value that means zero, and its ``struct`` format if it
+    has one."""
 
     name: str
     zero: Any
@@ -16,7 +17,7 @@ class WireType:
 
 
 class Struct:
-    """A structure: fields that are sent one after the other. ``declared`` holds them in this order."""
+    """A structure: fields that are sent one after the other. ``declared`` has the fields in this order."""
 
     __slots__ = ()
 
@@ -36,11 +37,11 @@ class Struct:
 class Field:
     """A field of a structure.
 
-    ``since`` and ``until`` are the first and the last version that carry the field (``until`` None: the
-    newest version). It may be null from version ``nullable_since`` on (None: never). ``tag`` is the number of
-    a tagged field. An ``ignorable`` field is left out silently in other versions. ``compact`` False keeps the
-    classic form of a string in flexible versions too. A ``secret`` value is never shown. ``null_is_empty``
-    reads null as empty bytes.
+    ``since`` and ``until`` are the first and the last version that carry the field; ``until`` is None if the
+    newest version does. The field may be null from version ``nullable_since`` on, or never if this is None.
+    ``tag`` is the number of a tagged field. Versions without the field silently leave out an ``ignorable``
+    one. If ``compact`` is False, a string keeps its classic form in flexible versions too. The value of a
+    ``secret`` field is never shown. ``null_is_empty`` means that null is read as empty bytes.
     """
 
     name: str
@@ -57,30 +58,30 @@ class Field:
     null_is_empty: bool
 
     def in_version(self, version: int) -> bool:
-        """Return True if *version* carries this field."""
+        """Return True if messages of *version* have this field."""
         return self.since <= version and (self.until is None or version <= self.until)
 
     def nullable_in(self, version: int) -> bool:
-        """Return True if null may be sent in *version*."""
+        """Return True if the field may be null in *version*."""
         return self.nullable_since is not None and version >= self.nullable_since
 
     @property
     def format(self) -> str:
-        """The ``struct`` format of one value; empty if there is none."""
+        """The ``struct`` format of a single value of the field; empty if its type has none."""
         return self.kind.format if isinstance(self.kind, WireType) else ""
 
     @property
     def is_number(self) -> bool:
-        """True if the field is one number of a fixed size."""
+        """True if the value of the field is one number of a fixed size."""
         return not self.is_array and bool(self.format)
 
     @property
     def makes_defaults(self) -> bool:
-        """True if every object needs its own copy of the default, because it can be changed."""
+        """True if every message needs its own copy of the default, because the default can be changed."""
         return self.default is not None and (self.is_array or isinstance(self.kind, type))
 
     def make_default(self) -> Any:
-        """Return the default for a new object."""
+        """Return the default value of this field for a new message."""
         if self.makes_defaults:
             return [] if self.is_array or not isinstance(self.kind, type) else self.kind()
         return self.default

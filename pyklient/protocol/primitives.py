@@ -1,4 +1,4 @@
-"""The protocol's elementary types: big-endian integers, strings, arrays, varints, tagged fields.
+"""The elementary types of the protocol: big-endian integers, strings, arrays, varints, tagged fields.
 
 A :class:`Reader` reads one frame and trusts no length: every count is compared with the number of bytes left
 before memory of that size is allocated. Bytes that cannot be parsed raise a :class:`ProtocolError`.
@@ -31,14 +31,14 @@ _MOST_ELEMENTS: Final = 1 << 20
 frame can cause."""
 
 _NUMBERS_PER_ELEMENT: Final = 8
-"""The count of numbers in an array that counts as one element, because numbers cost little."""
+"""How many numbers in an array count as one element, because a number costs little."""
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
 
 
 def total_size(buffers: Iterable[Buffer]) -> int:
-    """Return the total size of *buffers* in bytes, whatever the size of their items."""
+    """Return the total size of *buffers* in bytes, even if the items of a buffer are larger than a byte."""
     total = 0
     for buffer in buffers:
         plain = type(buffer) is bytes or type(buffer) is bytearray
@@ -47,8 +47,10 @@ def total_size(buffers: Iterable[Buffer]) -> int:
 
 
 def encode_unsigned_varint(value: int) -> bytes:
-    """Encode *value* (0 or more) in groups of seven bits, lowest group first. The high bit means that another
-    group follows."""
+    """Encode *value* (0 or more) as a varint: groups of seven bits, the lowest first.
+
+    The high bit of a byte means that another group follows.
+    """
     if value < 0x80:
         return _ONE_BYTE[value]
     out = bytearray()
@@ -63,8 +65,8 @@ _ONE_BYTE: Final = [bytes((value,)) for value in range(0x80)]
 
 
 class Reader:
-    """A position in one frame: ``data`` is the frame, ``pos`` the next byte to read, ``end`` the position
-    after the last byte."""
+    """Reads the bytes of one frame: ``data`` is the frame, ``pos`` the next byte to read, ``end`` the
+    position after the last byte."""
 
     __slots__ = ("allowance", "data", "end", "pos")
 
@@ -77,26 +79,26 @@ class Reader:
 
     @property
     def remaining(self) -> int:
-        """The number of bytes not yet read."""
+        """The number of bytes that have not been read yet."""
         return self.end - self.pos
 
     def slice(self, length: int) -> memoryview:
-        """Read *length* bytes, as a view of the frame."""
+        """Read *length* bytes. Return them as a view of the frame."""
         start = self.pos
         stop = start + length
         if length < 0 or stop > self.end:
             raise ProtocolError(
-                f"the length {length} at byte {start} is too large: {self.end - start} bytes remain"
+                f"a value of {length} bytes begins at byte {start}, but only {self.end - start} bytes remain"
             )
         self.pos = stop
         return self.data[start:stop]
 
     def number(self, form: struct.Struct) -> Any:
-        """Read one number of a fixed size."""
+        """Read one number that has the ``struct`` layout *form*."""
         start = self.pos
         self.pos = start + form.size
         if self.pos > self.end:
-            raise ProtocolError(f"the number of {form.size} bytes at byte {start} is cut off")
+            raise ProtocolError(f"the {form.size}-byte number at byte {start} is cut off")
         return form.unpack_from(self.data, start)[0]
 
     def int16(self) -> int:
@@ -108,7 +110,7 @@ class Reader:
         return int(self.number(_INT32))
 
     def unsigned_varint(self) -> int:
-        """Read an unsigned number of at most 32 bits, in one to five bytes."""
+        """Read an unsigned varint of at most 32 bits, which takes one to five bytes."""
         pos = self.pos
         data = self.data
         if pos < self.end and (first := data[pos]) < 0x80:
@@ -145,8 +147,10 @@ class Reader:
         return self._at_least_null(self.int32())
 
     def compact_length(self) -> int:
-        """Read a length that is stored plus one, as an unsigned varint. Return -1 for null, which is stored
-        as 0."""
+        """Read a compact length, which is stored plus one as an unsigned varint.
+
+        Null is stored as 0; the method then returns -1.
+        """
         return self.unsigned_varint() - 1
 
     def _at_least_null(self, length: int) -> int:
@@ -155,21 +159,24 @@ class Reader:
         return length
 
     def count(self, length: int, least: int) -> int:
-        """Check that *length* elements of at least *least* bytes each can follow, and return *length*."""
+        """Return *length* if that many elements of at least *least* bytes each can follow. Otherwise raise
+        ProtocolError."""
         if length < 0 or length * least > self.end - self.pos:
             raise ProtocolError(
-                f"{length} elements do not fit at byte {self.pos}: {self.end - self.pos} bytes remain"
+                f"an array of {length} elements begins at byte {self.pos}, but only "
+                f"{self.end - self.pos} bytes remain"
             )
         self._charge(length)
         return length
 
     def numbers(self, length: int, form: str) -> list[Any]:
-        """Read *length* numbers of one ``struct`` format."""
+        """Read *length* numbers that all have the ``struct`` format *form*."""
         start = self.pos
         size = struct.calcsize(">" + form)
         if length < 0 or length * size > self.end - start:
             raise ProtocolError(
-                f"{length} numbers do not fit at byte {start}: {self.end - start} bytes remain"
+                f"an array of {length} numbers begins at byte {start}, but only {self.end - start} bytes "
+                "remain"
             )
         self._charge(length // _NUMBERS_PER_ELEMENT)
         self.pos = start + length * size
@@ -178,10 +185,10 @@ class Reader:
     def _charge(self, elements: int) -> None:
         self.allowance -= elements
         if self.allowance < 0:
-            raise ProtocolError(f"one message has more than {_MOST_ELEMENTS} elements")
+            raise ProtocolError(f"a message has more than {_MOST_ELEMENTS} elements, counting tagged fields")
 
     def string(self, length: int) -> str:
-        """Read *length* bytes of UTF-8."""
+        """Read *length* bytes and decode them as UTF-8."""
         data = self.slice(length)
         try:
             return str(data, "utf-8")
@@ -189,7 +196,7 @@ class Reader:
             raise ProtocolError(f"the string at byte {self.pos - length} is not UTF-8: {error}") from None
 
     def skip_tagged_fields(self) -> None:
-        """Skip all tagged fields."""
+        """Skip all tagged fields of a structure."""
         pos = self.pos
         if pos < self.end and self.data[pos] == 0:
             self.pos = pos + 1
@@ -205,8 +212,8 @@ class Reader:
 
 
 class Writer:
-    """Bytes under construction that begin with *start*. The next bytes are added to ``buf``; ``parts`` are
-    complete."""
+    """Collects bytes, which begin with *start*. Further bytes are added to ``buf``. ``parts`` has the parts
+    before ``buf``."""
 
     __slots__ = ("buf", "parts")
 

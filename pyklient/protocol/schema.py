@@ -67,7 +67,8 @@ String = Annotated[str, WireType("string", "")]
 Bytes = Annotated[bytes, WireType("bytes", b"")]
 Uuid = Annotated[bytes, WireType("uuid", ZERO_UUID)]
 Records = Annotated[Any, WireType("records", None)]
-"""Record bytes: a buffer or a sequence of buffers when sent, a memoryview of the frame when received."""
+"""The type of record bytes: a buffer or a sequence of buffers when sent, a memoryview of the frame when
+received."""
 
 _F = TypeVar("_F")
 
@@ -76,7 +77,7 @@ _ZERO: Final = object()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Span:
-    """The facts in the declaration of a field, apart from its type."""
+    """What the declaration of a field says, apart from its type."""
 
     since: int = 0
     until: int | None = None
@@ -92,10 +93,10 @@ class _Span:
 def always(
     default: Any = _ZERO, *, nullable_since: int = 0, secret: bool = False, null_is_empty: bool = False
 ) -> Any:
-    """Declare a field that all versions have and that needs more than a plain default.
+    """Declare a field that all versions have, and about which more must be said than its default.
 
-    ``nullable_since``: the first version in which None may be sent. ``secret``: the value is shown neither by
-    ``repr`` nor in errors. ``null_is_empty``: the field must not be null, and is read as empty bytes if a
+    *nullable_since* is the first version in which None may be sent. If *secret*, the value is shown neither
+    by ``repr`` nor in errors. If *null_is_empty*, the field must not be null, but is read as empty bytes if a
     peer sends null.
     """
     return _Span(default=default, nullable_since=nullable_since, secret=secret, null_is_empty=null_is_empty)
@@ -110,11 +111,10 @@ def since(
     nullable_since: int = 0,
     compact: bool = True,
 ) -> Any:
-    """Declare a field that exists from *version* on, up to and including ``until`` if given.
+    """Declare a field that exists from *version* on, up to and including *until* if given.
 
-    ``ignorable``: other versions leave the field out silently, instead of raising an error for a value that
-    they cannot carry. ``compact=False``: the field keeps the classic form of a string in flexible versions
-    too.
+    If *ignorable*, other versions silently leave out a value that they cannot carry, instead of raising an
+    error. If *compact* is False, the field keeps the classic form of a string in flexible versions too.
     """
     return _Span(
         since=version,
@@ -127,23 +127,23 @@ def since(
 
 
 def until(version: int, *, default: Any = _ZERO, ignorable: bool = False, nullable_since: int = 0) -> Any:
-    """Declare a field that exists up to and including *version*. See :func:`since` for the options."""
+    """Declare a field that exists up to and including *version*. ``since`` has the same options."""
     return _Span(until=version, default=default, ignorable=ignorable, nullable_since=nullable_since)
 
 
 def tagged(tag: int, *, since: int, default: Any = _ZERO, ignorable: bool = False) -> Any:
-    """Declare a tagged field: it is sent with its number, and only if it does not have its default
-    (KIP-482)."""
+    """Declare a tagged field (KIP-482). It is sent together with its number *tag*, and only if it does not
+    have its default."""
     return _Span(tag=tag, since=since, default=default, ignorable=ignorable)
 
 
 EMPTY: Final[Any] = _Span()
-"""The default of an array (empty), or of a structure (all fields default)."""
+"""The default of a field that means an empty array, or a structure whose fields all have their defaults."""
 
 
 class _ByVersion(dict[int, _F]):
-    """Functions by version, generated when they are first used, because most versions of most messages are
-    never used.
+    """A table of functions by version. Each is generated when it is first used, because most of them never
+    are.
 
     Threads that ask for the same version at the same time may each generate the function; one of the
     functions is kept.
@@ -161,8 +161,8 @@ class _ByVersion(dict[int, _F]):
 class ApiMessage(Struct):
     """A request, a response, a header, or other data that has versions of its own.
 
-    ``api_key`` is -1 unless it is a request or response. ``versions`` are the first and the last known
-    version. ``flexible`` is the first version with compact lengths and tagged fields, None if there is none.
+    ``api_key`` is -1 if it is neither a request nor a response. ``versions`` are the first and the last known
+    version. ``flexible`` is the first version with compact lengths and tagged fields; None if there is none.
     """
 
     __slots__ = ()
@@ -180,13 +180,13 @@ class ApiMessage(Struct):
 
     @classmethod
     def is_flexible(cls, version: int) -> bool:
-        """Return True if *version* has compact lengths and tagged fields."""
+        """Return True if messages of *version* have compact lengths and tagged fields."""
         return cls.flexible is not None and version >= cls.flexible
 
     @classmethod
     def _for_version(cls, generate: Callable[[type[Struct], int, bool], _F], version: int) -> _F:
-        """Generate an encoder or a decoder for *version*. Raises UnsupportedVersionError for an unknown
-        version."""
+        """Call *generate* to generate an encoder or a decoder for *version*. Raises UnsupportedVersionError
+        for an unknown version."""
         first, last = cls.versions
         if not first <= version <= last:
             raise UnsupportedVersionError(f"{cls.__name__} has versions {first} to {last}, not {version}")
@@ -196,15 +196,15 @@ class ApiMessage(Struct):
         """Return the bytes of the message in *version*, in parts. Record bytes are separate parts and are not
         copied.
 
-        Raises UnsupportedVersionError if *version* cannot carry a field that is set, TypeError or ValueError
-        if a value does not have the declared type.
+        Raises UnsupportedVersionError if *version* cannot carry a field that is set, and TypeError or
+        ValueError if a value does not have the declared type.
         """
         writer = Writer()
         self.write(writer, version)
         return writer.finish()
 
     def write(self, writer: Writer, version: int) -> None:
-        """Append the bytes of the message in *version* to *writer*. See :meth:`encode`."""
+        """Append the bytes of the message in *version* to *writer*. Raises the errors of :meth:`encode`."""
         encode = self._encoders[version]
         try:
             encode(writer, self)
@@ -215,8 +215,8 @@ class ApiMessage(Struct):
 
     @classmethod
     def decode(cls, buffer: Buffer, version: int) -> Self:
-        """Return the message in *buffer*, which must contain nothing else. Raises ProtocolError for other
-        bytes."""
+        """Return the message in *buffer*, which must contain nothing else. Raises ProtocolError if the bytes
+        are anything else."""
         reader = Reader(buffer)
         value = cls.read(reader, version)
         if reader.remaining:
@@ -225,35 +225,39 @@ class ApiMessage(Struct):
 
     @classmethod
     def read(cls, reader: Reader, version: int) -> Self:
-        """Read the message at the position of *reader*. See :meth:`decode`."""
+        """Read the message that begins at the position of *reader*. Raises ProtocolError if the bytes are not
+        such a message."""
         decode = cls._decoders[version]
         try:
             value: Self = decode(reader)
         except binary.error:
             raise ProtocolError(f"{cls.__name__} v{version} is cut off after {reader.end} bytes") from None
         except ProtocolError as error:
-            raise ProtocolError(f"{cls.__name__} v{version}: {error}") from None
+            raise ProtocolError(f"{cls.__name__} v{version} cannot be decoded: {error}") from None
         return value
 
 
 class Blob(ApiMessage):
-    """A message inside another message, with its version in front (the metadata of group protocols)."""
+    """A message inside another message, with its version in front, as in the metadata of group protocols."""
 
     __slots__ = ()
 
     def encode_blob(self, version: int | None = None) -> bytes:
-        """Return the bytes with the version in front. The default is the newest version."""
+        """Return the bytes of the message, with the version in front. The default is the newest version."""
         chosen = self.versions[1] if version is None else version
         return b"".join([chosen.to_bytes(2, "big"), *self.encode(chosen)])
 
     @classmethod
     def decode_blob(cls, buffer: Buffer) -> Self:
-        """Return the message in *buffer*. A newer version is read as the newest known version, and its
-        further fields are ignored."""
+        """Return the message in *buffer*, which has its version in front.
+
+        A message of a newer version is read as if it had the newest known version; its further fields are
+        ignored.
+        """
         reader = Reader(buffer)
         version = reader.int16()
         if version < cls.versions[0]:
-            raise ProtocolError(f"{cls.__name__} cannot have version {version}")
+            raise ProtocolError(f"a {cls.__name__} has the unknown version {version}")
         return cls.read(reader, min(version, cls.versions[1]))
 
 
@@ -263,7 +267,7 @@ _M = TypeVar("_M", bound=ApiMessage)
 
 @dataclass_transform(kw_only_default=True)
 def struct(cls: type[_S]) -> type[_S]:
-    """Declare a structure inside a message."""
+    """Declare *cls* as a structure inside a message."""
     declared = tuple(_declared(cls, name, hint) for name, hint in get_annotations(cls).items())
     for field in declared:
         setattr(cls, field.name, _dataclass_default(field))
@@ -280,7 +284,8 @@ def struct(cls: type[_S]) -> type[_S]:
 def message(
     *, key: int = -1, versions: tuple[int, int], flexible: int | None = None
 ) -> Callable[[type[_M]], type[_M]]:
-    """Declare a message with its API key, its first and last version, and its first flexible version."""
+    """Return a decorator that declares a class as a message with an API key, a first and last version, and a
+    first flexible version."""
 
     def declare(cls: type[_M]) -> type[_M]:
         made = struct(cls)
@@ -293,7 +298,7 @@ def message(
 
 
 def _declared(cls: type[Struct], name: str, hint: Any) -> Field:
-    """Return the field that an annotation and a default declare."""
+    """Return the Field that the annotation *hint* and the default of *name* declare."""
     span = cls.__dict__[name]
     if not isinstance(span, _Span):
         span = _Span(default=span)

@@ -105,7 +105,7 @@ def test_tagged_fields_are_sent_only_where_they_are_not_default() -> None:
         assert _round_trip(value, 1) == value
     with pytest.raises(ProtocolError, match="tagged field rank does not fill its 5 bytes"):
         _Mixed.decode(plain[:-1] + bytes.fromhex("01 03 05 00000000 00"), 1)
-    with pytest.raises(ProtocolError, match=rf"the number of 4 bytes at byte {len(plain) + 2} is cut off"):
+    with pytest.raises(ProtocolError, match=rf"the 4-byte number at byte {len(plain) + 2} is cut off"):
         _Mixed.decode(plain[:-1] + bytes.fromhex("01 03 04 0000"), 1)
 
 
@@ -138,20 +138,23 @@ def test_an_error_behind_nested_arrays_names_the_byte() -> None:
     classic = b"".join(value.encode(0))
     at = classic.index(b"bytes")
     cut = classic[: at + 3]
-    with pytest.raises(ProtocolError, match=f"the length 5 at byte {at} is too large: 3 bytes remain"):
+    with pytest.raises(
+        ProtocolError, match=f"a value of 5 bytes begins at byte {at}, but only 3 bytes remain"
+    ):
         _Mixed.decode(cut, 0)
     name = classic.index(b"two")
     with pytest.raises(
         ProtocolError, match=f"the string at byte {name} is not UTF-8: .* in position 1: invalid"
     ):
         _Mixed.decode(classic.replace(b"two", b"t\xff\xff"), 0)
-    with pytest.raises(ProtocolError, match=f"1000 numbers do not fit at byte {name + 7}: "):
+    with pytest.raises(ProtocolError, match=f"an array of 1000 numbers begins at byte {name + 7}, but"):
         _Mixed.decode(classic[: name + 3] + (1000).to_bytes(4, "big") + classic[name + 7 :], 0)
     leaves = b"".join(_Mixed(names=["a", "b"]).encode(0))
     assert leaves.count(b"\x00\x00\x00\x02\x00\x01a") == 1
     at = leaves.index(b"\x00\x01a")
     left = len(leaves) - at
-    with pytest.raises(ProtocolError, match=f"1000 elements do not fit at byte {at}: {left} bytes remain"):
+    begin = f"an array of 1000 elements begins at byte {at}"
+    with pytest.raises(ProtocolError, match=f"{begin}, but only {left} bytes remain"):
         _Mixed.decode(leaves[: at - 4] + (1000).to_bytes(4, "big") + leaves[at:], 0)
     with pytest.raises(ProtocolError, match=f"the length before byte {name} is negative: -2"):
         _Mixed.decode(classic[: name - 2] + b"\xff\xfe" + classic[name:], 0)

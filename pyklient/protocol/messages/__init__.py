@@ -1,4 +1,4 @@
-"""All messages, by name and by API key."""
+"""The tables of all requests and responses, by API key, and their names."""
 
 from pyklient.protocol.messages.configs import DescribeConfigsRequest, DescribeConfigsResponse
 from pyklient.protocol.messages.fetch import FetchRequest, FetchResponse
@@ -178,7 +178,7 @@ REQUESTS: dict[int, type[ApiMessage]] = {
         TxnOffsetCommitRequest,
     )
 }
-"""Request classes by API key."""
+"""The class of each request, by API key."""
 
 RESPONSES: dict[int, type[ApiMessage]] = {
     cls.api_key: cls
@@ -213,14 +213,14 @@ RESPONSES: dict[int, type[ApiMessage]] = {
         TxnOffsetCommitResponse,
     )
 }
-"""Response classes by API key."""
+"""The class of each response, by API key."""
 
 
 def request_class(key: int) -> type[ApiMessage] | None:
-    """Return the request with API key *key*, None if it is unknown."""
+    """Return the class of the request with API key *key*; None if the key is unknown."""
     return REQUESTS.get(key)
 
 
 def response_class(key: int) -> type[ApiMessage] | None:
-    """Return the response with API key *key*, None if it is unknown."""
+    """Return the class of the response with API key *key*; None if the key is unknown."""
     return RESPONSES.get(key)

@@ -1,4 +1,4 @@
-"""Messages about the configuration of topics and brokers."""
+"""The messages about the configuration of topics and brokers."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -20,7 +20,10 @@ __all__ = ["DescribeConfigsRequest", "DescribeConfigsResponse"]
 
 @message(key=32, versions=(0, 4), flexible=4)
 class DescribeConfigsRequest(ApiMessage):
-    """Ask for the configuration of topics (resource type 2) or brokers (4). ``None`` asks for all keys."""
+    """Ask for the configuration of topics (resource type 2) or brokers (4).
+
+    ``configuration_keys`` names the settings; None asks for all of them.
+    """
 
     @struct
     class DescribeConfigsResource(Struct):
@@ -35,7 +38,7 @@ class DescribeConfigsRequest(ApiMessage):
 
 @message(key=32, versions=(0, 4), flexible=4)
 class DescribeConfigsResponse(ApiMessage):
-    """The configuration entries, with their values and the sources of the values."""
+    """The settings of each topic or broker, with their values and where the values come from."""
 
     @struct
     class DescribeConfigsResult(Struct):

@@ -1,4 +1,4 @@
-"""Messages for reading records."""
+"""The messages for reading records."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -24,10 +24,10 @@ __all__ = ["FetchRequest", "FetchResponse"]
 @message(key=1, versions=(0, 18), flexible=12)
 class FetchRequest(ApiMessage):
     """Ask a leader for records from given offsets on. The leader waits up to ``max_wait_ms`` for
-    ``min_bytes``.
+    ``min_bytes`` of them.
 
-    With a session (KIP-227, version 7), unchanged partitions are not named again. From version 13 on, topic
-    ids replace names.
+    With a fetch session (KIP-227, from version 7 on), a request does not name unchanged partitions again.
+    From version 13 on, topics have ids instead of names.
     """
 
     @struct
@@ -76,8 +76,10 @@ class FetchRequest(ApiMessage):
 
 @message(key=1, versions=(0, 18), flexible=12)
 class FetchResponse(ApiMessage):
-    """Record bytes as the broker stores them. The first batch may begin before the requested offset, and the
-    last batch may be cut off."""
+    """Record bytes of each partition, as the broker stores them.
+
+    The first batch may begin before the requested offset, and the last batch may be cut off.
+    """
 
     @struct
     class FetchableTopicResponse(Struct):

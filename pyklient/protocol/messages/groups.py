@@ -1,4 +1,4 @@
-"""Messages for administering groups: list, describe, delete."""
+"""The messages for administering groups: describe, list and delete them."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -26,7 +26,7 @@ __all__ = [
 
 @message(key=15, versions=(0, 6), flexible=5)
 class DescribeGroupsRequest(ApiMessage):
-    """Ask a coordinator for the state of its groups."""
+    """Ask a group coordinator for the state of groups."""
 
     groups: list[String] = EMPTY
     include_authorized_operations: Boolean = since(3)
@@ -34,7 +34,7 @@ class DescribeGroupsRequest(ApiMessage):
 
 @message(key=15, versions=(0, 6), flexible=5)
 class DescribeGroupsResponse(ApiMessage):
-    """The state, protocol and members of each group."""
+    """The state, the protocol and the members of each group."""
 
     @struct
     class DescribedGroup(Struct):
@@ -95,7 +95,7 @@ class DeleteGroupsRequest(ApiMessage):
 
 @message(key=42, versions=(0, 2), flexible=2)
 class DeleteGroupsResponse(ApiMessage):
-    """The result of each deletion."""
+    """The result of deleting each group."""
 
     @struct
     class DeletableGroupResult(Struct):

@@ -1,4 +1,4 @@
-"""Headers, and the first messages on a connection: API versions and SASL authentication."""
+"""The headers of messages, and the first messages on a connection: API versions and SASL login."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -31,8 +31,8 @@ __all__ = [
 
 @message(versions=(0, 2), flexible=2)
 class RequestHeader(ApiMessage):
-    """The header of every request: version 2 for flexible requests, version 1 for all others (version 0 has
-    no client id)."""
+    """The header of every request. Flexible requests have version 2, all others version 1 (version 0 has no
+    client id)."""
 
     request_api_key: Int16 = 0
     request_api_version: Int16 = 0
@@ -42,16 +42,16 @@ class RequestHeader(ApiMessage):
 
 @message(versions=(0, 1), flexible=1)
 class ResponseHeader(ApiMessage):
-    """The header of every response: version 1 for flexible responses except ApiVersions, version 0 for all
-    others."""
+    """The header of every response. Flexible responses except ApiVersions have version 1, all others version
+    0."""
 
     correlation_id: Int32 = 0
 
 
 @message(key=18, versions=(0, 4), flexible=3)
 class ApiVersionsRequest(ApiMessage):
-    """Ask for the requests that a broker supports. From version 3 on it names the client's software
-    (KIP-511)."""
+    """Ask a broker for the requests that it supports. From version 3 on, the request names the client's
+    software (KIP-511)."""
 
     client_software_name: String = since(3, ignorable=True)
     client_software_version: String = since(3, ignorable=True)
@@ -59,7 +59,7 @@ class ApiVersionsRequest(ApiMessage):
 
 @message(key=18, versions=(0, 4), flexible=3)
 class ApiVersionsResponse(ApiMessage):
-    """The versions that a broker supports, by API key, and the features of its cluster."""
+    """The versions of each request that a broker supports, by API key, and the features of its cluster."""
 
     @struct
     class ApiVersion(Struct):
@@ -90,15 +90,17 @@ class ApiVersionsResponse(ApiMessage):
 
 @message(key=17, versions=(0, 1))
 class SaslHandshakeRequest(ApiMessage):
-    """Propose a SASL mechanism. After version 0, the exchange uses raw tokens; after version 1, it uses
-    SaslAuthenticate requests."""
+    """Propose a SASL mechanism.
+
+    If the version is 0, raw tokens follow on the connection. If it is 1, SaslAuthenticate requests follow.
+    """
 
     mechanism: String = ""
 
 
 @message(key=17, versions=(0, 1))
 class SaslHandshakeResponse(ApiMessage):
-    """Accept the mechanism, or name the supported mechanisms."""
+    """Accept the SASL mechanism that the client has proposed, or name the supported mechanisms."""
 
     error_code: Int16 = 0
     mechanisms: list[String] = EMPTY
@@ -106,14 +108,15 @@ class SaslHandshakeResponse(ApiMessage):
 
 @message(key=36, versions=(0, 2), flexible=2)
 class SaslAuthenticateRequest(ApiMessage):
-    """One token from the client in the SASL exchange."""
+    """One token that the client sends during the SASL login."""
 
     auth_bytes: Bytes = always(secret=True)
 
 
 @message(key=36, versions=(0, 2), flexible=2)
 class SaslAuthenticateResponse(ApiMessage):
-    """One token from the broker. The lifetime of the session is 0 if it has no end."""
+    """One token that the broker sends during the SASL login. The lifetime of the session is 0 if it has no
+    limit."""
 
     error_code: Int16 = 0
     error_message: String | None = ""

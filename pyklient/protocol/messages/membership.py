@@ -1,4 +1,4 @@
-"""Messages of group members: join, get an assignment, send heartbeats, leave."""
+"""The messages of group members: join, get an assignment, send heartbeats, leave."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -33,7 +33,8 @@ __all__ = [
 
 @message(key=11, versions=(0, 9), flexible=6)
 class JoinGroupRequest(ApiMessage):
-    """Ask to become or stay a member. Each of its protocols contains a subscription."""
+    """Ask to become or stay a member of a group. Each protocol in the request contains the member's
+    subscription."""
 
     @struct
     class JoinGroupRequestProtocol(Struct):
@@ -52,8 +53,10 @@ class JoinGroupRequest(ApiMessage):
 
 @message(key=11, versions=(0, 9), flexible=6)
 class JoinGroupResponse(ApiMessage):
-    """A new generation of the group. Only the leader gets the list of members, to which it assigns
-    partitions."""
+    """A new generation of the group, as sent to one member.
+
+    Only the leader of the group gets the list of members, to which it then assigns partitions.
+    """
 
     @struct
     class JoinGroupResponseMember(Struct):
@@ -74,7 +77,8 @@ class JoinGroupResponse(ApiMessage):
 
 @message(key=14, versions=(0, 5), flexible=4)
 class SyncGroupRequest(ApiMessage):
-    """Ask for the member's assignment. The leader's request contains the assignments of all members."""
+    """Ask for the assignment of a member. The request of the group's leader contains the assignments of all
+    members."""
 
     @struct
     class SyncGroupRequestAssignment(Struct):
@@ -92,7 +96,7 @@ class SyncGroupRequest(ApiMessage):
 
 @message(key=14, versions=(0, 5), flexible=4)
 class SyncGroupResponse(ApiMessage):
-    """The member's own assignment."""
+    """The assignment of the member that has asked."""
 
     throttle_time_ms: Int32 = since(1, ignorable=True)
     error_code: Int16 = 0
@@ -104,7 +108,7 @@ class SyncGroupResponse(ApiMessage):
 
 @message(key=12, versions=(0, 4), flexible=4)
 class HeartbeatRequest(ApiMessage):
-    """Tell the coordinator that the member is alive."""
+    """Tell the group coordinator that a member is alive."""
 
     group_id: String = ""
     generation_id: Int32 = 0
@@ -114,7 +118,7 @@ class HeartbeatRequest(ApiMessage):
 
 @message(key=12, versions=(0, 4), flexible=4)
 class HeartbeatResponse(ApiMessage):
-    """The member is still in the group, or error 27 (REBALANCE_IN_PROGRESS): the group rebalances."""
+    """The response to a heartbeat: no error, or 27 (REBALANCE_IN_PROGRESS) if the member must join again."""
 
     throttle_time_ms: Int32 = since(1, ignorable=True)
     error_code: Int16 = 0
@@ -122,8 +126,8 @@ class HeartbeatResponse(ApiMessage):
 
 @message(key=13, versions=(0, 5), flexible=4)
 class LeaveGroupRequest(ApiMessage):
-    """Leave the group at once, before the session times out. From version 3 on, one request can remove
-    several members."""
+    """Leave a group at once, before the session times out. From version 3 on, one request can remove several
+    members."""
 
     @struct
     class MemberIdentity(Struct):
@@ -138,7 +142,7 @@ class LeaveGroupRequest(ApiMessage):
 
 @message(key=13, versions=(0, 5), flexible=4)
 class LeaveGroupResponse(ApiMessage):
-    """The result for each member."""
+    """The result of leaving the group; from version 3 on, for each member."""
 
     @struct
     class MemberResponse(Struct):
@@ -170,7 +174,7 @@ class ConsumerProtocolSubscription(Blob):
 
 @message(versions=(0, 3))
 class ConsumerProtocolAssignment(Blob):
-    """The assignment of a consumer: partitions by topic."""
+    """The assignment of a consumer: its partitions, by topic."""
 
     @struct
     class TopicPartition(Struct):

@@ -1,4 +1,4 @@
-"""Messages about the cluster: brokers, topics, leaders, coordinators."""
+"""The messages about the cluster: brokers, topics, leaders, coordinators."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -29,7 +29,10 @@ __all__ = [
 
 @message(key=3, versions=(0, 13), flexible=9)
 class MetadataRequest(ApiMessage):
-    """Ask for brokers and topics. ``topics`` None asks for all topics; in version 0 the empty list does."""
+    """Ask for the brokers, and for some topics with their partitions.
+
+    If ``topics`` is None, the response has all topics. In version 0 the empty list means all topics.
+    """
 
     @struct
     class MetadataRequestTopic(Struct):
@@ -44,8 +47,8 @@ class MetadataRequest(ApiMessage):
 
 @message(key=3, versions=(0, 13), flexible=9)
 class MetadataResponse(ApiMessage):
-    """The brokers, the controller, and the partitions of topics with leader, replicas and in-sync
-    replicas."""
+    """The brokers, the controller, and the topics, with the leader, the replicas and the in-sync replicas of
+    each partition."""
 
     @struct
     class MetadataResponseBroker(Struct):
@@ -86,7 +89,7 @@ class MetadataResponse(ApiMessage):
 
 @message(key=60, versions=(0, 2), flexible=0)
 class DescribeClusterRequest(ApiMessage):
-    """Ask for the brokers (type 1) or the controllers (type 2) of the cluster (KIP-700, KIP-919)."""
+    """Ask for the brokers (endpoint type 1) or the controllers (2) of the cluster (KIP-700, KIP-919)."""
 
     include_cluster_authorized_operations: Boolean = False
     endpoint_type: Int8 = since(1, default=1)
@@ -95,7 +98,7 @@ class DescribeClusterRequest(ApiMessage):
 
 @message(key=60, versions=(0, 2), flexible=0)
 class DescribeClusterResponse(ApiMessage):
-    """The cluster's id, its controller and its nodes."""
+    """The id of the cluster, its controller and its nodes."""
 
     @struct
     class DescribeClusterBroker(Struct):
@@ -117,7 +120,7 @@ class DescribeClusterResponse(ApiMessage):
 
 @message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorRequest(ApiMessage):
-    """Ask for the coordinator of a group (type 0) or a transactional id (type 1); from version 4 on, of
+    """Ask for the coordinator of a group (key type 0) or of a transactional id (1); from version 4 on, of
     several."""
 
     key: String = until(3)
@@ -127,7 +130,7 @@ class FindCoordinatorRequest(ApiMessage):
 
 @message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorResponse(ApiMessage):
-    """The address of the coordinator; from version 4 on, an address for each key."""
+    """The node that coordinates the key that was asked for; from version 4 on, a node for each key."""
 
     @struct
     class Coordinator(Struct):

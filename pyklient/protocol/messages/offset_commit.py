@@ -1,4 +1,4 @@
-"""Messages about the committed offsets of groups."""
+"""The messages about the committed offsets of groups."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -21,7 +21,7 @@ __all__ = ["OffsetCommitRequest", "OffsetCommitResponse", "OffsetFetchRequest", 
 
 @message(key=8, versions=(0, 10), flexible=8)
 class OffsetCommitRequest(ApiMessage):
-    """Commit offsets of a group. Version 0 stored them in ZooKeeper, later versions in Kafka."""
+    """Commit offsets of a group. Version 0 stores them in ZooKeeper, later versions in Kafka."""
 
     @struct
     class OffsetCommitRequestTopic(Struct):
@@ -70,8 +70,10 @@ class OffsetCommitResponse(ApiMessage):
 
 @message(key=9, versions=(0, 10), flexible=6)
 class OffsetFetchRequest(ApiMessage):
-    """Ask for the committed offsets of a group (with None, of all partitions); from version 8 on, of several
-    groups."""
+    """Ask for the committed offsets of a group; from version 8 on, of several groups.
+
+    If the topics are None, the response has all partitions for which the group has committed.
+    """
 
     @struct
     class OffsetFetchRequestTopic(Struct):
@@ -101,7 +103,7 @@ class OffsetFetchRequest(ApiMessage):
 
 @message(key=9, versions=(0, 10), flexible=6)
 class OffsetFetchResponse(ApiMessage):
-    """The committed offset of each partition, -1 if there is none."""
+    """The committed offset of each partition, or -1 if the group has committed none."""
 
     @struct
     class OffsetFetchResponseTopic(Struct):

@@ -1,4 +1,4 @@
-"""Messages for looking up offsets by timestamp and by leader epoch."""
+"""The messages for looking up offsets by timestamp and by leader epoch."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -25,7 +25,8 @@ __all__ = [
 
 @message(key=2, versions=(0, 11), flexible=6)
 class ListOffsetsRequest(ApiMessage):
-    """Ask for the first offset at or after a timestamp. -1 means the end of the log, -2 its beginning."""
+    """Ask for the first offset at or after a timestamp. The timestamp -1 means the end of the log, -2 its
+    beginning."""
 
     @struct
     class ListOffsetsTopic(Struct):
@@ -49,7 +50,8 @@ class ListOffsetsRequest(ApiMessage):
 
 @message(key=2, versions=(0, 11), flexible=6)
 class ListOffsetsResponse(ApiMessage):
-    """The offsets found. In version 0, a list of the first offsets of segments, newest first."""
+    """The offset that was found in each partition. In version 0, a list with the first offsets of segments,
+    newest first."""
 
     @struct
     class ListOffsetsTopicResponse(Struct):
@@ -73,7 +75,7 @@ class ListOffsetsResponse(ApiMessage):
 
 @message(key=23, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochRequest(ApiMessage):
-    """Ask for the end of a leader epoch, to find out if the log was truncated (KIP-320)."""
+    """Ask at which offset a leader epoch ends, to find out if the log was truncated (KIP-320)."""
 
     @struct
     class OffsetForLeaderTopic(Struct):
@@ -94,7 +96,7 @@ class OffsetForLeaderEpochRequest(ApiMessage):
 
 @message(key=23, versions=(0, 4), flexible=4)
 class OffsetForLeaderEpochResponse(ApiMessage):
-    """The end offset of each epoch."""
+    """The offset at which each leader epoch ends."""
 
     @struct
     class OffsetForLeaderTopicResult(Struct):

@@ -1,4 +1,4 @@
-"""Messages for storing records, and for producer ids, by which a broker recognizes duplicates."""
+"""The messages for storing records, and for producer ids, by which a broker recognizes duplicates."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -23,7 +23,7 @@ __all__ = ["ProduceRequest", "ProduceResponse", "InitProducerIdRequest", "InitPr
 
 @message(key=0, versions=(0, 13), flexible=9)
 class ProduceRequest(ApiMessage):
-    """Store record batches. With ``acks`` 0 there is no response."""
+    """Store batches of records. If ``acks`` is 0, there is no response."""
 
     @struct
     class TopicProduceData(Struct):
@@ -46,7 +46,7 @@ class ProduceRequest(ApiMessage):
 
 @message(key=0, versions=(0, 13), flexible=9)
 class ProduceResponse(ApiMessage):
-    """The offset of the first record for each partition, or an error."""
+    """The offset of the first stored record in each partition, or an error."""
 
     @struct
     class TopicProduceResponse(Struct):
@@ -93,7 +93,8 @@ class ProduceResponse(ApiMessage):
 
 @message(key=22, versions=(0, 6), flexible=2)
 class InitProducerIdRequest(ApiMessage):
-    """Ask for a new producer id; with a transactional id, for its producer id with a new epoch."""
+    """Ask for a new producer id. With a transactional id, ask for its producer id with a new producer
+    epoch."""
 
     transactional_id: String | None = ""
     transaction_timeout_ms: Int32 = 0
@@ -105,7 +106,7 @@ class InitProducerIdRequest(ApiMessage):
 
 @message(key=22, versions=(0, 6), flexible=2)
 class InitProducerIdResponse(ApiMessage):
-    """The producer id and epoch for the producer's batches."""
+    """The producer id and producer epoch for the batches of a producer."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0

@@ -1,4 +1,4 @@
-"""Messages for creating, growing and deleting topics."""
+"""The messages for creating, growing and deleting topics."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -30,7 +30,7 @@ __all__ = [
 
 @message(key=19, versions=(0, 7), flexible=5)
 class CreateTopicsRequest(ApiMessage):
-    """Create topics with a number of partitions, or with given replicas of each partition."""
+    """Create topics. Each has a number of partitions, or a list of replicas for each partition."""
 
     @struct
     class CreatableTopic(Struct):
@@ -60,7 +60,8 @@ class CreateTopicsRequest(ApiMessage):
 
 @message(key=19, versions=(0, 7), flexible=5)
 class CreateTopicsResponse(ApiMessage):
-    """The result for each topic; from version 5 on, with its partitions and configuration."""
+    """The result for each topic that was to be created; from version 5 on, with its partitions and
+    settings."""
 
     @struct
     class CreatableTopicResult(Struct):
@@ -89,7 +90,7 @@ class CreateTopicsResponse(ApiMessage):
 
 @message(key=20, versions=(0, 6), flexible=4)
 class DeleteTopicsRequest(ApiMessage):
-    """Delete topics; from version 6 on, also by id."""
+    """Delete topics by name; from version 6 on, by name or id."""
 
     @struct
     class DeleteTopicState(Struct):
@@ -103,7 +104,7 @@ class DeleteTopicsRequest(ApiMessage):
 
 @message(key=20, versions=(0, 6), flexible=4)
 class DeleteTopicsResponse(ApiMessage):
-    """The result of each deletion."""
+    """The result for each topic that was to be deleted."""
 
     @struct
     class DeletableTopicResult(Struct):
@@ -118,7 +119,7 @@ class DeleteTopicsResponse(ApiMessage):
 
 @message(key=37, versions=(0, 3), flexible=2)
 class CreatePartitionsRequest(ApiMessage):
-    """Increase the number of partitions of topics to ``count``."""
+    """Add partitions to topics, so that each has ``count`` partitions."""
 
     @struct
     class CreatePartitionsTopic(Struct):
@@ -139,7 +140,7 @@ class CreatePartitionsRequest(ApiMessage):
 
 @message(key=37, versions=(0, 3), flexible=2)
 class CreatePartitionsResponse(ApiMessage):
-    """The result for each topic."""
+    """The result for each topic to which partitions were to be added."""
 
     @struct
     class CreatePartitionsTopicResult(Struct):

@@ -1,4 +1,5 @@
-"""Messages about the transactions of a producer, and the offsets committed in them."""
+"""The messages about the transactions of a producer, and about offsets that are committed in a
+transaction."""
 
 from pyklient.protocol.schema import (
     EMPTY,
@@ -56,7 +57,7 @@ class AddPartitionsToTxnRequest(ApiMessage):
 
 @message(key=24, versions=(0, 5), flexible=3)
 class AddPartitionsToTxnResponse(ApiMessage):
-    """The result for each partition."""
+    """The result of adding each partition to a transaction."""
 
     @struct
     class AddPartitionsToTxnResult(Struct):
@@ -86,7 +87,7 @@ class AddPartitionsToTxnResponse(ApiMessage):
 
 @message(key=25, versions=(0, 4), flexible=3)
 class AddOffsetsToTxnRequest(ApiMessage):
-    """Add the offsets of a group to a transaction."""
+    """Add the offsets of a group to a transaction, before they are committed in it."""
 
     transactional_id: String = ""
     producer_id: Int64 = 0
@@ -96,7 +97,7 @@ class AddOffsetsToTxnRequest(ApiMessage):
 
 @message(key=25, versions=(0, 4), flexible=3)
 class AddOffsetsToTxnResponse(ApiMessage):
-    """The result of adding the offsets of a group."""
+    """The result of adding the offsets of a group to a transaction."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -114,8 +115,8 @@ class EndTxnRequest(ApiMessage):
 
 @message(key=26, versions=(0, 5), flexible=3)
 class EndTxnResponse(ApiMessage):
-    """The result of ending a transaction; from version 5 on, with the epoch for the next transaction
-    (KIP-890)."""
+    """The result of ending a transaction. From version 5 on, it has the producer epoch for the next
+    transaction (KIP-890)."""
 
     throttle_time_ms: Int32 = 0
     error_code: Int16 = 0
@@ -125,7 +126,7 @@ class EndTxnResponse(ApiMessage):
 
 @message(key=28, versions=(0, 5), flexible=3)
 class TxnOffsetCommitRequest(ApiMessage):
-    """Commit offsets as part of a transaction."""
+    """Commit offsets of a group as part of a transaction."""
 
     @struct
     class TxnOffsetCommitRequestTopic(Struct):
@@ -153,7 +154,7 @@ class TxnOffsetCommitRequest(ApiMessage):
 
 @message(key=28, versions=(0, 5), flexible=3)
 class TxnOffsetCommitResponse(ApiMessage):
-    """The result of the commit for each partition."""
+    """The result of committing offsets in a transaction, for each partition."""
 
     @struct
     class TxnOffsetCommitResponseTopic(Struct):

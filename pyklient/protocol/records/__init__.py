@@ -1,4 +1,4 @@
-"""Record formats 0, 1 and 2: the layout of fields, headers of batches, message sets, and compression.
+"""The record formats 0, 1 and 2: the layout of fields, headers of batches, message sets, and compression.
 
 The loops over the records of format 2 are in :mod:`pyklient.kernel`.
 """

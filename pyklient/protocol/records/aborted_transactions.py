@@ -1,4 +1,4 @@
-"""The aborted transactions of a fetch response, and the batches that belong to them."""
+"""The aborted transactions that a fetch response lists, and a test if a batch belongs to one of them."""
 
 from bisect import bisect_right
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ class AbortedTransactions:
     """The aborted transactions of one partition in one ``read_committed`` fetch response.
 
     The response lists the first offset of each transaction. A transaction ends at its abort marker, which is
-    found while the batches are read; after the marker the same producer may commit. Markers that were found
-    are remembered, so batches may be read again from any earlier position.
+    found while the batches are read; after the marker, the same producer may commit. Markers that were found
+    are remembered, so that batches may be read again from any earlier position.
     """
 
     __slots__ = ("_spans",)
 
     def __init__(self, transactions: Iterable[tuple[int, int]] = ()) -> None:
-        """Store the (producer id, first offset) pairs that the response lists."""
+        """Store the pairs (producer id, first offset) that a fetch response lists."""
         self._spans: dict[int, list[list[int]]] = {}
         for producer_id, first in sorted(transactions, key=itemgetter(1)):
             self._spans.setdefault(producer_id, []).append([first, INT64_MAX])
@@ -31,14 +31,14 @@ class AbortedTransactions:
         return span is not None and last_offset < span[1]
 
     def end(self, producer_id: int, offset: int) -> None:
-        """Record that the transaction of *producer_id* ends at *offset*, the offset of its abort marker."""
+        """Note that the aborted transaction of *producer_id* ends at *offset*, where its abort marker is."""
         span = self._span(producer_id, offset)
         if span is not None:
             span[1] = min(span[1], offset)
 
     def _span(self, producer_id: int, offset: int) -> list[int] | None:
-        """Return the first offset and the end of the producer's last transaction that begins at or before
-        *offset*."""
+        """Return the first offset and the end of the producer's last aborted transaction that begins at
+        *offset* or before."""
         spans = self._spans.get(producer_id, [])
         at = bisect_right(spans, offset, key=itemgetter(0))
         return spans[at - 1] if at else None

@@ -1,6 +1,6 @@
 """The header of a batch of any record format, and a function that writes the header of format 2.
 
-To route, store or forward a batch, only its header is needed. ``verify`` reads all bytes.
+To route, store or forward a batch, only its header is needed.
 """
 
 from collections.abc import Iterator
@@ -37,10 +37,10 @@ __all__ = ["RecordBatch", "batch_end", "batch_header", "iter_batches"]
 
 
 class RecordBatch:
-    """A batch, or an entry of formats 0 and 1, described by its header.
+    """A batch, or an entry of formats 0 and 1, as its header describes it.
 
-    The header of formats 0 and 1 has only the last offset: ``base_offset`` and ``count`` decompress a
-    compressed entry. Offsets have no meaning before a broker has assigned them.
+    The header of formats 0 and 1 has only the last offset. Therefore ``base_offset`` and ``count`` decompress
+    a compressed entry. Offsets have no meaning before a broker has assigned them.
     """
 
     __slots__ = (
@@ -101,48 +101,49 @@ class RecordBatch:
 
     @property
     def base_offset(self) -> int:
-        """The offset of the first record; in format 2, of the first record before compaction."""
+        """The offset of the first record. In format 2, it stays the same if compaction removes this
+        record."""
         if self._base_offset is None:
             self._base_offset = parse_entry(self.buffer, check_crcs=False)[0].offsets[0]
         return self._base_offset
 
     @property
     def count(self) -> int:
-        """The number of records, which may be 0 after compaction."""
+        """The number of records in the batch, which may be 0 after compaction."""
         if self._count is None:
             self._count = len(parse_entry(self.buffer, check_crcs=False)[0].offsets)
         return self._count
 
     @property
     def next_offset(self) -> int:
-        """The offset after this batch."""
+        """The offset that follows the last offset of this batch."""
         return self.last_offset + 1
 
     @property
     def compression(self) -> Compression:
-        """The compression codec. Raises UnsupportedCodecError if Kafka does not have it, or does not allow it
-        in this format."""
+        """The compression codec of the batch. Raises UnsupportedCodecError if Kafka does not have it, or does
+        not allow it in this record format."""
         return compression_of(self.attributes, self.magic)
 
     @property
     def timestamp_type(self) -> int:
-        """The timestamp type: 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
+        """The timestamp type of the records: 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
         if not self.magic:
             return NO_TIMESTAMP_TYPE
         return LOG_APPEND_TIME if self.attributes & TIMESTAMP_TYPE_BIT else CREATE_TIME
 
     @property
     def is_transactional(self) -> bool:
-        """True if the batch is part of a transaction, or the marker that ends one."""
+        """True if the batch is part of a transaction, or is the marker that ends one."""
         return self.magic == 2 and bool(self.attributes & TRANSACTIONAL_BIT)
 
     @property
     def is_control(self) -> bool:
-        """True if the batch is a control batch, which a broker wrote; its record is not a message."""
+        """True if the batch is a control batch, which a broker wrote. The record in it is not a message."""
         return self.magic == 2 and bool(self.attributes & CONTROL_BIT)
 
     def verify(self) -> None:
-        """Raise CorruptRecordError unless the batch's checksum is right."""
+        """Raise CorruptRecordError if the checksum of the batch does not match its bytes."""
         if self.magic < 2:
             verify_entry(self.buffer)
             return
@@ -183,10 +184,9 @@ def batch_header(
     control: bool = False,
     partition_leader_epoch: int = -1,
 ) -> bytes:
-    """Return the 61 bytes that, followed by *payload*, make a batch. *payload* is a records section that is
-    already compressed.
+    """Return the header of a batch of format 2: 61 bytes that, followed by *payload*, make the batch.
 
-    *last_offset_delta* is ``count - 1`` unless given.
+    *payload* has the records, already compressed. *last_offset_delta* is ``count - 1`` unless given.
     """
     attributes = (
         compression

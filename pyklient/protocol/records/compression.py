@@ -24,17 +24,18 @@ from pyklient.protocol.records.lz4_header import with_classic_checksum, with_sta
 __all__ = ["Compression", "DEFAULT_MAX_DECOMPRESSED", "compress", "compression_of", "decompress"]
 
 DEFAULT_MAX_DECOMPRESSED: Final = 128 << 20
-"""The default limit for the decompressed bytes of one batch."""
+"""The number of bytes to which one batch may be decompressed by default."""
 
 _PART: Final = 1 << 20
-"""The bytes requested from a streaming codec at a time."""
+"""The number of bytes that a streaming codec decompresses at a time."""
 
 _FIRST_STEP: Final = 1 << 10
-"""The number of bytes given at first to the decompressor of a gzip member that follows another."""
+"""The number of bytes that the decompressor of a gzip member first gets, if the member follows another
+one."""
 
 
 class Compression(IntEnum):
-    """A codec, by its number in the attributes of a batch."""
+    """A compression codec, by its number in the attributes of a batch."""
 
     NONE = 0
     GZIP = 1
@@ -44,7 +45,7 @@ class Compression(IntEnum):
 
     @classmethod
     def of(cls, name: str | None) -> "Compression":
-        """Return the codec with Kafka's *name* (``gzip``, …). None and ``none`` mean no compression.
+        """Return the codec with Kafka's *name*, such as ``gzip``. None and ``none`` mean no compression.
 
         Raises UnsupportedCodecError for a name that Kafka does not know.
         """
@@ -62,7 +63,8 @@ _CODECS: Final = tuple(Compression)
 
 
 def compression_of(attributes: int, magic: int) -> Compression:
-    """Return the codec in a batch's *attributes*. Raises UnsupportedCodecError if Kafka has no such codec."""
+    """Return the codec that the *attributes* of a batch name. Raises UnsupportedCodecError if Kafka has no
+    such codec."""
     number = attributes & 0x07
     if number >= len(_CODECS):
         raise UnsupportedCodecError(f"compression codec {number} is not known to this client")
@@ -79,7 +81,7 @@ def check_pair(magic: int, codec: Compression) -> None:
 
 
 def compress(codec: Compression, data: Buffer, magic: int = 2) -> bytes:
-    """Return *data* as the compressed payload of a batch in format *magic*."""
+    """Compress *data* as a batch in record format *magic* contains it."""
     check_pair(magic, codec)
     return _REGISTRY[codec].compress(data, magic)
 
@@ -87,7 +89,7 @@ def compress(codec: Compression, data: Buffer, magic: int = 2) -> bytes:
 def decompress(
     codec: Compression, data: Buffer, magic: int = 2, limit: int = DEFAULT_MAX_DECOMPRESSED
 ) -> bytes:
-    """Return the decompressed *data*, the inverse of :func:`compress`.
+    """Return the decompressed *data*. This is the inverse of :func:`compress`.
 
     Raises MessageTooLargeError if the result would be longer than *limit* bytes, and CorruptRecordError if
     *data* is not valid for the codec.
@@ -127,7 +129,8 @@ def _gzip(data: Buffer, magic: int) -> bytes:
 
 
 def _gunzip(data: Buffer, magic: int, limit: int) -> bytes:
-    """Decompress all gzip members, one after the other, like Java's reader. There must be at least one."""
+    """Decompress all gzip members in *data*, one after the other, like Java's reader. There must be at least
+    one."""
     view = memoryview(data)
     members: list[bytes] = []
     position, step = 0, len(view)
@@ -159,15 +162,17 @@ def _gunzip_member(data: memoryview, step: int, limit: int) -> tuple[bytes, int]
 
     result = _in_parts("gzip", more, data[:fed], limit)
     if not stream.eof:
-        raise _corrupt("gzip", "it is cut off")
+        raise _corrupt("gzip", "the compressed data is cut off")
     return result, fed - len(stream.unused_data)
 
 
 def _in_parts(
     codec: str, more: Callable[[Buffer], tuple[bytes, Buffer]], remainder: Buffer, limit: int
 ) -> bytes:
-    """Join the parts that *more* returns. It gets the input that is left and returns a part and the new
-    remainder."""
+    """Call *more* until it returns nothing, and join the parts that it returns.
+
+    *more* gets the input that is left. It returns a part and the input that is then left.
+    """
     parts: list[bytes] = []
     try:
         while True:
@@ -189,7 +194,7 @@ _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 _XERIAL_BLOCK: Final = 32 << 10
 _SNAPPY_MAX_RATIO: Final = 64
-"""The largest number of bytes that one byte of a snappy stream can expand to: an element makes at most 64
+"""The largest number of bytes to which one byte of a snappy stream can expand: an element makes at most 64
 bytes."""
 
 
@@ -213,12 +218,14 @@ def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
         if bytes(view[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
             position += len(_XERIAL_HEADER)
             if position > len(view):
-                raise _corrupt("snappy", "its header is cut off")
+                raise _corrupt("snappy", "the header of a stream is cut off")
             continue
         size = int.from_bytes(view[position : position + 4], "big")
         position += 4
         if size > len(view) - position:
-            raise _corrupt("snappy", f"a block has {size} bytes, but only {len(view) - position} remain")
+            raise _corrupt(
+                "snappy", f"a block has {size} bytes, but only {len(view) - position} bytes remain"
+            )
         part = _unsnappy_block(view[position : position + size], limit)
         limit -= len(part)
         parts.append(part)
@@ -234,7 +241,9 @@ def _unsnappy_block(block: memoryview, limit: int) -> bytes:
         if byte < 0x80:
             break
     if declared > len(block) * _SNAPPY_MAX_RATIO:
-        raise _corrupt("snappy", f"{len(block)} bytes cannot hold the {declared} they declare")
+        raise _corrupt(
+            "snappy", f"a block of {len(block)} bytes cannot expand to {declared} bytes, as it says"
+        )
     if declared > limit:
         raise _too_large()
     try:
@@ -264,7 +273,7 @@ def _unlz4(data: Buffer, magic: int, limit: int) -> bytes:
 
     result = _in_parts("lz4", more, with_standard_checksum(data) if magic == 0 else data, limit)
     if not stream.eof or stream.unused_data:
-        raise _corrupt("lz4", "it is not exactly one frame")
+        raise _corrupt("lz4", "the compressed data is not exactly one frame")
     return result
 
 

@@ -46,7 +46,8 @@ CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
 LEAD: Final = Struct(">qiIb")
-"""The first 17 bytes of every format: offset, length, CRC (formats 0, 1) or leader epoch (2), magic."""
+"""The layout of the first 17 bytes in every format: offset, length, CRC (formats 0, 1) or leader epoch (2),
+magic."""
 LEAD_SIZE: Final = 17
 OVERHEAD: Final = 12
 """The number of bytes of an entry or batch that its length field does not count."""
@@ -54,10 +55,11 @@ OVERHEAD: Final = 12
 BATCH: Final = Struct(">qiibIhiqqqhii")
 BATCH_SIZE: Final = 61
 BATCH_LEAD: Final = Struct(">qiibI")
-"""The part of the header before the bytes that the checksum covers; BATCH_AFTER_CRC is the other part."""
+"""The layout of the header before the bytes that the checksum covers; BATCH_AFTER_CRC has the remaining
+fields."""
 BATCH_AFTER_CRC: Final = Struct(">hiqqqhii")
 MAGIC_AT: Final = 16
-"""The position of the magic, which is the same in every format."""
+"""The position of the magic byte, which is the same in every format."""
 ATTRIBUTES_AT: Final = 21
 COUNT_AT: Final = 57
 CRC_AT: Final = 17
@@ -66,7 +68,8 @@ MAX_TIMESTAMP_AT: Final = 35
 
 ENTRY_CRC_FROM: Final = 16
 LEAST: Final = (26, 34, 61)
-"""The size of the smallest entry or batch of each format: without key and value, or without records."""
+"""The size in bytes of the smallest entry or batch of formats 0, 1 and 2: without key and value, or without
+records."""
 
 CODEC_BITS: Final = 0x07
 TIMESTAMP_TYPE_BIT: Final = 0x08
@@ -77,7 +80,7 @@ ABORT: Final = 0
 """The control type of the marker that aborts a transaction."""
 
 RECORD_LEAST: Final = 7
-"""The size of the smallest record of format 2: seven fields of one byte each."""
+"""The size in bytes of the smallest record of format 2: seven fields of one byte each."""
 
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
@@ -85,7 +88,7 @@ INT64_MIN: Final = -(1 << 63)
 
 
 class NewRecord(NamedTuple):
-    """A record to encode. *timestamp_ms* is milliseconds since 1970, -1 for none."""
+    """A record that is to be encoded. *timestamp_ms* is in milliseconds since 1970; -1 means no timestamp."""
 
     timestamp_ms: int
     key: bytes | None
@@ -94,7 +97,8 @@ class NewRecord(NamedTuple):
 
 
 class DecodedRecord(NamedTuple):
-    """A decoded record of a batch. *timestamp_type* is 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
+    """A record that was decoded from a batch. *timestamp_type* is 0 CreateTime, 1 LogAppendTime, -1 none
+    (format 0)."""
 
     offset: int
     timestamp_ms: int
@@ -105,7 +109,8 @@ class DecodedRecord(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The records of a batch, field by field. *headers* has the headers that are not empty, by index."""
+    """The records of a batch as one list per field. *headers* has the headers of records that have some, by
+    index."""
 
     offsets: list[int]
     timestamps: list[int]
@@ -114,7 +119,7 @@ class Columns(NamedTuple):
     headers: dict[int, HeaderTuple]
 
     def since(self, first: int) -> "Columns":
-        """Return the columns without the first *first* records."""
+        """Return the columns of all records but the first *first*."""
         if not first:
             return self
         offsets, timestamps, keys, values, headers = self
@@ -123,7 +128,7 @@ class Columns(NamedTuple):
 
 
 def batch_end(view: memoryview, position: int) -> int:
-    """Return the end of the batch or entry at *position*; 0 if the buffer ends before it.
+    """Return the position at which the batch or entry at *position* ends; 0 if *view* ends before.
 
     Raises CorruptRecordError if the bytes are neither a batch nor an entry.
     """

@@ -1,6 +1,6 @@
-"""The header checksum of LZ4 frames: the standard checksum, and the wrong one of the first Java producers.
+"""The checksum in the header of LZ4 frames: the standard one, and the wrong one of the first Java producers.
 
-A frame starts with a magic number of four bytes and a descriptor; the next byte is a checksum of the
+A frame starts with a magic number of four bytes and a descriptor. The next byte is a checksum of the
 descriptor. Producers of record format 0 included the magic number in that checksum by mistake, and brokers
 and consumers of that format expect it. Format 1 and later follow the LZ4 specification.
 """
@@ -23,13 +23,14 @@ _PRIME_5: Final = 374761393
 
 
 def with_classic_checksum(frame: Buffer) -> bytes:
-    """Return the frame with the checksum that readers of record format 0 expect. Other data is returned
+    """Return the LZ4 *frame* with the checksum that readers of record format 0 expect. Other data is returned
     unchanged."""
     return _with_checksum(frame, since=0)
 
 
 def with_standard_checksum(frame: Buffer) -> bytes:
-    """Return the frame with the checksum of the LZ4 specification, whatever checksum it has."""
+    """Return the LZ4 *frame* with the checksum of the LZ4 specification, in place of the checksum that it
+    has."""
     return _with_checksum(frame, since=len(_FRAME_MAGIC))
 
 
@@ -47,8 +48,10 @@ def _descriptor_end(data: bytearray) -> int:
 
 
 def xxh32(data: bytes) -> int:
-    """Return the XXH32 checksum, with seed 0, of fewer than 16 bytes. The frame headers that Kafka reads are
-    not longer."""
+    """Return the XXH32 checksum, with seed 0, of *data*, which must have fewer than 16 bytes.
+
+    The frame headers that Kafka reads are not longer.
+    """
     value = _PRIME_5 + len(data)
     whole = len(data) & ~3
     for at in range(0, whole, 4):

@@ -1,7 +1,7 @@
-"""Record formats 0 and 1: entries, and compressed sets, which are the value of a wrapper entry.
+"""Record formats 0 and 1: entries, and compressed sets, which are the value of an entry called the wrapper.
 
 A wrapper's offset is the offset of its last inner record. Inner offsets are absolute in format 0. In format 1
-they are relative to the set's first record, so that a broker does not have to rewrite them.
+they are relative to the first record of the set, so that a broker does not have to rewrite them.
 """
 
 import zlib
@@ -53,7 +53,8 @@ def encode_entry(
     value: bytes | None,
     attributes: int = 0,
 ) -> bytes:
-    """Return one entry of format *magic* (0 or 1). Format 0 has no timestamps, so it ignores *timestamp*."""
+    """Encode one entry of format *magic* (0 or 1). Format 0 has no timestamps, so *timestamp* is then
+    ignored."""
     form = _AFTER_CRC[magic]
     parts = (
         form.pack(magic, attributes, timestamp) if magic else form.pack(magic, attributes),
@@ -73,10 +74,10 @@ def encode_set(
     compression: Compression = Compression.NONE,
     timestamp_type: int = CREATE_TIME,
 ) -> bytes:
-    """Encode ``(timestamp_ms, key, value)`` records as a set of format *magic*; in one wrapper if
-    *compression* is given.
+    """Encode *records*, which are (timestamp_ms, key, value), as a set of format *magic*.
 
-    Raises UnsupportedCodecError for zstd.
+    If *compression* is given, the set is compressed and put into one wrapper. Raises UnsupportedCodecError
+    for zstd.
     """
     attributes = TIMESTAMP_TYPE_BIT if magic and timestamp_type == LOG_APPEND_TIME else 0
     first = offsets[0] if magic and compression and offsets else 0
@@ -94,14 +95,14 @@ def encode_set(
 
 
 def verify_entry(entry: Buffer) -> None:
-    """Raise CorruptRecordError unless the checksum of this one entry is right."""
+    """Raise CorruptRecordError if the checksum of *entry* does not match its bytes."""
     offset, _, crc, _ = LEAD.unpack_from(entry)
     if zlib.crc32(memoryview(entry)[ENTRY_CRC_FROM:]) != crc:
         raise CorruptRecordError(f"the checksum of the message at offset {offset} does not match its bytes")
 
 
 def entry_facts(entry: Buffer) -> tuple[int, int, int]:
-    """Return the offset, the attributes and the timestamp (-1 in format 0) of an entry, without reading the
+    """Return the offset, the attributes and the timestamp (-1 in format 0) of an entry, without reading its
     other fields."""
     offset, _, _, magic = LEAD.unpack_from(entry)
     timestamp = _TIMESTAMP.unpack_from(entry, LEAD_SIZE + 1)[0] if magic else NO_TIMESTAMP
@@ -111,10 +112,10 @@ def entry_facts(entry: Buffer) -> tuple[int, int, int]:
 def parse_entry(
     entry: Buffer, *, check_crcs: bool = True, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 ) -> tuple[Columns, int]:
-    """Return the records of one whole entry (its own record, or those of a wrapper) and their timestamp type.
+    """Return the records of an entry (one, or those in a wrapper) and their timestamp type.
 
-    Raises CorruptRecordError for a bad checksum or layout, UnsupportedCodecError for an unknown codec,
-    MessageTooLargeError if a wrapper holds more than *max_decompressed* bytes.
+    Raises CorruptRecordError for a wrong checksum or layout, UnsupportedCodecError for an unknown codec, and
+    MessageTooLargeError if a wrapper has more than *max_decompressed* bytes in it.
     """
     if check_crcs:
         verify_entry(entry)
@@ -150,11 +151,15 @@ def _parse_inner(data: bytes, magic: int, check_crcs: bool) -> Columns:
         offset, length, crc, inner_magic = LEAD.unpack_from(data, position)
         end = position + OVERHEAD + length
         if inner_magic != magic:
-            raise CorruptRecordError(f"a set of format {magic} holds a message of format {inner_magic}")
+            raise CorruptRecordError(
+                f"a compressed set of format {magic} holds a message of format {inner_magic}"
+            )
         if length < LEAST[magic] - OVERHEAD or end > len(data):
             raise CorruptRecordError(f"a message in a compressed set has the invalid length {length}")
         if check_crcs and zlib.crc32(data[position + ENTRY_CRC_FROM : end]) != crc:
-            raise CorruptRecordError(f"the checksum of the inner message {offset} does not match its bytes")
+            raise CorruptRecordError(
+                f"the checksum of message {offset} in a compressed set does not match its bytes"
+            )
         attributes, timestamp, key, value = _fields(data, position, end, magic)
         if attributes & CODEC_BITS:
             raise CorruptRecordError("a compressed set holds another compressed set")
@@ -167,8 +172,7 @@ def _parse_inner(data: bytes, magic: int, check_crcs: bool) -> Columns:
 
 
 def _fields(data: bytes, start: int, end: int, magic: int) -> tuple[int, int, bytes | None, bytes | None]:
-    """Return attributes, timestamp, key and value of the entry in ``data[start:end]``, which it must fill
-    exactly."""
+    """Return attributes, timestamp, key and value of the entry that ``data[start:end]`` consists of."""
     attributes = data[start + LEAD_SIZE]
     position = start + LEAD_SIZE + 1
     timestamp = NO_TIMESTAMP
@@ -179,7 +183,7 @@ def _fields(data: bytes, start: int, end: int, magic: int) -> tuple[int, int, by
     value, position = _bytes(data, position, end)
     if position != end:
         raise CorruptRecordError(
-            f"the key and value of a message end {end - position} bytes before the message does"
+            f"the key and value of a message end {end - position} bytes before the message ends"
         )
     return attributes, timestamp, key, value
 
@@ -194,7 +198,7 @@ def _bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
     stop = start + size
     if size < 0 or stop > end:
         raise CorruptRecordError(
-            f"a key or value has {size} bytes, but its message has only {end - start} left"
+            f"a key or value has {size} bytes, but only {end - start} bytes of its message are left"
         )
     return data[start:stop], stop
 

@@ -21,10 +21,10 @@ def assign_offsets(
     leader_epoch: int = 0,
     log_append_time_ms: int | None = None,
 ) -> tuple[int, int]:
-    """Assign offsets from *base_offset* on to the batches of format 2 in *buffer*, in place.
+    """Write offsets from *base_offset* on into the headers of the batches of format 2 in *buffer*.
 
-    Return the offset after the last record, and the latest timestamp. The checksum does not cover the offset
-    and the leader epoch, so it is computed again only if *log_append_time_ms* is given, which replaces the
+    Returns the offset after the last record, and the latest timestamp. The checksum does not cover the offset
+    and the leader epoch. It is computed again only if *log_append_time_ms* is given, which replaces the
     producer's timestamps. Raises ValueError for older formats, which may have offsets inside a compressed
     set.
     """

@@ -1,7 +1,8 @@
-"""Zigzag varints of records of format 2: they are written from a table, and read with checked limits.
+"""Zigzag varints, which the records of format 2 consist of. They are written from a table, and read with
+checked limits.
 
-A signed number is *folded* (0, -1, 1, -2 → 0, 1, 2, 3), then divided into groups of seven bits, lowest group
-first. Loops over many records handle the short forms themselves, and call these functions for the long forms.
+A signed number is *folded* (0, -1, 1, -2 → 0, 1, 2, 3), then divided into groups of seven bits, the lowest
+first. Loops over many records handle short varints themselves, and call these functions for long ones.
 """
 
 from typing import Final
@@ -24,14 +25,14 @@ def _encode(folded: int) -> bytes:
 
 SHORT_END: Final = 8192
 SHORT: Final = tuple(_encode(value << 1) for value in range(SHORT_END))
-"""The encoded forms of 0 … 8191: one or two bytes each."""
+"""The varints of the numbers 0 … 8191, which take one or two bytes each."""
 
 
 def encode_signed(value: int) -> bytes:
     """Return *value*, a signed 64-bit number, as a zigzag varint.
 
-    A difference of two numbers that needs more bits wraps around, as in Java: adding it to the base again
-    gives the right number.
+    A value that needs more bits wraps around, as in Java: if it is a difference of two 64-bit numbers, adding
+    it to the base again gives the right number.
     """
     if 0 <= value < SHORT_END:
         return SHORT[value]
@@ -40,14 +41,14 @@ def encode_signed(value: int) -> bytes:
 
 
 def unfold(folded: int) -> int:
-    """Return the signed number for a folded number."""
+    """Return the signed number that was folded into the unsigned number *folded*."""
     return folded >> 1 ^ -(folded & 1)
 
 
 def read_folded(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """Return the folded number at *position*, and the position after it.
+    """Return the varint at *position* as a folded number, and the position after it.
 
-    Raises CorruptRecordError if it is cut off or needs more than *bits*.
+    Raises CorruptRecordError if the varint is cut off or needs more than *bits* bits.
     """
     folded = shift = 0
     while shift < bits:

@@ -129,14 +129,16 @@ def test_bytes_behind_the_end_are_corrupt(codec: Compression, garbage: bytes) ->
 
 
 def test_a_second_lz4_frame_is_corrupt() -> None:
-    with pytest.raises(CorruptRecordError, match="it is not exactly one frame"):
+    with pytest.raises(CorruptRecordError, match="is not exactly one frame"):
         decompress(Compression.LZ4, compress(Compression.LZ4, b"x" * 100) * 2)
 
 
 def test_a_member_of_gzip_that_is_cut_off_is_corrupt() -> None:
     whole = compress(Compression.GZIP, b"x" * 100)
     for cut in range(1, len(whole)):
-        with pytest.raises(CorruptRecordError, match="gzip data cannot be decompressed: it is cut off"):
+        with pytest.raises(
+            CorruptRecordError, match="gzip data cannot be decompressed: the compressed data is cut off"
+        ):
             decompress(Compression.GZIP, whole + whole[:cut])
 
 
@@ -238,7 +240,7 @@ def test_a_compression_bomb_is_an_error_in_bounded_memory_and_time(name: str) ->
 def test_declared_sizes_are_not_believed() -> None:
     """A few bytes declare gigabytes that they do not contain."""
     huge_snappy = b"\xff\xff\xff\xff\x07" + bytes(20)
-    with pytest.raises(CorruptRecordError, match="cannot hold"):
+    with pytest.raises(CorruptRecordError, match="cannot expand to"):
         decompress(Compression.SNAPPY, huge_snappy)
     with pytest.raises(CorruptRecordError, match="a block has"):
         decompress(

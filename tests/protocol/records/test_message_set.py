@@ -103,7 +103,9 @@ class TestHostileSets:
             read(wrapper(magic, inner, offset=0))
 
     def test_formats_mixed(self, magic: int) -> None:
-        with pytest.raises(CorruptRecordError, match=f"a set of format {magic} holds a message of format"):
+        with pytest.raises(
+            CorruptRecordError, match=f"a compressed set of format {magic} holds a message of format"
+        ):
             read(wrapper(magic, encode_entry(1 - magic, 0, 1, None, b"x"), offset=0))
 
     def test_nothing_inside(self, magic: int) -> None:
@@ -124,7 +126,7 @@ class TestHostileSets:
         inner = bytearray(encode_entry(magic, 0, 1, b"key", b"value"))
         inner[-1] ^= 1
         spoilt = wrapper(magic, bytes(inner), offset=0)
-        with pytest.raises(CorruptRecordError, match="inner message 0"):
+        with pytest.raises(CorruptRecordError, match="message 0 in a compressed set"):
             kernel.decode(spoilt, "t", 0, 0)
         assert len(kernel.decode(spoilt, "t", 0, 0, check_crcs=False).hand_out(2)) == 1
 
