@@ -1,4 +1,4 @@
-"""read(): return all messages of some topics between two points, and then end."""
+"""The function ``read``, which returns the messages of some topics between two points, and then ends."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -49,16 +49,19 @@ def read(
     """Return all messages of *topics* from *start* up to, but not including, *end*.
 
     *start* and *end* are each an offset, an aware datetime (the first message at or after it), or a mapping
-    from TopicPartition to such values. None, and partitions that are not in a mapping, mean the first offset
-    and the end of the log at the time of the call: the high watermark, or under ``read_committed`` the last
-    stable offset. A later *end* is reduced to the end of the log. Both are looked up before this returns.
+    from TopicPartition to such values. If *start* is None, or a partition is not in its mapping, reading
+    begins at the first offset. If *end* is None, or a partition is not in its mapping, reading ends at the
+    end of the log at the time of the call: the high watermark, or under ``read_committed`` the last stable
+    offset. A later *end* is reduced to the end of the log. The offsets of *start* and *end* are looked up
+    before this function returns.
 
-    A read hands out each message once. If a loop is left, another loop goes on where it stopped; after the
-    end a new loop raises ClosedError.
+    A read hands out each message once. If a loop is left, the next loop continues where that one stopped.
+    After the end, a new loop raises ClosedError.
 
     Raises BrokerError for a topic that does not exist. Iteration raises OffsetOutOfRangeError if *start* is
     an offset that the log does not have any more, and ConsumerTimeout when no message arrives for
-    ``consumer_timeout_ms``, ``default_api_timeout_ms`` by default. Options: see ``ConsumerConfig``.
+    ``consumer_timeout_ms`` (by default ``default_api_timeout_ms``). The options are those of
+    ``ConsumerConfig``.
     """
     given = by_option_name(ConsumerConfig, bootstrap_servers, options)
     if taken := sorted(NOT_READ & given.keys()):
@@ -68,7 +71,7 @@ def read(
     config = ConsumerConfig.from_options(given)
     names = argument_checks.names(topics, "topics")
     if not names:
-        raise ConfigurationError("no topic to read was named; pass at least one")
+        raise ConfigurationError("read() needs topics; pass the name of at least one topic")
     times = _Times(start), _Times(end)
     decoding = Decoding(
         as_decoder(key_decoder, "key_decoder"), as_decoder(value_decoder, "value_decoder"), config.check_crcs
@@ -84,11 +87,13 @@ def read(
 
 
 class BoundedRead:
-    """The messages of a :func:`read`. Iteration, :meth:`batches` and :meth:`arrow_batches` share one
-    position. After the end, and after :meth:`close`, a new loop raises ClosedError.
+    """The messages of a :func:`read`.
 
-    It closes itself when it has reached its end, when it is dropped, and at the end of a ``with`` block. It
-    then closes the connections of *client* too, unless it *keeps_client* for another read.
+    Iteration, :meth:`batches` and :meth:`arrow_batches` share one position. After the end, and after
+    :meth:`close`, a new loop raises ClosedError.
+
+    A BoundedRead closes itself when it has reached its end, when it is dropped, and at the end of a ``with``
+    block. It then closes the connections of *client* too, unless it *keeps_client* for another read.
     """
 
     def __init__(
@@ -103,7 +108,7 @@ class BoundedRead:
         keeps_client: bool = False,
     ) -> None:
         self.bounds = dict(bounds)
-        """The first offset of each partition, and the offset after its last."""
+        """The bounds of each partition: its first offset, and the offset after its last."""
         self._client = client
         self._keeps_client = keeps_client
         self._fetchers = FetcherManager(client, config)
@@ -131,15 +136,17 @@ class BoundedRead:
         return chain.from_iterable(self._to_the_end(self._stream.chunks()))
 
     def batches(self, max_records: int = 10_000) -> Iterator[list[Message]]:
-        """Return lists of up to *max_records* messages, as they arrive. No list is empty."""
+        """Return an iterator of lists of up to *max_records* messages, as messages arrive. No list is
+        empty."""
         most = argument_checks.whole(max_records, "max_records", low=1)
         self._check_open()
         return filter(None, self._to_the_end(self._stream.batches(most, None)))
 
     def arrow_batches(self, max_records: int = 100_000, headers: bool = False) -> "Iterator[RecordBatch]":
-        """Return ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one partition.
+        """Return an iterator of ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one
+        partition.
 
-        They are returned as their records are fetched, and none is empty. Columns and errors are those of
+        The batches are made as their records are fetched, and none is empty. Columns and errors are those of
         ``KafkaStream.arrow_batches``.
         """
         batches = self._stream.arrow_batches(max_records, None, headers)
@@ -147,14 +154,14 @@ class BoundedRead:
         return self._to_the_end(batches)
 
     def to_arrow(self, headers: bool = False) -> "Table":
-        """Return everything that is still to be read as one ``pyarrow.Table`` in memory."""
+        """Return all records that are still to be read as one ``pyarrow.Table`` in memory."""
         batches = self.arrow_batches(headers=headers)
         from pyklient.consumer.stream.arrow_batches import table
 
         return table(batches, headers=headers)
 
     def close(self) -> None:
-        """Stop reading. May be called again."""
+        """Stop reading, and close the connections. Further calls do nothing."""
         self._close(_CLOSE_TIMEOUT)
 
     def __enter__(self) -> Self:
@@ -171,7 +178,9 @@ class BoundedRead:
         return f"<read of {', '.join(self._stream.topics)}>"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a read cannot be pickled; call read() where it is used, with its bounds")
+        raise TypeError(
+            "the result of read() cannot be pickled; pass on its bounds, and call read() where it is used"
+        )
 
     def _check_open(self) -> None:
         if self._closed:
@@ -179,7 +188,7 @@ class BoundedRead:
             raise ClosedError(f"this read {state}; call read() again")
 
     def _to_the_end(self, parts: Iterator[_T]) -> Iterator[_T]:
-        """Yield *parts*, keep this object alive meanwhile, and close it at the end."""
+        """Yield the items of *parts*, keep this object alive meanwhile, and close it at the end."""
         if not self._started:
             self._started = True
             self._fetchers.start()
@@ -201,7 +210,7 @@ class BoundedRead:
 
 
 class _Times:
-    """The start or the end of a read, as the user gave it."""
+    """The argument ``start`` or ``end`` of a read, as the user gave it."""
 
     def __init__(self, bound: Bound) -> None:
         self._points = bound if isinstance(bound, Mapping) else None
@@ -210,11 +219,11 @@ class _Times:
             _check(point)
 
     def point(self, partition: TopicPartition) -> Point | None:
-        """Return the bound of *partition*; None for the beginning or the end of the log."""
+        """Return the bound of *partition*. None stands for the beginning or the end of the log."""
         return self._all if self._points is None else self._points.get(partition)
 
     def reject_unknown(self, partitions: Sequence[TopicPartition]) -> None:
-        """Raise ConfigurationError for a bound of a partition that is not among *partitions*."""
+        """Raise ConfigurationError if a bound was given for a partition that is not one of *partitions*."""
         known = set(partitions)
         for key in self._points or ():
             if key not in known:
@@ -224,7 +233,7 @@ class _Times:
                 )
 
     def is_offset(self, partition: TopicPartition) -> bool:
-        """Return True if the bound is an offset, which must then be in the log."""
+        """Return True if the bound of *partition* is an offset. That offset must then be in the log."""
         return isinstance(self.point(partition), int)
 
 
@@ -245,7 +254,7 @@ def _check(point: object) -> None:
 def _bounds(
     topics: Sequence[str], start: _Times, end: _Times, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, tuple[int, int]]]:
-    """Return the first offset of each partition, and the offset after its last."""
+    """Return the bounds of each partition: its first offset, and the offset after its last."""
     partitions = yield from partitions_of(topics, tries=_UNKNOWN_TOPIC_TRIES)
     for bound in (start, end):
         bound.reject_unknown(partitions)
@@ -262,8 +271,11 @@ def _resolve(
     open_ends: Mapping[TopicPartition, int],
     high: Mapping[TopicPartition, int],
 ) -> Dialogue[dict[TopicPartition, int]]:
-    """Return the offset of *bound* in each partition; the offset in *high* if there is no bound, or no record
-    so late."""
+    """Return the offset of *bound* in each of *partitions*.
+
+    A partition without a bound gets what *open_ends* asks for. If it is not in *open_ends*, or if no record
+    is as late as the bound, it gets its offset in *high*.
+    """
     found = dict(high)
     asked = dict(open_ends)
     for each in partitions:

@@ -1,4 +1,4 @@
-"""ConsumerConnector: the client that makes streams and commits the offsets of what they handed out."""
+"""ConsumerConnector, the client that makes streams of messages and commits their offsets."""
 
 import logging
 import os
@@ -38,12 +38,12 @@ log = logging.getLogger("pyklient.consumer")
 _CLOSE_TIMEOUT = 15.0
 _EXIT_TIMEOUT = 5.0
 _MOST_STREAMS = 10_000
-"""The largest number of streams of one topic. Each stream is read by one thread, and streams beyond the
-number of the topic's partitions get no messages."""
+"""The largest number of streams of one topic. Each stream is read by one thread. A topic with more streams
+than partitions has streams that get no messages."""
 
 
 class ConsumerConnector:
-    """Reads topics, alone or as a member of a group.
+    """A client that reads topics, alone or as a member of a group.
 
     ::
 
@@ -53,12 +53,13 @@ class ConsumerConnector:
 
     With ``group_id`` the partitions are shared with the group's other members, and offsets are committed to
     Kafka: by ``commit_offsets()``, and automatically while ``enable_auto_commit`` is on. An automatic commit
-    never covers a message that is still in hand. Leaving the block cleanly commits everything that was
-    handed out; leaving it by an exception does not commit the message in hand.
+    never covers a message that a loop still has in hand. At a clean end of the ``with`` block, everything
+    that was handed out is committed. If an exception ends the block, the message in hand is not committed.
 
     Without ``group_id`` all partitions are read from ``auto_offset_reset`` on, and nothing is committed.
 
-    Safe to use from several threads; each stream belongs to one. Options: see ``ConsumerConfig``.
+    Several threads may use a connector at the same time; each stream belongs to one thread. The options are
+    those of ``ConsumerConfig``.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class ConsumerConnector:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a ConsumerConnector cannot be pickled: it holds connections and threads. Make it where it is "
+            "a ConsumerConnector cannot be pickled: it holds connections and threads. Create it where it is "
             "used, from the same options"
         )
 
@@ -122,9 +123,12 @@ class ConsumerConnector:
         self._close(count_in_hand=error is None)
 
     def set_rebalance_listener(self, listener: ConsumerRebalanceListener) -> None:
-        """Tell *listener* of rebalances. Raise MessageStreamsExistError after streams have been made."""
+        """Call the methods of *listener* at each rebalance. Raises MessageStreamsExistError if streams
+        exist."""
         if self._created:
-            raise MessageStreamsExistError("set the rebalance listener before making streams")
+            raise MessageStreamsExistError(
+                "set the rebalance listener before the connector makes its streams"
+            )
         for method in ("before_releasing_partitions", "before_starting_fetchers"):
             if not callable(getattr(listener, method, None)):
                 raise TypeError(
@@ -140,10 +144,10 @@ class ConsumerConnector:
     ) -> dict[str, list[KafkaStream]]:
         """Make several streams for each topic, e.g. ``{"clicks": 2}``. Return the streams of each topic.
 
-        Joins the group first. The partitions of a topic are divided evenly between its streams, of which
-        there may be 10,000 at most; streams without partitions wait. A topic that does not exist yet is read
-        as soon as it exists. Streams can be made once per connector: a second call, of this method or of
-        :meth:`stream`, raises MessageStreamsExistError.
+        The connector joins its group first. The partitions of a topic are divided evenly between its streams,
+        of which there may be 10,000 at most; streams without partitions wait. A topic that does not exist yet
+        is read as soon as it exists. Streams can be made once per connector: a second call, of this method or
+        of :meth:`stream`, raises MessageStreamsExistError.
         """
         for topic, count in argument_checks.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
             _named(topic, "a topic in topic_streams")
@@ -168,7 +172,7 @@ class ConsumerConnector:
     ) -> KafkaStream:
         """Make one stream of all messages of *topics*, under the rules of :meth:`create_message_streams`."""
         if not topics:
-            raise ConfigurationError("no topic to stream was named; pass at least one")
+            raise ConfigurationError("stream() needs topics; pass the name of at least one topic")
         for topic in topics:
             _named(topic, "each topic of stream('clicks', 'views')")
         decoding = self._decoding(key_decoder, value_decoder)
@@ -182,12 +186,12 @@ class ConsumerConnector:
         offsets: Mapping[TopicPartition, int | OffsetAndMetadata] | None = None,
         timeout: float | None = None,
     ) -> None:
-        """Commit the positions of the streams, or exactly *offsets* (of the next messages to read).
+        """Commit the positions of the streams, or exactly *offsets* (those of the next messages to read).
 
         Without *offsets* the message in hand is committed too, unless another thread is handling it. Raises
-        CommitError naming the partitions that were not committed, for instance because another member owns
-        them now, after committing all others; and KafkaTimeoutError, naming the last failure, after *timeout*
-        seconds (None: ``default_api_timeout_ms``).
+        CommitError if some partitions were not committed, for instance because another member owns them now;
+        all others are committed. Raises KafkaTimeoutError with the last failure after *timeout* seconds
+        (None: ``default_api_timeout_ms``).
         """
         within = self._commit_timeout(timeout)
         if offsets is None:
@@ -198,15 +202,15 @@ class ConsumerConnector:
     def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
         """End all streams, commit what was handed out (with ``enable_auto_commit``), and leave the group.
 
-        Takes about *timeout* seconds at most, and less if no broker can be reached.
+        This takes about *timeout* seconds at most, and less if no broker can be reached.
 
         A loop in another thread may finish its message first. The last 10 s of *timeout* (but at most two
         thirds of it) are kept for committing and leaving, so the loop has 5 s by default. A message that is
         still in hand after that is not committed. A loop ends when it asks for its next message.
 
-        May be called again. If another thread is closing the connector already, this call waits for it,
-        except on the threads that the closing itself waits for. A rebalance listener may call this method:
-        the connector then closes after the listener has returned.
+        Further calls do nothing, but wait while another thread is closing the connector. They do not wait on
+        the threads that the closing itself waits for. A rebalance listener may call this method: the
+        connector then closes after the listener has returned.
         """
         self._close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 
@@ -223,7 +227,7 @@ class ConsumerConnector:
         self._check_open()
         if self._created:
             raise MessageStreamsExistError(
-                "this connector has already made its streams; make another connector for other topics"
+                "this connector has already made its streams; create another connector for other topics"
             )
         self._created = True
 
@@ -235,8 +239,7 @@ class ConsumerConnector:
         return stream
 
     def _begin(self, streams: Mapping[str, Sequence[StreamCore]]) -> None:
-        """Begin to read *streams*. Return when partitions are assigned. If that fails, close the
-        connector."""
+        """Begin to read *streams*. Return when partitions are assigned. Close the connector if that fails."""
         handler = AssignmentHandler(
             self._config,
             streams,
@@ -258,8 +261,7 @@ class ConsumerConnector:
         self._commits.commit([stream], self._commit_timeout(timeout))
 
     def _commit_timeout(self, timeout: float | None) -> float:
-        """Return how long a commit may take, in seconds. Raise an error if nothing can be committed at
-        all."""
+        """Return the time-out of a commit in seconds. Raise an error if this connector cannot commit."""
         self._check_open()
         if self._config.group_id is None:
             raise ConfigurationError("offsets can be committed only for a group; set group_id")
@@ -271,10 +273,10 @@ class ConsumerConnector:
         if self._forked:
             raise ForkError(
                 "this ConsumerConnector was made before a fork and belongs to the parent process; "
-                "make a new one in the child"
+                "create a new one in the child"
             )
         if self._closed:
-            raise ClosedError("this ConsumerConnector has been closed; make a new one")
+            raise ClosedError("this ConsumerConnector has been closed; create a new one")
 
     def _close(self, *, count_in_hand: bool, timeout: float = _CLOSE_TIMEOUT) -> None:
         if self._forked:
@@ -307,7 +309,7 @@ class ConsumerConnector:
             self._commits.log_uncommitted()
 
     def _end_later(self, count_in_hand: bool, timeout: float) -> None:
-        """Close this connector after its rebalance listener, which called ``close``, has returned."""
+        """Close this connector after its rebalance listener, which has called ``close``, has returned."""
         client, gone = self._client, self._gone
 
         def let_go() -> None:
@@ -320,8 +322,7 @@ class ConsumerConnector:
             let_go()
 
     def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
-        """Wait while another thread closes the connector. Return at once if this thread is the one that
-        closes it."""
+        """Wait while another thread closes the connector. Return at once if this thread closes it."""
         if threading.current_thread() is self._closer or self._membership.runs_here():
             return
         if count_in_hand:
@@ -338,14 +339,16 @@ def _named(topic: str, name: str) -> None:
 
 _open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()
 _leaving: "weakref.WeakSet[Membership]" = weakref.WeakSet()
-"""The memberships of connectors that were dropped without being closed. Each stays here as long as its thread
-runs."""
+"""The memberships of connectors that were dropped without being closed. A membership is in this set as long
+as its thread runs."""
 
 
 def _close_all() -> None:
-    """At exit, close the connectors that are still open, without committing what is in hand. Wait until those
-    that were dropped have committed and left their groups. Warn only after that, because a warning raises an
-    exception if warnings are errors."""
+    """At exit, close the connectors that are still open, without committing messages in hand.
+
+    Then wait until the connectors that were dropped have committed and left their groups. The warnings come
+    last, because a warning raises an exception if warnings are errors.
+    """
     left_open = {connector: repr(connector) for connector in list(_open)}
     for connector, name in left_open.items():
         try:

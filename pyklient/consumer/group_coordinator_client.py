@@ -1,4 +1,4 @@
-"""The group coordinator of a consumer: it is looked up once, and again after it has moved or failed."""
+"""The group coordinator of a consumer. It is looked up once, and again after it has moved or failed."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ __all__ = ["GroupCoordinatorClient"]
 
 
 class GroupCoordinatorClient:
-    """The group coordinator of group *group_id*, shared by the membership and the offset store.
+    """Sends requests to the coordinator of the group *group_id*, for the membership and the offset store.
 
     ``node_id`` is None while the coordinator is not known.
     """
@@ -33,7 +33,7 @@ class GroupCoordinatorClient:
         purpose: Purpose = Purpose.GROUP,
         max_version: int | None = None,
     ) -> Dialogue[Any]:
-        """Send *request* to the coordinator, after looking up the coordinator if it is not known.
+        """Send *request* to the group coordinator, and look up the coordinator first if it is not known.
 
         If the network fails, forget the coordinator and raise the failure.
         """

@@ -1,8 +1,8 @@
-"""KafkaStream: the object that the user iterates over.
+"""KafkaStream, the object over which the user iterates to get messages.
 
-Threads refer to its StreamCore, and never to the KafkaStream or the connector. So both are garbage-collected
-when the user refers to neither of them, nor to a loop, any more. That is how pyklient notices that a
-connector was dropped without being closed.
+Threads refer to its StreamCore, and never to the KafkaStream or the connector. So the KafkaStream and the
+connector are garbage-collected when the user does not refer to them or to a loop any more. In this way
+pyklient notices that a connector was dropped without being closed.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,17 +23,17 @@ _T = TypeVar("_T")
 
 
 class KafkaStream:
-    """An endless iterable of the Messages of some topics' partitions. A ConsumerConnector makes it.
+    """An endless iterable of the messages of some topics' partitions. A ConsumerConnector makes it.
 
-    ``for``, :meth:`batches` and :meth:`arrow_batches` share one position. A new ``iter()`` goes on after the
-    message in hand, or with it after :meth:`redeliver`. Iteration ends when the connector is closed, and
-    raises
+    ``for``, :meth:`batches` and :meth:`arrow_batches` share one position. A new ``iter()`` begins after the
+    message in hand, or with that message after :meth:`redeliver`. Iteration ends when the connector is
+    closed. It raises
 
-    - StreamInUseError while a loop in another thread reads it: one thread at a time can read a stream;
-    - ClosedError if a loop begins after that; a loop that has begun just ends;
+    - StreamInUseError while a loop in another thread reads the stream: one thread at a time can read it;
+    - ClosedError if a loop begins after the connector was closed; a loop that has begun just ends;
     - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
     - CorruptRecordError if the bytes of records are damaged; a new ``iter()`` fetches them again;
-    - the exception of a decoder, with topic, partition and offset in a note; a new ``iter()`` skips it;
+    - the exception of a decoder, with topic, partition and offset in a note; a new ``iter()`` goes past it;
     - OffsetOutOfRangeError if there is no position to read from and ``auto_offset_reset`` is ``none``;
     - the error that ended the connector's membership of its group.
     """
@@ -47,34 +47,37 @@ class KafkaStream:
         return repr(self._core)
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("a KafkaStream cannot be pickled; make a ConsumerConnector where it is used")
+        raise TypeError(
+            "a KafkaStream cannot be pickled; create a ConsumerConnector where the stream is used"
+        )
 
     def __iter__(self) -> Iterator[Message]:
         chunks = self._begin(self._core.chunks())
         return chain.from_iterable(chunks)
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
-        """Return lists of up to *max_records* messages. Waits for the first message only.
+        """Return an iterator of lists of up to *max_records* messages. It waits only for the first message of
+        a list.
 
-        After *timeout* seconds without a message the list is empty; without a *timeout* it waits like a
-        ``for`` loop, which may raise ConsumerTimeout. A whole list is in hand until the next list is asked
-        for. Any thread may ask for it, as long as no two threads do so at the same time.
+        After *timeout* seconds without a message the list is empty. If *timeout* is None, the iterator waits
+        like a ``for`` loop, which may raise ConsumerTimeout. A whole list is in hand until the loop asks for
+        the next list. Any thread may ask for it, as long as no two threads do so at the same time.
         """
         return self._begin(self._core.batches(max_records, timeout))
 
     def arrow_batches(
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
     ) -> "Loop[RecordBatch]":
-        """Return ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one partition. Waits
-        for the first record only.
+        """Return an iterator of ``pyarrow.RecordBatch`` objects, each of up to *max_records* records of one
+        partition.
 
-        Columns: key, value, topic, partition, offset, timestamp (microseconds, UTC), timestampType, and
-        headers, a list of key and value, if *headers* is true. Bytes are copied once, and no object is made
-        per record.
+        The columns are key, value, topic, partition, offset, timestamp (microseconds, UTC), timestampType,
+        and headers, a list of key and value, if *headers* is true. Bytes are copied once, and no object is
+        made per record.
 
-        After *timeout* seconds without a record the batch has no records; without a *timeout* it waits like a
-        ``for`` loop, which may raise ConsumerTimeout. A whole batch is in hand until the next one is asked
-        for.
+        The iterator waits only for the first record of a batch. After *timeout* seconds without a record the
+        batch has no records. If *timeout* is None, the iterator waits like a ``for`` loop, which may raise
+        ConsumerTimeout. A whole batch is in hand until the loop asks for the next batch.
 
         Raises ImportError if pyarrow is not installed, and ConfigurationError if keys or values have
         decoders, because these batches hold bytes.
@@ -82,18 +85,19 @@ class KafkaStream:
         return self._begin(self._core.arrow_batches(max_records, timeout, headers))
 
     def redeliver(self) -> None:
-        """Go back to the message or batch in hand, so that the next loop begins with it. A loop that goes on
-        gets it again too.
+        """Go back to the message or batch in hand, so that the next loop begins with it. A loop that is not
+        left gets it again too.
 
-        Call it where a handler has failed, before a new loop marks the message as done. No commit covers the
-        message until it is handed out again; if a commit has covered it already, the next commit takes that
-        back. After an error of a decoder, the message that could not be decoded comes again.
+        Call this method where a handler has failed, before a new loop marks the message as done. No commit
+        covers the message until it is handed out again. If a commit has covered it already, the next commit
+        takes that back. After an error of a decoder, the message that could not be decoded comes again.
 
-        Does nothing if no message is in hand: before the first one, and after ConsumerTimeout, since the loop
-        had asked for the next. If a rebalance has taken the partition meanwhile, the message comes again from
-        the committed offset, to the member that reads the partition now.
+        Without a message in hand, this method does nothing: before the first message, and after
+        ConsumerTimeout, because the loop had asked for the next message. If a rebalance has revoked the
+        partition meanwhile, the message comes again from the committed offset, to the member that reads the
+        partition now.
 
-        Raises StreamInUseError while a loop of another thread is under way.
+        Raises StreamInUseError while a loop in another thread reads the stream.
         """
         self._core.check_not_forked()
         self._core.redeliver()
@@ -101,15 +105,16 @@ class KafkaStream:
     def commit_offsets(self, timeout: float | None = None) -> None:
         """Commit the position of this stream, including the message in hand.
 
-        Raise CommitError naming the partitions that this member does not own any more, after committing all
-        others; and KafkaTimeoutError, naming the last failure, after *timeout* seconds (None:
+        Raises CommitError if this member does not own some of the partitions any more; all others are
+        committed. Raises KafkaTimeoutError with the last failure after *timeout* seconds (None:
         ``default_api_timeout_ms``).
         """
         self._core.check_not_forked()
         self._commit(self._core, timeout)
 
     def _begin(self, loop: Loop[_T]) -> Loop[_T]:
-        """Return *loop*, which keeps this stream alive. Raise ClosedError if the stream has ended."""
+        """Return *loop*, which keeps this stream alive from now on. Raise ClosedError if the stream has
+        ended."""
         if self._core.queue.ended and not self._core.forked:
             topics = ", ".join(self.topics)
             raise ClosedError(f"the stream of {topics} has ended: its ConsumerConnector has been closed")

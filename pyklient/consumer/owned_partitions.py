@@ -1,7 +1,7 @@
 """Ownership: which partitions this client owns, and the identity under which it commits their offsets.
 
-This module makes no decisions. A membership decides which partitions the client owns, the assignment handler
-records it here, and commits, cursors and streams read it.
+This module makes no decisions. A membership decides which partitions the client owns, and the assignment
+handler records the decision here. Commits, cursors and streams read it.
 """
 
 import threading
@@ -16,7 +16,7 @@ __all__ = ["NOBODY", "Assignment", "LookedUp", "MemberIdentity", "OwnedPartition
 
 
 class MemberIdentity(NamedTuple):
-    """The identity under which a member commits. Without a group the generation is -1."""
+    """The identity under which a member of a group commits. Without a group, the generation is -1."""
 
     generation: int = -1
     member_id: str = ""
@@ -27,7 +27,7 @@ NOBODY = MemberIdentity()
 
 
 class LookedUp(NamedTuple):
-    """The offset at which ``auto_offset_reset`` begins a partition, and the id of the topic at that time.
+    """The offset at which ``auto_offset_reset`` begins a partition, and the topic's id when it was looked up.
 
     The offset is not valid in a topic that was deleted and created again under the same name.
     """
@@ -61,31 +61,34 @@ class OwnedPartition:
         """The generation from which the client has owned the partition without a gap. It is older than
         ``generation`` if the partition was revoked and assigned to this client again at once."""
         self.committed = committed
-        """The committed offset at which reading begins; None if there is none."""
+        """The committed offset at which reading begins. None if no offset was committed."""
         self.looked_up = looked_up
-        """The offset that was looked up by ``auto_offset_reset``; None if that was not needed so far."""
+        """The offset that ``auto_offset_reset`` led to. None if no offset had to be looked up so far."""
         self.active = True
-        """False as soon as the partition is revoked or lost."""
+        """True until the partition is revoked or lost."""
         self.lost = False
-        """True if the group gave the partition to another member without waiting for this client: its offsets
+        """True if the group gave the partition to another member without waiting for this client. Its offsets
         cannot be committed any more."""
 
     @property
     def start(self) -> int | None:
-        """The offset at which reading begins; None if it has not been looked up yet."""
+        """The offset at which reading begins. None if it has not been looked up yet."""
         if self.committed is not None:
             return self.committed.offset
         return None if self.looked_up is None else self.looked_up.offset
 
     @property
     def looked_up_start(self) -> LookedUp | None:
-        """The offset that was looked up; None if reading begins at a committed offset."""
+        """The offset that was looked up. None if reading begins at a committed offset."""
         return self.looked_up if self.committed is None else None
 
 
 class Assignment:
-    """The partitions that the client owns under one identity. It is replaced as a whole, so that another
-    thread that reads it once sees an identity and the partitions that belong to it."""
+    """The partitions that the client owns under one identity.
+
+    An Assignment is replaced as a whole, so that another thread that reads it once sees an identity and the
+    partitions that belong to that identity.
+    """
 
     __slots__ = ("identity", "partitions")
 
@@ -103,7 +106,8 @@ class Assignment:
         return owned is not None and owned.since <= generation
 
     def start(self, partition: TopicPartition) -> int | None:
-        """Return the offset at which reading of *partition* begins; None if it has not been looked up yet."""
+        """Return the offset at which reading of *partition* begins. Return None if it has not been looked up
+        yet."""
         return self.partitions[partition].start
 
 
@@ -112,18 +116,20 @@ class Ownership:
 
     def __init__(self) -> None:
         self.assignment: Assignment | None = None
-        """None before the first assignment. Revoked partitions stay in it until the next assignment replaces
-        it, because their offsets may still be committed."""
+        """The newest assignment. None before the first assignment. Revoked partitions stay in it until the
+        next assignment replaces it, because their offsets may still be committed."""
         self.rebalancing = False
         """True from the moment partitions are revoked until the next assignment begins."""
         self.ended = False
-        """True when no further assignment will come."""
+        """True if there will be no further assignment."""
         self._changing: threading.Thread | None = None
 
     @contextmanager
     def changing(self) -> Iterator[None]:
-        """Mark this thread as the one that changes the assignment, so that nothing in it waits for the
-        change."""
+        """Mark this thread, in a ``with`` block, as the one that changes the assignment.
+
+        Code in the block then does not wait for the change, which would be for ever.
+        """
         self._changing = threading.current_thread()
         try:
             yield
@@ -131,14 +137,17 @@ class Ownership:
             self._changing = None
 
     def changes_here(self) -> bool:
-        """Return True if the caller is in the middle of a change, as a rebalance listener is."""
+        """Return True if the calling thread is changing the assignment now, as in a call of a rebalance
+        listener."""
         return self._changing is threading.current_thread()
 
     def after(
         self, identity: MemberIdentity, starts: Mapping[TopicPartition, OffsetAndMetadata | None]
     ) -> Assignment:
-        """Return the next assignment: the partitions that are active now, and those of *starts*, which begin
-        at their committed offsets."""
+        """Return the next assignment: the partitions that are active now, and the partitions in *starts*.
+
+        The partitions in *starts* begin at the committed offsets given there.
+        """
         before = self.assignment or Assignment()
         # A generation in between was another member's.
         follows = before.identity.generation >= identity.generation - 1
@@ -162,8 +171,10 @@ class Ownership:
     def revoke(
         self, partitions: Collection[TopicPartition], identity: MemberIdentity | None = None
     ) -> list[OwnedPartition]:
-        """Make *partitions* inactive, and return those that were active. With *identity*, their offsets are
-        committed under that from now on."""
+        """Make *partitions* inactive, and return those that were active.
+
+        With *identity*, the offsets of the client's partitions are committed under that identity from now on.
+        """
         before = self.assignment
         if before is None:
             return []
@@ -180,12 +191,12 @@ class Ownership:
         return revoked
 
     def lose(self, partitions: Collection[TopicPartition]) -> None:
-        """Mark *partitions* as lost."""
+        """Mark *partitions* as lost: their offsets cannot be committed any more."""
         for each in partitions:
             if self.assignment is not None and (owned := self.assignment.partitions.get(each)) is not None:
                 owned.lost = True
 
     def leave(self) -> None:
-        """Own no partitions, as a client that is in no group."""
+        """Record that the client owns no partitions, because it has left its group."""
         self.assignment = Assignment()
         self.rebalancing = True

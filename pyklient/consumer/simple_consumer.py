@@ -1,4 +1,5 @@
-"""SimpleConsumer: one fetch at a time from partitions that the caller chooses, without groups or threads."""
+"""SimpleConsumer: it fetches from partitions that the caller chooses, one fetch at a time, without groups or
+threads."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,11 +40,11 @@ _TRIES = 3
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The result of a fetch from one partition.
+    """The messages that one fetch has returned from one partition.
 
     ``next_offset`` is the offset to fetch next, after gaps and control records. ``high_watermark`` is the
-    offset after the last message that all in-sync replicas have. In the result of ``multifetch``, a
-    partition that failed has an ``error``, and iterating over it raises that error.
+    offset after the last message that all in-sync replicas have. In the result of ``multifetch``, a partition
+    that failed has an ``error``, and iterating over its Fetched raises that error.
     """
 
     messages: list[Message] = field(default_factory=list)
@@ -61,17 +62,19 @@ class Fetched:
 
 
 class SimpleConsumer(ThreadlessClient):
-    """Fetches from offsets that the caller keeps. Goes to each partition's leader by itself.
+    """A client that fetches from offsets that the caller keeps. It finds the leader of each partition by
+    itself.
 
-    Safe to use from several threads. Each call takes at most ``default_api_timeout_ms`` and raises
-    KafkaTimeoutError after that. A wrong argument raises TypeError or ConfigurationError before a request
-    is sent. Reads everything (``read_uncommitted``). Options: ``AdminConfig``.
+    Several threads may use it at the same time. Each call takes at most ``default_api_timeout_ms`` and raises
+    KafkaTimeoutError after that. A wrong argument raises TypeError or ConfigurationError before a request is
+    sent. All records are read, also those of open or aborted transactions (``read_uncommitted``). The options
+    are those of ``AdminConfig``.
     """
 
     EARLIEST: Final = EARLIEST
-    """As a time: the first offset of the log."""
+    """A value for *timestamp_ms* that stands for the first offset of the log."""
     LATEST: Final = LATEST
-    """As a time: the offset that the next message will get."""
+    """A value for *timestamp_ms* that stands for the offset that the next message will get."""
 
     def __init__(
         self, bootstrap_servers: str | Sequence[str] = DEFAULT_SERVERS, **options: Unpack[AdminOptions]
@@ -81,9 +84,9 @@ class SimpleConsumer(ThreadlessClient):
     def fetch(self, topic: str, partition: int, offset: int, max_bytes: int = 1_048_576) -> Fetched:
         """Return the messages of a partition from *offset* on, up to about *max_bytes*.
 
-        Return none at the end of the log, without waiting. Raise OffsetOutOfRangeError, CorruptRecordError,
-        BrokerError, and MessageTooLargeError if a message is larger than *max_bytes* (only with brokers
-        before 0.10.1; later ones return one message then).
+        At the end of the log, return no message, without waiting. Raises OffsetOutOfRangeError,
+        CorruptRecordError, BrokerError, and MessageTooLargeError if a message is larger than *max_bytes*
+        (only with brokers before 0.10.1; later brokers return one message then).
         """
         where = _where(topic, partition)
         fetched = self.multifetch({where: offset}, max_bytes)[where]
@@ -94,11 +97,10 @@ class SimpleConsumer(ThreadlessClient):
     def multifetch(
         self, positions: Mapping[TopicPartition, int], max_bytes: int = 1_048_576
     ) -> dict[TopicPartition, Fetched]:
-        """Return the results of :meth:`fetch` for several partitions, *max_bytes* from each, in the order of
-        *positions*.
+        """Return the results of :meth:`fetch` for several partitions, in the order of *positions*.
 
-        The error of a partition is in its own ``Fetched.error``. Only errors that concern all partitions are
-        raised.
+        *max_bytes* holds for each partition. The error of a partition is in its own ``Fetched.error``. Only
+        errors that concern all partitions are raised.
         """
         given = argument_checks.mapping(positions, "positions", "{TopicPartition('clicks', 0): 17}")
         wanted = {argument_checks.partition(each, "positions"): offset for each, offset in given.items()}
@@ -116,13 +118,12 @@ class SimpleConsumer(ThreadlessClient):
     def get_offsets_before(
         self, topic: str, partition: int, timestamp_ms: int = LATEST, max_offsets: int = 1
     ) -> list[int]:
-        """Return up to *max_offsets* offsets at which reading may begin, written before *timestamp_ms*, in
-        descending order.
+        """Return up to *max_offsets* offsets at which reading may begin, in descending order.
 
-        ``EARLIEST`` returns the first offset of the log; ``LATEST`` returns the end of the log and offsets
-        before it. Brokers up to 3.x return the starts of their log segments. Later brokers return single
-        offsets only; the result is then the offset at that time, and the first offset of the log if that is
-        another one.
+        The records before these offsets were written before *timestamp_ms*. ``EARLIEST`` returns the first
+        offset of the log. ``LATEST`` returns the end of the log and offsets before it. Brokers up to 3.x
+        return the starts of their log segments. Later brokers return single offsets only: the result is then
+        the offset at that time, and the first offset of the log if that is another one.
         """
         where = _where(topic, partition)
         at = argument_checks.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)
@@ -137,8 +138,8 @@ def _where(topic: str, partition: int) -> TopicPartition:
 def _multifetch(
     positions: Mapping[TopicPartition, int], max_bytes: int
 ) -> Dialogue[dict[TopicPartition, Fetched]]:
-    """Fetch from the leaders of all partitions. Try again a few times if a partition has a retriable
-    error."""
+    """Fetch from the leaders of all partitions. If a partition has a retriable error, fetch again a few
+    times."""
     found: dict[TopicPartition, Fetched] = {}
     try:
         yield from retried(partial(_fetch_left, positions, max_bytes, found), tries=_TRIES)
@@ -151,8 +152,10 @@ def _multifetch(
 def _fetch_left(
     positions: Mapping[TopicPartition, int], max_bytes: int, found: dict[TopicPartition, Fetched]
 ) -> Dialogue[None]:
-    """Fetch once from each partition that has no result in *found*, or a retriable error. Raise such an
-    error."""
+    """Fetch once from each partition that has no result, or a retriable error, in *found*.
+
+    Raise such an error if one is left.
+    """
     left = [each for each in positions if each not in found or _retriable(found[each].error)]
     metadata: Metadata = yield Refresh({each.topic for each in left}, known_ok=not found)
     leaders, errors = by_leader(metadata, left)
@@ -235,7 +238,8 @@ def _messages(
 
 
 def _offsets_before(where: TopicPartition, timestamp_ms: int, most: int) -> Dialogue[list[int]]:
-    """Ask with version 0, or compute a similar result from later versions."""
+    """Return offsets as version 0 of ListOffsets does. If the broker does not support it, compute a similar
+    result."""
     partition = ListOffsetsRequest.ListOffsetsTopic.ListOffsetsPartition(
         partition_index=where.partition, timestamp=timestamp_ms, max_num_offsets=most
     )

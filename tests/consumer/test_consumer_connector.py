@@ -331,7 +331,7 @@ def test_a_commit_from_one_thread_leaves_out_what_another_has_in_hand(feed: Feed
 
 
 def test_a_connector_cannot_be_pickled(feed: Feed) -> None:
-    with connect(feed) as connector, pytest.raises(TypeError, match="Make it where it is used"):
+    with connect(feed) as connector, pytest.raises(TypeError, match="Create it where it is used"):
         pickle.dumps(connector)
 
 

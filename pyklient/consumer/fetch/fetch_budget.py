@@ -1,9 +1,10 @@
 """The fetch budget: how many bytes may be fetched ahead, over all partitions of a client.
 
 Half of the budget is divided evenly between the partitions, so that each partition can be fetched however
-slowly the loops of the other partitions read. The other half is common to all. A partition may use only as
-much of the common half as it leaves free, so several loops that stand still never use it up. Within these
-limits, a partition is fetched as far ahead as its loop reads in one second, and at least two fetches ahead.
+slowly the loops of the other partitions read. The other half is common to all partitions. A partition may use
+only as much of the common half as it leaves free, so several loops that stand still never use up the common
+half. Within these limits, a partition is fetched as far ahead as its loop reads in one second, and at least
+two fetches ahead.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -14,7 +15,8 @@ __all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
-"""The size of the largest response by default. If responses are read at an even pace, none is ever copied."""
+"""The size of the largest response by default. If responses are read at an even pace, no response is ever
+copied."""
 _RESPONSES = 4
 """The number of responses that the budget has space for: one is received while the others are read. Larger
 responses would need newly allocated memory each time, which costs more than the system calls that they save.
@@ -22,37 +24,38 @@ responses would need newly allocated memory each time, which costs more than the
 
 
 class ExpectedResponse:
-    """The response that one fetcher waits for."""
+    """The response that a fetcher expects from its leader."""
 
     __slots__ = ("size",)
 
     def __init__(self, size: int = 0) -> None:
         self.size = size
-        """The number of bytes that it may have; 0 while the fetcher waits for no response."""
+        """The number of bytes that the response may have. 0 while the fetcher expects no response."""
 
 
 class FetchBudget:
-    """The bytes that may be fetched ahead. The leader lookup replaces ``cursors`` and ``responses`` as a
-    whole; fetchers call :meth:`allow` before each fetch.
+    """Decides how many bytes may be fetched ahead. The fetchers call :meth:`allow` before each fetch.
 
-    The numbers may change while they are added up. That is harmless: loops only free bytes, and every fetcher
-    sets the size of its ``ExpectedResponse`` before it calls :meth:`allow`.
+    The leader lookup replaces ``cursors`` and ``responses`` as a whole. The numbers in them may change while
+    they are added up. That is harmless: loops only free bytes, and every fetcher sets the size of its
+    ``ExpectedResponse`` before it calls :meth:`allow`.
     """
 
     def __init__(self, total: int) -> None:
         self._total = total
         self.cursors: Sequence[Cursor] = ()
         self.responses: Sequence[ExpectedResponse] = ()
-        """The expected response of each fetcher."""
+        """The responses that the fetchers expect, one for each fetcher."""
 
     def allow(
         self, cursors: Iterable[Cursor], per_partition: int, now: float, *, least: int = 1
     ) -> dict[Cursor, int]:
-        """Return how many bytes may be fetched for each of *cursors*. Cursors that may fetch nothing are left
+        """Return how many bytes may be fetched for each of *cursors*. A cursor that may fetch nothing is left
         out.
 
         *now* is in seconds. *least* is the smallest limit that is useful: old brokers return nothing if the
-        next message is larger than the limit. A cursor with nothing queued gets at least that.
+        next message is larger than the limit. A cursor with nothing queued is always allowed at least
+        *least*.
         """
         own, spare = self._own, self._spare()
         enough = max(least, min(per_partition, own // 2))
@@ -70,10 +73,10 @@ class FetchBudget:
         return allowed
 
     def response_limit(self, response: ExpectedResponse, allowed: Collection[Cursor], most: int) -> int:
-        """Return the size that *response* may have, for the cursors *allowed*.
+        """Return the largest size that *response* may have. It contains records for the cursors *allowed*.
 
-        The same number of bytes is left for each other fetcher. The cursors always get the bytes that are
-        reserved for them.
+        As many bytes are left for each other fetcher. The cursors always get the bytes that are reserved for
+        them.
         """
         others = sum(each.size for each in self.responses if each is not response)
         left = self._total - others - sum(cursor.waiting_bytes for cursor in self.cursors)
@@ -87,23 +90,23 @@ class FetchBudget:
         return self._total // 2 // max(1, len(self.cursors))
 
     def _spare(self) -> int:
-        """Return the number of free bytes in the common half. It is negative if a batch was larger than the
-        space."""
+        """Return the number of free bytes in the common half. It is negative if batches were larger than
+        allowed."""
         own = self._own
         return self._total // 2 - sum(max(0, cursor.waiting_bytes - own) for cursor in self.cursors)
 
     @property
     def idle_allowed(self) -> int:
-        """The bytes by which the responses that one fetcher keeps in memory may exceed the bytes still to be
-        read."""
+        """The bytes by which the responses in a fetcher's memory may exceed the bytes in them that are still
+        to be read."""
         return _IDLE_BYTES // max(1, len(self.responses))
 
 
 class ResponseMemory:
-    """The responses of one fetcher that are still in memory.
+    """The responses that one fetcher has received and that are still in memory.
 
-    Fetched batches are slices of their response, so a single slice that nobody reads keeps the whole
-    response in memory. If too much is kept that way, the slices of the emptiest responses are copied.
+    Fetched batches are slices of their response, so a single slice that nobody reads keeps the whole response
+    in memory. If too much memory is kept that way, the slices of the emptiest responses are copied.
     """
 
     def __init__(self) -> None:
@@ -114,8 +117,11 @@ class ResponseMemory:
         self._memory.append((size, parts))
 
     def compact(self, idle_allowed: int) -> None:
-        """Forget responses that have been read or whose partitions were revoked. Copy the unread slices of
-        the responses that have the fewest unread bytes, so that the memory of those responses is freed."""
+        """Forget responses that have been read or whose partitions were revoked.
+
+        If the remaining responses keep more than *idle_allowed* bytes that are already read, copy the unread
+        slices of those with the fewest unread bytes. The memory of these responses is then freed.
+        """
         kept = [
             (size, [fetched for fetched in parts if fetched.size and fetched.cursor.active])
             for size, parts in self._memory

@@ -16,30 +16,33 @@ _PERIOD = 1.0
 
 
 class FetchSink(Protocol):
-    """The queue of a stream, into which fetched batches are put."""
+    """The queue of a stream, into which fetchers and the leader lookup put what they have fetched."""
 
     def put(self, items: "Sequence[Item]") -> None:
-        """Queue *items* of one cursor. Never waits."""
+        """Queue *items*, which belong to one cursor. This call never waits."""
 
     def begin_at(self, cursor: "Cursor", offset: int) -> None:
-        """Continue *cursor* at *offset*, which was looked up. It becomes the position as soon as everything
-        queued of the cursor has been handed out."""
+        """Continue *cursor* at *offset*, which was looked up.
+
+        The offset becomes the stream's position as soon as everything queued of *cursor* has been handed out.
+        """
 
     def drop(self, cursor: "Cursor") -> None:
-        """Drop everything that is queued of *cursor*."""
+        """Remove everything that is queued of *cursor*."""
 
     def fail(self, error: Exception) -> None:
-        """Make every loop raise *error*, because reading cannot go on."""
+        """Make every loop over the stream raise *error*, because reading cannot continue."""
 
 
 class Pace:
-    """The speed at which a loop reads bytes, over about one second. Used on the fetcher's thread only."""
+    """The speed at which a loop reads bytes, over about one second. Only the fetcher's thread uses it."""
 
     __slots__ = ("_since", "_taken", "per_second")
 
     def __init__(self) -> None:
         self.per_second = math.inf
-        """Infinite until a loop has been observed for a second, so that its first fetches are not limited."""
+        """The speed in bytes per second. It is infinite until a loop has been observed for a second, so that
+        its first fetches are not limited."""
         self._since: float | None = None
         self._taken = 0
 
@@ -55,9 +58,10 @@ class Pace:
 class Cursor:
     """One partition that is being fetched: the stream that reads it, and the position of the next fetch.
 
-    It belongs to one thread at a time: the fetcher of its leader, or the leader lookup. Only that thread
-    changes ``position`` and ``fetched``, and only the thread that reads the stream changes ``taken``. Each of
-    these numbers is written by one thread, so their difference needs no lock.
+    A cursor belongs to one thread at a time: the fetcher of its leader, or the leader lookup. Only that
+    thread changes ``position`` and ``fetched``, and only the thread that reads the stream changes ``taken``.
+    Each of these numbers is written by one thread, so the difference of ``fetched`` and ``taken`` needs no
+    lock.
     """
 
     __slots__ = (
@@ -78,27 +82,28 @@ class Cursor:
         self.owned = owned
         self.queue = queue
         self.position = position
-        """The fetch position: the offset to fetch next. None until it is looked up."""
+        """The fetch position, which is the offset to fetch next. None until it is looked up."""
         self.reset = reset
-        """The offset to start at if the log does not have the position: earliest, latest, or none (an error).
-        """
+        """The offset to start at if the log does not have the position: ``earliest``, ``latest``, or ``none``
+        for an error."""
         self.end = end
-        """The offset at which reading ends; None if it does not end."""
+        """The offset at which reading ends. None if reading does not end."""
         self.leader_epoch = -1
         self.topic_id = ZERO_UUID
-        """The topic's id, zeros if the cluster has no topic ids. Like the leader epoch, it comes from the
-        last leader lookup."""
+        """The id of the topic; zeros if the cluster has no topic ids. Like the leader epoch, the id comes
+        from the last leader lookup."""
         self.failures = 0
         """The number of fetches that have failed in a row."""
         self.retry_at = 0.0
         """The time before which the partition is not fetched again."""
         self.fetched = 0
-        """The bytes that have been queued so far."""
+        """The number of bytes that have been queued for the stream so far."""
         self.taken = 0
-        """The bytes that a loop has decoded, of those in ``fetched``."""
+        """The number of bytes in ``fetched`` that a loop has decoded so far."""
         self.pace = Pace()
         self.on_decoded: Callable[[], None] | None = None
-        """Called when the loop decodes more. A fetcher sets this when it waits for space in the budget."""
+        """A function that is called when the loop decodes more. A fetcher sets it while it waits for
+        budget."""
         self.dropped = False
 
     def __repr__(self) -> str:
@@ -112,12 +117,12 @@ class Cursor:
 
     @property
     def waiting_bytes(self) -> int:
-        """The bytes that are queued and not yet decoded."""
+        """The number of bytes that are queued and not yet decoded."""
         return self.fetched - self.taken
 
     @property
     def finished(self) -> bool:
-        """True if everything up to ``end`` has been fetched."""
+        """True if everything up to ``end`` has been fetched. False if there is no ``end``."""
         return self.end is not None and self.position is not None and self.position >= self.end
 
     def note_decoded(self, size: int) -> None:
@@ -128,7 +133,7 @@ class Cursor:
             on_decoded()
 
     def successor(self, position: int | None) -> "Cursor":
-        """Return a new cursor that reads the same partition from *position* on. This cursor is dropped."""
+        """Drop this cursor, and return a new one that reads the same partition from *position* on."""
         self.dropped = True
         cursor = Cursor(self.owned, self.queue, position=position, reset=self.reset, end=self.end)
         cursor.topic_id = self.topic_id
@@ -138,8 +143,8 @@ class Cursor:
 class FetchedBatches:
     """The undecoded batches of one partition from one fetch response.
 
-    The next record to decode is at byte ``at`` and offset ``start``; the thread that reads moves both.
-    ``next_offset`` is the offset after the last batch.
+    The next record to decode is at byte ``at`` and offset ``start``. The thread that reads the stream moves
+    both. ``next_offset`` is the offset after the last batch.
     """
 
     __slots__ = ("aborted", "at", "buffer", "cursor", "next_offset", "start")
@@ -160,21 +165,22 @@ class FetchedBatches:
         self.aborted = aborted
 
     def copy(self) -> "FetchedBatches":
-        """Return a copy that can be decoded again from the same position. Both share the bytes."""
+        """Return a copy that can be decoded again from the same position. The copy shares the bytes."""
         copy = FetchedBatches(self.cursor, self.buffer, self.start, self.next_offset, self.aborted)
         copy.at = self.at
         return copy
 
     @property
     def size(self) -> int:
-        """The bytes that are still to be decoded."""
+        """The number of bytes that are still to be decoded."""
         return max(0, len(self.buffer) - self.at)
 
 
 class FetchFailure:
-    """The error because of which a cursor cannot be fetched from ``position`` on (None: from its start).
+    """The error because of which a cursor cannot be fetched from ``position`` on.
 
-    A loop raises it when it reaches that position.
+    A loop raises the error when it reaches that position. A ``position`` of None stands for the cursor's
+    start.
     """
 
     __slots__ = ("cursor", "error", "position", "size")
@@ -187,4 +193,4 @@ class FetchFailure:
 
 
 Item: TypeAlias = FetchedBatches | FetchFailure
-"""An entry of a stream's queue."""
+"""An entry of a stream's queue: fetched batches, or a failure to fetch."""

@@ -1,8 +1,8 @@
 """Incremental fetch sessions (KIP-227).
 
 The leader remembers which partitions a consumer fetches. So a request names only the partitions that have
-changed since the last request, and a response only those with new records. The fetcher sends and receives,
-and tells the session the result.
+changed since the last request, and a response contains only those with new records. The fetcher sends and
+receives, and tells the FetchSession the result.
 """
 
 from collections.abc import Mapping
@@ -27,7 +27,7 @@ _CURED_BY_NEW_SESSION = {
 
 
 class Wanted(NamedTuple):
-    """The fetch of one partition: the records from an offset on, up to a number of bytes."""
+    """The fetch of one partition: from which offset on to fetch, and how many bytes at most."""
 
     fetch_offset: int
     max_bytes: int
@@ -36,10 +36,10 @@ class Wanted(NamedTuple):
 
 
 class FetchSession:
-    """The session of one fetcher with its leader. Used on the fetcher's thread only.
+    """The fetch session of one fetcher with its leader. Only the fetcher's thread uses it.
 
-    Every request goes through :meth:`fill`, and exactly one of :meth:`accept`, :meth:`accept_error` and
-    :meth:`restart` follows.
+    Every request is filled in by :meth:`fill`, and exactly one call of :meth:`accept`, :meth:`accept_error`
+    or :meth:`restart` follows.
     """
 
     def __init__(self) -> None:
@@ -51,10 +51,10 @@ class FetchSession:
     def fill(
         self, request: FetchRequest, wanted: Mapping[TopicPartition, Wanted], *, by_id: bool = False
     ) -> None:
-        """Fill in *request*, so that the leader sends records of *wanted* and of nothing else.
+        """Fill in *request*, so that the leader sends records of the partitions in *wanted* and of no others.
 
-        With *by_id*, the request's version names topics by their ids only (13 and later). A session holds
-        names or ids, so a change from one to the other opens another session.
+        With *by_id*, the version of the request names topics by their ids only (13 and later). A session
+        holds names or ids, so a change from one to the other opens another session.
         """
         if by_id != self._by_id:
             self.restart()
@@ -82,8 +82,10 @@ class FetchSession:
             self._epoch = next_epoch(self._epoch)
 
     def accept_error(self, code: int) -> bool:
-        """Update the session after the last request was answered with error *code*. Return True if the
-        request should be sent again at once, in a new session."""
+        """Update the session after the broker has answered the last request with the error *code*.
+
+        Return True if the request should be sent again at once, in a new session.
+        """
         cured = self._epoch != _OPENING and code in _CURED_BY_NEW_SESSION
         if code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND:
             self._id = _NO_SESSION
@@ -91,19 +93,21 @@ class FetchSession:
         return cured
 
     def restart(self) -> None:
-        """Begin again, because no response came or the connection is new. The next request names all
-        partitions and opens another session in place of this one."""
+        """Begin a new session, because no response came or the connection is new.
+
+        The next request names all partitions, and opens a session in place of this one.
+        """
         self._epoch = _OPENING
 
 
 def next_epoch(epoch: int) -> int:
-    """Return the epoch of the request after *epoch* in a session. It is never 0, which would open another
+    """Return the epoch of the next request of a session, after *epoch*. It is never 0, which would open a new
     session."""
     return epoch + 1 if epoch < _LAST_EPOCH else 1
 
 
 def name_all(request: FetchRequest, wanted: Mapping[TopicPartition, Wanted]) -> None:
-    """Write all of *wanted* into *request*, without a session."""
+    """Write all partitions in *wanted* into *request*, which then belongs to no session."""
     request.session_id, request.session_epoch = _NO_SESSION, _WITHOUT
     request.topics = _topics(wanted)
 

@@ -1,8 +1,8 @@
 """A fetcher: the thread that fetches from one leader and puts the batches into the queues of streams.
 
-It has a connection of its own and receives in its own thread, so a response passes through no other thread
-before it is queued. It uses a fetch session, except for a bounded read, which ends soon and would leave an
-unused session at the broker.
+A fetcher has a connection of its own and receives in its own thread, so a response passes through no other
+thread before it is queued. It uses a fetch session. A bounded read uses none, because it ends soon and would
+leave an unused session at the broker.
 
 A partition that has used up its part of the fetch budget is left out of the next request. The broker then
 waits for data for a shorter time, so that the partition is asked for again soon.
@@ -44,7 +44,7 @@ __all__ = ["Fetcher", "may_pass", "whole_batches"]
 log = logging.getLogger("pyklient.consumer")
 
 _BY_NAME = 12
-"""The newest version of Fetch that names topics; later versions have ids only."""
+"""The newest version of Fetch that names topics by name. Later versions have topic ids only."""
 _LIMITED = 3
 """The first version of Fetch that limits the whole response, and that returns one batch however large it is.
 """
@@ -55,9 +55,11 @@ _ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 
 class Fetcher:
-    """Fetches the partitions that *node_id* leads. *seek* gets the cursors that need another leader.
+    """Fetches the partitions that the broker *node_id* leads. It calls *seek* with each cursor that needs
+    another leader.
 
-    Its thread owns the positions of its cursors; other threads pass cursors to it with :meth:`assign`.
+    The fetcher's thread owns the positions of its cursors. Other threads pass cursors to it with
+    :meth:`assign`.
     """
 
     def __init__(
@@ -86,11 +88,11 @@ class Fetcher:
         self.thread = threading.Thread(target=self._run, name=f"pyklient-fetcher-{node_id}", daemon=True)
 
     def assign(self, cursor: Cursor) -> None:
-        """Fetch *cursor* from now on, from its position."""
+        """Fetch *cursor* from now on, beginning at its position."""
         self._inbox.put(cursor)
 
     def close(self) -> None:
-        """End the thread, even in the middle of a fetch. Does not wait for it."""
+        """Make the thread end, even in the middle of a fetch. This call does not wait for the end."""
         self._closing = True
         self._inbox.put(None)
         connection = self._connection
@@ -108,7 +110,7 @@ class Fetcher:
         except (ClosedError, ForkError):
             pass
         except Exception as error:
-            log.exception("reading from broker %d has stopped because of an unexpected error", self.node_id)
+            log.exception("reading from broker %d has stopped unexpectedly; please report this", self.node_id)
             for cursor in self._cursors.values():
                 cursor.queue.fail(error)
 
@@ -117,7 +119,8 @@ class Fetcher:
         return self._budget.allow(self._cursors.values(), limit, time.monotonic(), least=self._least)
 
     def _admit(self) -> None:
-        """Add the cursors that other threads have passed, and drop those that are not active any more."""
+        """Add the cursors that other threads have passed, and drop the cursors that are not active any
+        more."""
         while not self._inbox.empty():
             self._adopt(self._inbox.get_nowait())
         gone = [cursor for cursor in self._cursors.values() if not cursor.active]
@@ -131,7 +134,7 @@ class Fetcher:
             self._cursors[cursor.partition] = cursor
 
     def _wait_for_budget(self) -> None:
-        """Wait until a loop has decoded something, or until there is a new cursor."""
+        """Wait until a loop has decoded something, which frees budget, or until there is a new cursor."""
         for cursor in self._cursors.values():
             cursor.on_decoded = self._wake
         # A loop may have read something before it could see that this thread waits for it.
@@ -143,7 +146,7 @@ class Fetcher:
         self._inbox.put(None)
 
     def _fetch(self, allowed: Mapping[Cursor, int]) -> None:
-        """Send one request and handle its response."""
+        """Send one request for the cursors *allowed*, and handle its response."""
         max_wait_ms = self._max_wait_ms(allowed)
         timeout = self._config.request_timeout_ms / 1000
         self.response.size = self._budget.response_limit(self.response, allowed, self._config.fetch_max_bytes)
@@ -182,7 +185,8 @@ class Fetcher:
         return connection
 
     def _request(self, allowed: Mapping[Cursor, int], version: int, max_wait_ms: int) -> FetchRequest:
-        """Return a request for each cursor from its position, up to its limit in bytes."""
+        """Return a request that fetches each cursor in *allowed* from its position, up to its limit in
+        bytes."""
         request = FetchRequest(
             max_wait_ms=max_wait_ms,
             min_bytes=self._config.fetch_min_bytes,
@@ -202,8 +206,8 @@ class Fetcher:
     def _max_wait_ms(self, allowed: Mapping[Cursor, int]) -> int:
         """Return for how many milliseconds the broker may wait for data.
 
-        If a partition is left out because its part of the budget is used up, the time is short, because the
-        loop may soon decode more. The time doubles while the loop of that partition stands still.
+        The time is short if a partition is left out because its part of the budget is used up: its loop may
+        soon decode more. The time doubles while the loop of that partition stands still.
         """
         most = self._config.fetch_max_wait_ms
         left_out = [cursor for cursor in self._cursors.values() if cursor not in allowed]
@@ -218,7 +222,9 @@ class Fetcher:
     def _lose_all(self, error: KafkaError | None) -> None:
         if error is not None:
             log.info(
-                "cannot fetch from broker %d; looking up its partitions' leaders: %s", self.node_id, error
+                "cannot fetch from broker %d, so the leaders of its partitions are looked up: %s",
+                self.node_id,
+                error,
             )
         for cursor in list(self._cursors.values()):
             self._lose(cursor, error)
@@ -252,7 +258,7 @@ class Fetcher:
     def _queue(
         self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData"
     ) -> list[FetchedBatches]:
-        """Queue the records of *cursor*, up to the last whole batch, at its stream."""
+        """Put the records in *data*, up to the last whole batch, into the queue of the cursor's stream."""
         records: memoryview = memoryview(data.records or b"")
         position = cursor.position or 0
         try:
@@ -304,7 +310,8 @@ class Fetcher:
             del self._cursors[cursor.partition]
 
     def _accept_error_code(self, cursor: Cursor, code: int) -> None:
-        """Handle the error code of one partition."""
+        """Handle the error *code* of one partition: fetch it again, look it up again, or make its loop raise
+        an error."""
         error: KafkaError = broker_error(code, f"cannot fetch {cursor.partition} at offset {cursor.position}")
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if cursor.reset == "none":
@@ -325,15 +332,15 @@ class Fetcher:
             self._fail(cursor, CorruptRecordError(str(error)) if code == ErrorCode.CORRUPT_MESSAGE else error)
 
     def _fail(self, cursor: Cursor, error: KafkaError) -> None:
-        """Stop fetching *cursor* until its loop has raised *error* and goes on."""
+        """Stop fetching *cursor* until its loop has raised *error* and a new loop continues."""
         del self._cursors[cursor.partition]
         cursor.queue.put([FetchFailure(cursor, error, cursor.position)])
 
 
 def may_pass(error: KafkaError) -> bool:
-    """Return True if reading may succeed when the broker is asked again.
+    """Return True if reading may succeed when the broker is asked again after *error*.
 
-    That includes UNKNOWN_SERVER_ERROR: unlike in a producer, another try can do no harm.
+    UNKNOWN_SERVER_ERROR is one of these errors: unlike in a producer, another attempt can do no harm.
     """
     return error.retriable or (
         isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -342,9 +349,8 @@ def may_pass(error: KafkaError) -> bool:
 
 def whole_batches(records: memoryview) -> tuple[int, int]:
     """Return the byte at which the last whole batch in *records* ends, and the offset after that batch.
-    Return (0, -1) if there is no whole batch.
 
-    Raise CorruptRecordError if the bytes are not a batch.
+    Return (0, -1) if there is no whole batch. Raises CorruptRecordError if the bytes are not a batch.
     """
     last = position = 0
     while end := batch_end(records, position):
@@ -355,5 +361,6 @@ def whole_batches(records: memoryview) -> tuple[int, int]:
 
 
 def _newest(allowed: Iterable[Cursor]) -> int | None:
-    """Return the newest version of Fetch that can name the topics of *allowed*; None if any version can."""
+    """Return the newest version of Fetch that can name the topics of *allowed*. Return None if any version
+    can."""
     return _BY_NAME if any(cursor.topic_id == ZERO_UUID for cursor in allowed) else None

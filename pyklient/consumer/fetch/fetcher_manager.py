@@ -1,4 +1,4 @@
-"""All fetchers of a client, as one object to start and stop."""
+"""All fetchers of a client, with the leader lookup, as one object that is started and stopped."""
 
 import time
 from collections.abc import Callable, Collection, Sequence
@@ -13,7 +13,7 @@ __all__ = ["FetcherManager"]
 
 
 class FetcherManager:
-    """Fetches cursors into the queues of their streams, within ``prefetch_max_bytes``."""
+    """Fetches cursors into the queues of their streams, within the budget ``prefetch_max_bytes``."""
 
     def __init__(self, client: NetworkClient, config: ConsumerConfig) -> None:
         self._budget = FetchBudget(config.prefetch_max_bytes)
@@ -28,26 +28,27 @@ class FetcherManager:
         self._lookup.add(cursors)
 
     def drop_inactive(self) -> None:
-        """Stop reading the partitions that the client does not own any more, so that the others can use their
-        budget."""
+        """Stop reading the partitions that the client does not own any more, so that their budget is
+        freed."""
         self._lookup.add([])
 
     def restart(self, cursor: Cursor, position: int | None) -> None:
-        """Read the partition of *cursor* again, from *position* on or, if that is None, from its start."""
+        """Read the partition of *cursor* again from *position* on. If *position* is None, begin at the
+        partition's start."""
         cursor.queue.drop(cursor)
         if cursor.active:
             self._lookup.seek(cursor.successor(position), None)
 
     def watch(self, topics: Collection[str]) -> None:
-        """Keep the client's metadata of *topics* fresh."""
+        """Refresh the client's metadata of *topics* from time to time."""
         self._lookup.watch(topics)
 
     def abandon(self, then: Callable[[], None]) -> None:
-        """Stop fetching, and call *then* on the thread of the leader lookup. Acquires no lock."""
+        """Stop fetching, and call *then* on the thread of the leader lookup. This call acquires no lock."""
         self._lookup.abandon(then)
 
     def close(self, timeout: float) -> None:
-        """Stop fetching. Returns within *timeout* seconds."""
+        """Stop fetching, and wait up to *timeout* seconds for the threads to end."""
         self._lookup.close()
         if self._lookup.thread.ident is not None:
             self._lookup.join(time.monotonic() + timeout)

@@ -1,8 +1,7 @@
 """The leader lookup: it finds the leader of each partition, and the offset to begin at if none is known.
 
-One thread does this for all partitions that have no fetcher: new partitions, and those whose fetcher needs
-another leader. It also refreshes the metadata of the topics from time to time, so that new partitions are
-noticed.
+One thread looks up all partitions that have no fetcher: new partitions, and those whose fetcher needs another
+leader. It also refreshes the metadata of the topics from time to time, so that new partitions are noticed.
 """
 
 import logging
@@ -34,8 +33,10 @@ _ENDS = {"latest": LATEST, "earliest": EARLIEST}
 
 
 class LeaderLookup:
-    """The thread that finds leaders. It owns the cursors without a leader, the fetchers, and the list of all
-    cursors (``budget.cursors``)."""
+    """The thread that finds the leaders of partitions.
+
+    It owns the cursors without a leader, the fetchers, and the list of all cursors (``budget.cursors``).
+    """
 
     def __init__(self, client: NetworkClient, config: ConsumerConfig, budget: FetchBudget) -> None:
         self._client = client
@@ -58,8 +59,8 @@ class LeaderLookup:
         self._inbox.put(list(cursors))
 
     def seek(self, cursor: Cursor, error: KafkaError | None) -> None:
-        """Find the leader of *cursor*, or another leader if *error* came from the last one. Called by
-        fetchers."""
+        """Find the leader of *cursor*, or another leader if the last one returned *error*. Fetchers call
+        this."""
         if error is not None:
             self._stale = True
             cursor.failures += 1
@@ -72,21 +73,23 @@ class LeaderLookup:
         self._inbox.put(None)
 
     def close(self) -> None:
-        """End this thread and the fetchers. Does not wait for them."""
+        """Make this thread and the fetchers end. This call does not wait for the end."""
         self._closing = True
         self._inbox.put(None)
         for fetcher in list(self._fetchers.values()):
             fetcher.close()
 
     def abandon(self, then: Callable[[], None]) -> None:
-        """End this thread and the fetchers, and have this thread call *then* at its end. This call only
-        queues a message, so it never waits."""
+        """Make this thread and the fetchers end, and have this thread call *then* as its last step.
+
+        This call only queues a message, so it never waits.
+        """
         self._then = then
         self._closing = True
         self._inbox.put(None)
 
     def join(self, deadline: float) -> None:
-        """Wait until *deadline* for the threads to end."""
+        """Wait for the threads to end, but not after *deadline*."""
         for thread in [self.thread, *(fetcher.thread for fetcher in self._fetchers.values())]:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
@@ -105,7 +108,9 @@ class LeaderLookup:
         except (ClosedError, ForkError):
             pass
         except Exception as error:
-            log.exception("the leader lookup has stopped because of an unexpected error")
+            log.exception(
+                "the lookup of leaders has stopped unexpectedly, and so has reading; please report this"
+            )
             for cursor in self._budget.cursors:
                 cursor.queue.fail(error)
         if self._then is not None:
@@ -113,7 +118,7 @@ class LeaderLookup:
             self._then()
 
     def _collect(self) -> None:
-        """Wait until there is something to do: a new cursor, a refresh of the topics, or another try."""
+        """Wait until there is something to do: a new cursor, a refresh of the topics, or another attempt."""
         wait = self._look_in()
         if self._homeless:
             first = min(cursor.retry_at for cursor in self._homeless) - time.monotonic()
@@ -131,7 +136,8 @@ class LeaderLookup:
             pass
 
     def _adopt(self, cursor: Cursor) -> None:
-        """Begin to look up *cursor*. It may replace a dropped cursor of the same partition."""
+        """Begin to look up the leader of *cursor*, which may replace a dropped cursor of the same
+        partition."""
         if not cursor.active:
             return  # its fetcher gave it up just when it was revoked; it must not replace its successor
         self._homeless.append(cursor)
@@ -140,14 +146,15 @@ class LeaderLookup:
             self._budget.cursors = (*others, cursor)
 
     def _look_in(self) -> float:
-        """Return in how many seconds the metadata of the topics is to be refreshed."""
+        """Return the seconds until the metadata of the topics is to be refreshed."""
         every = min(_LONGEST_UNWATCHED, self._config.metadata_max_age_ms / 1000)
         if any(not self._client.metadata.partition_count(topic) for topic in self._watched):
             every = min(every, _MISSING_UNWATCHED)
         return self._looked_at + every - time.monotonic()
 
     def _look(self) -> Metadata | None:
-        """Return metadata that is new enough; None if no broker answers."""
+        """Return metadata that is new enough, after a refresh if necessary. Return None if no broker
+        answers."""
         metadata = self._client.metadata
         now = time.monotonic()
         due = [cursor for cursor in self._homeless if cursor.retry_at <= now]
@@ -165,13 +172,13 @@ class LeaderLookup:
             raise
         except KafkaError as error:
             self._stale = True
-            log.warning("cannot look up leaders: %s", error)
+            log.warning("cannot look up the leaders of partitions: %s", error)
             if not error.retriable:
                 self._give_up(error)
             return None
 
     def _give_up(self, error: KafkaError) -> None:
-        """Make the loops raise *error*, which waiting does not cure. The loops may try again."""
+        """Make the loops raise *error*, because waiting does not help. A new loop tries again."""
         for cursor in self._homeless:
             cursor.queue.put([FetchFailure(cursor, error, cursor.position)])
         self._homeless = []
@@ -196,7 +203,7 @@ class LeaderLookup:
                         self._fetcher(node_id).assign(cursor)
 
     def _fail_topics(self, metadata: Metadata) -> None:
-        """Make the loops raise the error of each topic that the brokers do not allow. The loops may try
+        """Make the loops raise the error of each topic that the brokers do not allow. A new loop tries
         again."""
         errors = metadata.topic_errors({cursor.partition.topic for cursor in self._homeless})
         for cursor in [cursor for cursor in self._homeless if cursor.partition.topic in errors]:
@@ -204,14 +211,14 @@ class LeaderLookup:
             cursor.queue.put([FetchFailure(cursor, errors[cursor.partition.topic], cursor.position)])
 
     def _find_starts(self, cursors: Sequence[Cursor]) -> bool:
-        """Look up the offsets at which *cursors* begin. Return True if each of them now has a position or an
+        """Look up the offsets at which *cursors* begin. Return True if each of them now has an offset or an
         error."""
         times: dict[Cursor, int] = {}
         for cursor in cursors:
             if cursor.reset == "none":
                 error = OffsetOutOfRangeError(
                     f"{cursor.partition} has no committed offset, and auto_offset_reset is none; "
-                    "commit one, or set it to earliest or latest"
+                    "commit an offset, or set auto_offset_reset to earliest or latest"
                 )
                 cursor.queue.put([FetchFailure(cursor, error, None)])
             else:
@@ -229,7 +236,9 @@ class LeaderLookup:
             raise
         except KafkaError as error:
             log.info(
-                "cannot look up the offset at which to begin in %s: %s", ", ".join(map(str, wanted)), error
+                "cannot look up the offset at which reading of %s begins: %s",
+                ", ".join(map(str, wanted)),
+                error,
             )
             self._stale = True
             if may_pass(error):
@@ -257,11 +266,12 @@ class LeaderLookup:
 
 
 def _identify(cursor: Cursor, topic_id: bytes) -> None:
-    """Record the id of the topic. If the topic was deleted and created again, begin at the new topic's
+    """Record the topic's id at *cursor*. If the topic was deleted and created again, begin at the new topic's
     start."""
     if ZERO_UUID not in (cursor.topic_id, topic_id) and topic_id != cursor.topic_id:
         log.warning(
-            "topic %s was deleted and created again, so the new topic is read from auto_offset_reset=%s",
+            "the topic of %s was deleted and created again, so reading begins at auto_offset_reset=%s of the "
+            "new topic",
             cursor.partition,
             cursor.reset,
         )

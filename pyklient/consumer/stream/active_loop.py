@@ -1,9 +1,9 @@
 """The rule that only one loop at a time reads a stream.
 
-Asking for the next message means that the previous one is done. If two threads read one stream, each would
-mark the other thread's messages as done, and messages that nobody has handled would be committed. So a stream
-has one active loop, in the thread that made its last step. Another thread gets an error until that loop has
-ended, was closed or dropped, or its thread has ended.
+When a loop asks for the next message, the previous message is done. If two threads read one stream, each
+would mark the other thread's messages as done, and messages that nobody has handled would be committed. So a
+stream has one active loop, in the thread that made its last step. Another thread gets an error until that
+loop has ended, was closed or dropped, or its thread has ended.
 """
 
 import os
@@ -20,8 +20,10 @@ _T = TypeVar("_T")
 
 
 class _Hold:
-    """The right of a loop to read its stream. It is a separate object, so that the Loop itself can be
-    garbage-collected."""
+    """The right of a loop to read its stream.
+
+    It is a separate object, so that the Loop itself can be garbage-collected.
+    """
 
     __slots__ = ("moves", "thread")
 
@@ -31,7 +33,7 @@ class _Hold:
 
 
 class ActiveLoop:
-    """The loop that reads one stream now. Guarded by *lock*.
+    """The loop that reads one stream now. *lock*, the lock of the stream, guards it.
 
     *left* is called with the lock held when the loop ends. *cut* is called in a forked child process, without
     any lock, so that nothing more is handed out there.
@@ -55,26 +57,29 @@ class ActiveLoop:
 
     @property
     def thread(self) -> threading.Thread | None:
-        """The thread of the active loop."""
+        """The thread of the active loop. None if there is no active loop."""
         hold = self._hold
         return None if hold is None else hold.thread
 
     def check_not_forked(self) -> None:
-        """Raise ForkError in a child of the process in which the stream was made."""
+        """Raise ForkError in a child of the process that made the stream."""
         if self.forked:
             raise ForkError(
-                "this stream was made before a fork and is read in the parent process; make a new "
+                "this stream was made before a fork and is read in the parent process; create a new "
                 "ConsumerConnector, or call read() again, in the child"
             )
 
     def disown(self) -> None:
-        """Leave the stream to the parent process. Called in the child, where a lock may never be released."""
+        """Leave the stream to the parent process. This is called in the child, where no lock can be relied
+        on."""
         self.forked = True
         self._cut()
 
     def begin_step(self, hold: _Hold) -> None:
-        """Begin a step of the loop of *hold* in this thread. Raise StreamInUseError, without a change, if
-        another thread reads the stream."""
+        """Begin a step of the loop that has *hold*, in this thread.
+
+        Raises StreamInUseError, and changes nothing, if another thread reads the stream.
+        """
         self.check_not_forked()
         me = threading.current_thread()
         with self._lock:
@@ -85,12 +90,16 @@ class ActiveLoop:
             self._stepping = me
 
     def check_not_read_elsewhere(self) -> None:
-        """With the lock held: raise StreamInUseError if this thread may not continue the active loop."""
+        """Raise StreamInUseError if this thread may not continue the active loop. The stream's lock must be
+        held."""
         self._check_not_read(self._hold is None or not self._hold.moves)
 
     def _check_not_read(self, stays: bool) -> None:
-        """With the lock held: raise StreamInUseError if another thread is in a step, or has an active loop
-        that *stays* in its thread."""
+        """Raise StreamInUseError if another thread makes a step now, or has an active loop that *stays* in
+        that thread.
+
+        The stream's lock must be held.
+        """
         me = threading.current_thread()
         if (stepping := self._stepping) is not None and stepping is not me and stepping.is_alive():
             raise self._in_use_error(stepping)
@@ -99,12 +108,12 @@ class ActiveLoop:
             raise self._in_use_error(other.thread)
 
     def end_step(self) -> None:
-        """End this thread's step. Its loop stays active."""
+        """End the step that this thread makes. Its loop stays active."""
         if self._stepping is threading.current_thread():
             self._stepping = None
 
     def leave(self, hold: _Hold | None = None) -> None:
-        """End the loop of *hold*; without *hold*, the active loop of this thread."""
+        """End the loop that has *hold*. Without *hold*, end the active loop of this thread."""
         if self.forked:
             return  # a lock that another thread held at the fork is never released in the child
         with self._lock:
@@ -117,9 +126,9 @@ class ActiveLoop:
 
     def _in_use_error(self, thread: threading.Thread) -> StreamInUseError:
         return StreamInUseError(
-            f"{self._name()} is being read by thread {thread.name!r}, and only one thread at a time can: ask "
-            f"create_message_streams for one stream per thread, or end that loop first (break, or close() "
-            f"of what batches() returned)"
+            f"{self._name()} is being read by thread {thread.name!r}, and only one thread at a time can read "
+            f"it: ask create_message_streams for one stream per thread, or end that thread's loop first "
+            f"(break, or close() of what batches() returned)"
         )
 
 
@@ -127,9 +136,9 @@ class Loop(Iterator[_T]):
     """The iterator behind a loop over a stream. It ends when the stream ends, raises an exception or is
     closed.
 
-    It stays with the thread of its first step, unless it *moves*: then any thread may make the next step
-    after the last one is done. *step* returns what to hand out, None at the end. *return_unread* is called if
-    the loop did not get that, because the step was interrupted (Ctrl-C).
+    A Loop stays with the thread of its first step, unless it *moves*: then any thread may make the next step
+    after the last one is done. *step* returns what to hand out, or None at the end. If Ctrl-C interrupts a
+    step, so that the loop does not get what *step* returned, *return_unread* is called.
     """
 
     def __init__(
@@ -146,7 +155,7 @@ class Loop(Iterator[_T]):
         self._hold = _Hold(moves=moves)
         self._closed = False
         self.keeps: object = None
-        """An object that must live as long as the loop."""
+        """An object that must live as long as this loop."""
 
     def __next__(self) -> _T:
         if self._closed:
@@ -170,8 +179,10 @@ class Loop(Iterator[_T]):
         raise StopIteration
 
     def close(self) -> None:
-        """End the loop. Another loop may then begin, in any thread. Until then, the message or batch in hand
-        stays in hand."""
+        """End the loop. Another loop may then begin, in any thread.
+
+        Until another loop begins, the message or batch in hand stays in hand.
+        """
         self._closed = True
         self._active_loop.leave(self._hold)
 

@@ -1,4 +1,4 @@
-"""Columns as Arrow's RecordBatches, without copying. Only this module imports pyarrow, when it is needed.
+"""Makes Arrow RecordBatches of columns, without copying. Only this module imports pyarrow, when it is needed.
 
 The schema is that of Spark's Kafka source: key, value, topic, partition, offset, timestamp (in microseconds,
 UTC) and timestampType; headers on request.
@@ -22,7 +22,8 @@ _MICROSECONDS: Final = pyarrow.timestamp("us", tz="UTC")
 _HEADER: Final = pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())])
 _HEADERS: Final = pyarrow.list_(pyarrow.field("element", _HEADER))
 _MOST_REPEATED: Final = 32
-"""The number of columns with one repeated value that are kept, of a few hundred KiB each."""
+"""The number of columns with one repeated value that are kept for other batches. Each has a few hundred
+KiB."""
 _FIELDS: Final = (
     ("key", pyarrow.binary()),
     ("value", pyarrow.binary()),
@@ -40,7 +41,7 @@ def schema(*, headers: bool) -> pyarrow.Schema:
 
 
 def table(batches: Iterable[pyarrow.RecordBatch], *, headers: bool) -> pyarrow.Table:
-    """Return one table that consists of all *batches*, without copying."""
+    """Return one table that consists of the records of all *batches*, without copying them."""
     return pyarrow.Table.from_batches(batches, schema(headers=headers))
 
 
@@ -52,12 +53,13 @@ class Assembly:
         self.nothing = pyarrow.RecordBatch.from_arrays(
             [pyarrow.array([], field.type) for field in self.schema], schema=self.schema
         )
-        """A batch without records."""
+        """A batch without records, for a loop that has waited too long."""
         self._with_headers = headers
         self._repeated: dict[str | int, pyarrow.Array] = {}
 
     def batch(self, chunk: ColumnChunk, most: int) -> pyarrow.RecordBatch:
-        """Return the next records of *chunk*, *most* of them at most. They do not count as handed out yet."""
+        """Return the next records of *chunk* as a batch, *most* of them at most. They do not count as handed
+        out yet."""
         columns, start, stop = chunk.left()
         count = min(most, stop - start)
         arrays = [
@@ -74,7 +76,8 @@ class Assembly:
         return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema)
 
     def _repeat(self, value: str | int, kind: pyarrow.DataType, count: int) -> pyarrow.Array:
-        """Return a column of one repeated value. It is made once, since all batches can share it."""
+        """Return a column of one repeated value. The column is made once, because all batches can share
+        it."""
         known = self._repeated.get(value)
         if known is None or len(known) < count:
             if len(self._repeated) >= _MOST_REPEATED:

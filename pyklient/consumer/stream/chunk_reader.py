@@ -1,9 +1,11 @@
-"""Reads the queue of one stream: decodes fetched batches into chunks, and knows what is handed out of them.
+"""Reads the queue of one stream: it decodes fetched batches into chunks, and counts what is handed out of
+them.
 
-Ctrl-C may raise between any two steps of a loop in the main thread, and a new loop must be able to go on. So
-a step notes the new state before it drops the old one, and an interrupted step is done again. The lock is
-entered itself, not through its condition, whose entry an interrupt can leave with the lock held; for the
-same reason a loop waits for the queue's bell instead.
+Ctrl-C may raise KeyboardInterrupt between any two steps of a loop in the main thread, and a new loop must be
+able to continue. So a step notes the new state before it drops the old one, and an interrupted step is done
+again. The stream's lock is acquired directly, and not through its condition, because an interrupt in the
+condition's code can leave the lock held. For the same reason a loop waits for the queue's bell, and not for
+the condition.
 """
 
 import time
@@ -27,17 +29,17 @@ Restart: TypeAlias = Callable[[Cursor, int | None], None]
 
 
 class ChunkReader:
-    """Decodes fetched batches into the chunk from which a loop gets messages. One loop at a time uses it; it
-    shares the lock of the queue.
+    """Decodes fetched batches into the chunk from which a loop gets messages.
 
-    *restart* reads a cursor's partition again from an offset, in place of what is queued.
+    One loop at a time uses a ChunkReader. It shares the lock of the queue. *restart* reads a cursor's
+    partition again from an offset, in place of what is queued.
     """
 
     def __init__(self, queue: FetchQueue, decoding: Decoding, restart: Restart) -> None:
         self.asks = 0
-        """The number of times that a loop has asked for messages."""
+        """The number of times that loops have asked for messages."""
         self.busy = False
-        """True while a loop has something in hand."""
+        """True while a loop has a message or batch in hand."""
         self.chunk: AnyChunk | None = None
         self._queue = queue
         self._lock = queue.lock
@@ -49,8 +51,10 @@ class ChunkReader:
         """True if the chunk was stopped because the client does not own its partition any more."""
 
     def next(self, timeout: float | None, form: Form[_C]) -> _C | None:
-        """Return the chunk to hand out from; None at the end of the stream. Raise ConsumerTimeout if no
-        message arrives in *timeout* seconds."""
+        """Return the chunk to hand out messages from, or None at the end of the stream.
+
+        Raises ConsumerTimeout if no message arrives in *timeout* seconds.
+        """
         deadline = None if timeout is None else time.monotonic() + timeout
         self._finish()
         # A chunk that is revoked from here on is handed out all the same, but stopped.
@@ -73,7 +77,7 @@ class ChunkReader:
         return chunk
 
     def _finish(self) -> None:
-        """Record that a loop asks for the next message, so nothing is in hand any more."""
+        """Record that a loop asks for the next message, so that no message is in hand any more."""
         with self._lock:
             self.busy = False
             self.asks += 1
@@ -84,7 +88,7 @@ class ChunkReader:
             self._queue.asked.notify_all()
 
     def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:
-        """Convert the chunk, which a loop of the other form has begun, to *form*."""
+        """Convert *chunk*, which a loop of the other form (messages or columns) has begun, to *form*."""
         remade = form.remade(chunk)
         with self._lock:
             if self.chunk is chunk and not chunk.remaining:
@@ -97,7 +101,7 @@ class ChunkReader:
             self.chunk = remade
 
     def _leave_chunk(self) -> None:
-        """With the lock held: leave the chunk, which has nothing more to hand out."""
+        """Drop the chunk, from which nothing more can be handed out. The stream's lock must be held."""
         chunk, source = self.chunk, self._queue.source
         if chunk is None or source is None:
             return
@@ -109,8 +113,8 @@ class ChunkReader:
             self._queue.source = None
 
     def _open(self, fetched: FetchedBatches, form: Form[_C]) -> None:
-        """Decode the next records of *fetched* into the chunk to hand out from, unless the partition has been
-        revoked meanwhile."""
+        """Decode the next records of *fetched* into a new chunk. Drop them if the partition was revoked
+        meanwhile."""
         before = fetched.copy()
         chunk = form.chunk(fetched)
         used = chunk.nbytes if chunk.nbytes or chunk.remaining else fetched.size
@@ -128,7 +132,7 @@ class ChunkReader:
                 self._leave_chunk()
 
     def _pass_over(self, fetched: FetchedBatches, error: Exception) -> Exception:
-        """Let a new ``iter()`` skip the part of *fetched* that could not be decoded. Return the error to
+        """Let the next loop skip the part of *fetched* that could not be decoded. Return the error to
         raise."""
         if isinstance(error, CorruptRecordError | UnsupportedCodecError | MessageTooLargeError):
             self._queue.source = None
@@ -161,7 +165,7 @@ class ChunkReader:
         return batch
 
     def note_columns(self, chunk: ColumnChunk, rows: int) -> bool:
-        """Count *rows* of *chunk* as handed out. Return False if its partition was revoked meanwhile."""
+        """Count *rows* of *chunk* as handed out. Return False if the partition was revoked meanwhile."""
         with self._lock:
             if self._queue.source is None or not chunk.remaining:
                 return False
@@ -170,7 +174,10 @@ class ChunkReader:
             return True
 
     def redeliver(self) -> None:
-        """With the lock held: hand out again what is in hand, or the message that could not be decoded."""
+        """Hand out the message or batch in hand again, or the message that could not be decoded.
+
+        The stream's lock must be held.
+        """
         if self._in_hand.undecodable is not None:
             fetched, offset = self._in_hand.undecodable
             fetched.start, self._in_hand.undecodable = offset, None
@@ -178,7 +185,8 @@ class ChunkReader:
             self._put_back(self._in_hand.starts(self.chunk, self._queue.source))
 
     def _put_back(self, starts: Starts) -> None:
-        """With the lock held: put what is in hand, which begins at *starts*, at the front of the queue."""
+        """Put the messages in hand, which begin at *starts*, at the front of the queue. The lock must be
+        held."""
         if not starts:
             return
         for cursor, offset in starts.values():
@@ -198,23 +206,23 @@ class ChunkReader:
         self._in_hand.finish(None)
 
     def return_unread(self) -> None:
-        """Put the last batch back into the queue, because an interruption prevented the loop from getting
-        it."""
+        """Put the last batch back into the queue, because Ctrl-C prevented the loop from getting it."""
         with self._lock:
             self._put_back(dict(self._in_hand.batch))
 
     def stop_if_revoked(self) -> None:
-        """With the lock held: stop handing out the chunk if the client does not own its partition any
-        more."""
+        """Stop handing out the chunk if the client does not own its partition any more. The lock must be
+        held."""
         if self._queue.source is not None and not self._queue.source.cursor.active:
             self.stop()
 
     def in_hand_stays(self) -> bool:
-        """With the lock held: return True if the client still owns all partitions of what is in hand."""
+        """Return True if the client still owns all partitions of the messages in hand. The lock must be
+        held."""
         return self._in_hand.stays(self._queue.source)
 
     def stop(self) -> None:
-        """With the lock held: stop handing out the chunk."""
+        """Stop handing out messages of the chunk. The stream's lock must be held."""
         if self.chunk is not None:
             self._stopped = True
             self.chunk.stop()
@@ -222,13 +230,16 @@ class ChunkReader:
             self._queue.source = None
 
     def cut(self) -> None:
-        """Stop the chunk in a forked child process, without the lock, because the stream belongs to the
-        parent process."""
+        """Stop the chunk in a forked child process, because the stream belongs to the parent process.
+
+        No lock is taken, because a thread of the parent may have held it at the fork.
+        """
         if (chunk := self.chunk) is not None:
             chunk.stop()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition, with or without what is in hand."""
+        """Return the position of each partition, with the messages in hand if *in_hand*, otherwise without
+        them."""
         with self._lock:
             found = self._positions.all()
             chunk, source = self.chunk, self._queue.source
@@ -242,8 +253,10 @@ class ChunkReader:
         return found
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Never commit the positions of *partitions* that were reached in the given generation or before.
-        Positions of later generations stay."""
+        """Never commit positions of *partitions* that were reached in the given generation or before.
+
+        *partitions* maps each partition to a generation. Positions of later generations stay.
+        """
         with self._lock:
             handed = self.handed(in_hand=True)
             for partition, generation in partitions.items():

@@ -1,4 +1,4 @@
-"""The positions of a stream's partitions: how far each has been handed out."""
+"""The positions of a stream's partitions, which tell how far each partition has been handed out."""
 
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
@@ -10,18 +10,21 @@ __all__ = ["Position", "Positions"]
 
 
 class Position(NamedTuple):
-    """The offset of the next message of a partition, and the generation in which the messages before were
+    """The offset of the next message of a partition, and the generation in which earlier messages were
     read."""
 
     offset: int
     generation: int
     read: bool = True
-    """False for an offset that was looked up, until a message after it is handed out."""
+    """True if a message before the offset has been handed out. False for an offset that was only looked
+    up."""
 
 
 class Positions:
-    """The position of each partition at the end of the last chunk that was read completely. Used under the
-    stream's lock."""
+    """The position of each partition at the end of the last chunk that was read completely.
+
+    The stream's lock must be held.
+    """
 
     def __init__(self) -> None:
         self._known: dict[TopicPartition, Position] = {}
@@ -33,7 +36,7 @@ class Positions:
         return self._unfinished is not None and not self._unfinished
 
     def end_with(self, partitions: Collection[TopicPartition]) -> None:
-        """Finish the stream when each of *partitions* has been handed out up to its end."""
+        """Finish the stream when all of *partitions* have been handed out up to their ends."""
         self._unfinished = set(partitions)
 
     def note(self, cursor: Cursor, offset: int, *, read: bool = True) -> None:
@@ -43,13 +46,15 @@ class Positions:
             self._unfinished.discard(cursor.partition)
 
     def note_start(self, cursor: Cursor, offset: int) -> None:
-        """Record that *cursor* goes on at *offset*, which was looked up."""
+        """Record that *cursor* continues at *offset*, which was looked up."""
         before = self._known.get(cursor.partition)
         self.note(cursor, offset, read=before is not None and before.read)
 
     def go_back(self, cursor: Cursor, offset: int) -> None:
-        """Record that *cursor* is handed out again from *offset* on, unless its partition has been assigned
-        anew since."""
+        """Record that messages of *cursor* are handed out again from *offset* on.
+
+        Its position stays if the partition has been assigned again since.
+        """
         before = self._known.get(cursor.partition)
         if before is None or before.generation <= cursor.owned.generation:
             self.note(cursor, offset)
@@ -66,4 +71,4 @@ class Positions:
 
 
 Starts = Mapping[TopicPartition, tuple[Cursor, int]]
-"""The cursor and an offset of each partition."""
+"""The offset at which messages of each partition begin, with the partition's cursor."""

@@ -16,9 +16,9 @@ _TICK = 1.0
 
 
 class FetchQueue:
-    """The fetched batches that are not read yet, and failures. Fetchers and the leader lookup add to it and
-    never wait; a loop removes entries and waits for them.
+    """The fetched batches of one stream that are not read yet, and failures.
 
+    Fetchers and the leader lookup add entries and never wait. A loop removes entries, and waits for them.
     ``lock`` guards the queue, and also the state of its stream.
     """
 
@@ -26,13 +26,14 @@ class FetchQueue:
         self._name = name
         self.lock = threading.RLock()
         self.asked = threading.Condition(self.lock)
-        """Notified when a loop asks for messages, because the loop is then done with those in hand."""
+        """A condition that is notified when a loop asks for messages. The loop is then done with those in
+        hand."""
         self.items: deque[Item] = deque()
         self.source: FetchedBatches | None = None
-        """The batches that the loop decodes now."""
+        """The fetched batches that the loop decodes now."""
         self.positions = Positions()
         self.ended = False
-        """True when nothing more will ever be handed out."""
+        """True when the stream has ended, and no more messages will be handed out."""
         self.awaited = False
         """True while a loop waits for an entry."""
         # Not a condition: Ctrl-C at the wrong moment of its wait leaves the lock held for good.
@@ -41,7 +42,8 @@ class FetchQueue:
         self._topic_error: KafkaError | None = None
 
     def put(self, items: Sequence[Item]) -> None:
-        """Queue *items* of one cursor. Never waits. Called by fetchers and by the leader lookup."""
+        """Queue *items*, which belong to one cursor. Fetchers and the leader lookup call this; it never
+        waits."""
         with self.lock:
             if items and items[0].cursor.active and not self.ended:
                 for item in items:
@@ -50,9 +52,9 @@ class FetchQueue:
                 self._ring()
 
     def begin_at(self, cursor: Cursor, offset: int) -> None:
-        """Continue *cursor* at *offset*, which was looked up. Called by the leader lookup.
+        """Continue *cursor* at *offset*, which the leader lookup has found.
 
-        The offset becomes the position at once, or when everything queued of the cursor has been handed out.
+        The offset becomes the position at once, or when everything queued of *cursor* has been handed out.
         """
         with self.lock:
             if not cursor.active or self.ended:
@@ -66,33 +68,35 @@ class FetchQueue:
             self._ring()
 
     def drop(self, cursor: Cursor) -> None:
-        """Remove everything that is queued of *cursor*, because the partition is read again from another
+        """Remove everything that is queued of *cursor*, because its partition is read again from another
         position."""
         with self.lock:
             self.items = deque(item for item in self.items if item.cursor is not cursor)
 
     def fail(self, error: Exception) -> None:
-        """Make every loop raise *error* from now on, instead of waiting for more."""
+        """Make every loop raise *error* from now on, once the queue is empty."""
         with self.lock:
             self._error = error
             self._ring()
 
     def set_topic_error(self, error: KafkaError | None) -> None:
-        """Make loops raise *error* instead of waiting for more, until this is called with None."""
+        """Make loops raise *error* when the queue is empty. None lets them wait for entries again."""
         with self.lock:
             self._topic_error = error
             if error is not None:
                 self._ring()
 
     def end(self) -> None:
-        """With the lock held: drop everything, and wake the loop that waits."""
+        """Remove all entries, and wake the loop that waits. The lock must be held."""
         self.ended = True
         self.items.clear()
         self._ring()
 
     def next(self) -> Item | None:
-        """With the lock held: return the entry to decode next; None if the queue is empty. A FetchFailure
-        stays in the queue."""
+        """Return the entry to decode next, or None if the queue is empty. The lock must be held.
+
+        A FetchFailure stays in the queue.
+        """
         if self.source is not None and self.source.cursor.active:
             return self.source
         self.source = None
@@ -107,8 +111,11 @@ class FetchQueue:
         return None
 
     def wait(self, deadline: float | None, timeout: float | None) -> Item | None:
-        """Wait for the entry to decode next and return it; None at the end of the stream. Raise the error of
-        a failure, and ConsumerTimeout at *deadline*, which is *timeout* seconds after the start."""
+        """Wait for the entry to decode next and return it. Return None at the end of the stream.
+
+        Raises the error of a failure, and ConsumerTimeout at *deadline*, which is *timeout* seconds after the
+        start.
+        """
         while True:
             with self.lock:
                 if (item := self.next()) is not None:
@@ -127,6 +134,6 @@ class FetchQueue:
             self.awaited = False
 
     def _ring(self) -> None:
-        """With the lock held: wake the loop that waits."""
+        """Wake the loop that waits for an entry. The lock must be held."""
         if self._bell.locked():
             self._bell.release()

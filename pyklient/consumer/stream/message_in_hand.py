@@ -1,4 +1,4 @@
-"""The message or batch in hand, and its bytes, so that it can be handed out again without a new fetch."""
+"""The message or batch that a loop has in hand, and its bytes, so that it can be handed out again."""
 
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches
 from pyklient.consumer.stream.consumed_positions import Starts
@@ -9,56 +9,62 @@ __all__ = ["InHand"]
 
 
 class InHand:
-    """The message or batch in hand. Used under the stream's lock.
+    """The message or batch that a loop has in hand. The stream's lock must be held to use it.
 
-    It keeps copies of the fetched batches that hold these messages, as they were before decoding. Their bytes
-    stay in memory until the next message or batch is asked for.
+    It keeps copies of the fetched batches that contain these messages, as they were before decoding. The
+    bytes stay in memory until the loop asks for the next message or batch.
     """
 
     def __init__(self) -> None:
         self.batch: dict[TopicPartition, tuple[Cursor, int]] = {}
-        """The offset at which the batch in hand begins in each partition; empty for a message."""
+        """The offset at which the batch in hand begins in each partition. Empty if a single message is in
+        hand."""
         self.undecodable: tuple[FetchedBatches, int] | None = None
-        """The fetched batches and the offset of the message at which a decoder raised an exception."""
+        """The message at which a decoder raised an exception: the fetched batches that contain it, and its
+        offset."""
         self._parts: list[tuple[FetchedBatches, FetchedBatches]] = []
 
     def note_fetched(self, fetched: FetchedBatches, before: FetchedBatches) -> None:
-        """Record that messages have been decoded from *fetched*. *before* is a copy of it from before the
+        """Record that messages have been decoded from *fetched*. *before* is a copy made before the
         decoding."""
         if not self._parts or self._parts[-1][0] is not fetched:
             self._parts.append((fetched, before))
 
     def note_batch(self, cursor: Cursor, offset: int) -> None:
-        """Record that the batch in hand begins at *offset* in its partition, unless it began before that
-        offset."""
+        """Record that the batch in hand begins at *offset* in its partition. An earlier begin stays."""
         self.batch.setdefault(cursor.partition, (cursor, offset))
 
     def finish(self, fetched: FetchedBatches | None) -> None:
-        """Record that nothing is in hand any more. The next message may come from *fetched*."""
+        """Record that no message is in hand any more. The next message may come from *fetched*."""
         self.batch.clear()
         self.undecodable = None
         self._parts = [each for each in self._parts if each[0] is fetched]
 
     def stays(self, source: FetchedBatches | None) -> bool:
-        """Return True if the client still owns all partitions of what is in hand. Messages come from
-        *source*."""
+        """Return True if the client still owns all partitions of the messages in hand.
+
+        A single message in hand comes from *source*.
+        """
         cursors = [cursor for cursor, _ in self.batch.values()]
         if source is not None:
             cursors.append(source.cursor)
         return bool(cursors) and all(cursor.owned.active for cursor in cursors)
 
     def starts(self, chunk: AnyChunk | None, source: FetchedBatches | None) -> Starts:
-        """Return the cursors and offsets at which what is in hand begins. Messages come from *chunk*, which
-        was decoded from *source*."""
+        """Return the cursors and offsets at which the messages in hand begin.
+
+        A single message in hand comes from *chunk*, which was decoded from *source*.
+        """
         if self.batch or chunk is None or source is None or not chunk.handed:
             return dict(self.batch)
         return {source.cursor.partition: (source.cursor, chunk.last_handed)}
 
     def fetched_again(self, starts: Starts) -> list[tuple[FetchedBatches, FetchedBatches]]:
-        """Return the fetched batches of the partitions in *starts*, in order, each with a copy that begins at
-        the offset in *starts*.
+        """Return the fetched batches of the partitions in *starts*, each with a copy that begins at the given
+        offset.
 
-        Revoked partitions are left out. The bytes count as queued again; only the copies keep them in memory.
+        The pairs are in the order in which the batches were fetched. Revoked partitions are left out. The
+        bytes count as queued again; only the copies keep them in memory.
         """
         found: list[tuple[FetchedBatches, FetchedBatches]] = []
         for fetched, before in self._parts:

@@ -1,7 +1,7 @@
 """The two forms in which a loop gets records: messages, or columns for Arrow.
 
-Loops of both forms may read the same stream, so each must be able to continue a chunk that the other has
-begun. When the form changes, the remaining records of the chunk are converted one by one.
+Loops of both forms may read the same stream, so each must be able to continue a chunk that a loop of the
+other form has begun. When the form changes, the remaining records of the chunk are converted one by one.
 """
 
 from collections.abc import Callable
@@ -17,37 +17,37 @@ from pyklient.protocol.records.layout import Columns
 __all__ = ["AnyChunk", "ColumnDecoding", "Decoding", "Form"]
 
 _ENOUGH_RECORDS: Final = 10_000
-"""The least number of records to decode at a time, so that small batches do not make small chunks."""
+"""The smallest number of records to decode at a time, so that small batches do not make small chunks."""
 
 AnyChunk: TypeAlias = Chunk | ColumnChunk
 _Made = TypeVar("_Made", Chunk, ColumnChunk, covariant=True)
 
 
 class Form(Protocol[_Made]):
-    """The form in which a loop gets records."""
+    """The form in which a loop gets records: messages, or columns."""
 
     def chunk(self, fetched: FetchedBatches) -> _Made:
-        """Decode the next records of *fetched*, up to its cursor's end.
+        """Decode the next records of *fetched* into a chunk, up to the cursor's end.
 
-        Raise CorruptRecordError and similar errors, and the exception of a decoder.
+        Raises CorruptRecordError or a similar error if the bytes are damaged, and the exception of a decoder.
         """
 
     def made(self, chunk: AnyChunk) -> TypeGuard[_Made]:
-        """Return whether *chunk* is of this form."""
+        """Return True if *chunk* has this form."""
 
     def remade(self, chunk: AnyChunk) -> _Made:
         """Return the remaining records of *chunk*, which has the other form, in this form."""
 
 
 class Decoding(NamedTuple):
-    """Messages, whose keys and values go through decoders (None: they stay bytes)."""
+    """The form of messages. Keys and values go through the decoders. Without a decoder they stay bytes."""
 
     key_decoder: Callable[[bytes | None], Any] | None = None
     value_decoder: Callable[[bytes | None], Any] | None = None
     check_crcs: bool = True
 
     def chunk(self, fetched: FetchedBatches) -> Chunk:
-        """See Form.chunk."""
+        """Decode the next records of *fetched* into messages, up to the cursor's end."""
         chunk = self._decode(fetched, self.key_decoder, self.value_decoder)
         end = fetched.cursor.end
         if end is None or chunk.next_offset <= end:
@@ -60,11 +60,14 @@ class Decoding(NamedTuple):
         return self._decode(fetched, None, None).position
 
     def made(self, chunk: AnyChunk) -> TypeGuard[Chunk]:
-        """See Form.made."""
+        """Return True if *chunk* contains messages."""
         return isinstance(chunk, Chunk)
 
     def remade(self, chunk: AnyChunk) -> Chunk:
-        """See Form.remade. Columns are made only for streams without decoders."""
+        """Return the remaining records of *chunk* as messages.
+
+        No decoder is needed, because columns are made only for streams without decoders.
+        """
         if isinstance(chunk, Chunk):
             return chunk
         return Chunk(chunk.topic, chunk.partition, _messages_left(chunk), chunk.next_offset, chunk.nbytes)
@@ -85,14 +88,15 @@ class Decoding(NamedTuple):
 
 
 class ColumnDecoding(NamedTuple):
-    """Columns. They always have headers, because a loop over messages may go on with them."""
+    """The form of columns. They always include headers, because a loop over messages may continue with
+    them."""
 
     most: int
     """The number of records that the loop asks for at a time."""
     check_crcs: bool = True
 
     def chunk(self, fetched: FetchedBatches) -> ColumnChunk:
-        """See Form.chunk."""
+        """Decode the next records of *fetched* into columns, up to the cursor's end."""
         topic, partition = fetched.cursor.partition
         chunk = decode_columns(
             fetched.buffer,
@@ -110,11 +114,11 @@ class ColumnDecoding(NamedTuple):
         return chunk
 
     def made(self, chunk: AnyChunk) -> TypeGuard[ColumnChunk]:
-        """See Form.made."""
+        """Return True if *chunk* contains columns."""
         return isinstance(chunk, ColumnChunk)
 
     def remade(self, chunk: AnyChunk) -> ColumnChunk:
-        """See Form.remade."""
+        """Return the remaining records of *chunk* as columns."""
         if isinstance(chunk, ColumnChunk):
             return chunk
         filling = ColumnBuilder(True)

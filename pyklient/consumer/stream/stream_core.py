@@ -1,9 +1,9 @@
-"""The part of a stream that threads know: loops read from it, and fetchers and the group thread work with it.
+"""The part of a stream that threads refer to: loops read from it, and fetchers and the group thread use it.
 
 Fetchers queue undecoded batches. A loop decodes some batches at a time and hands out messages straight from
-the kernel's chunk, so that no Python frame runs per message. The position is not stored per message either:
-the chunk knows how many of its messages were handed out. The stream's lock guards queue and chunk; it is
-never held while decoding.
+the kernel's chunk, so that no Python frame runs per message. The position is not stored per message either,
+because the chunk knows how many of its messages were handed out. The stream's lock guards the queue and the
+chunk, and is never held while decoding.
 """
 
 import threading
@@ -39,8 +39,7 @@ _TICK = 1.0
 
 
 class StreamCore:
-    """A stream without the object that the user holds, which is a KafkaStream. Threads refer only to this
-    object.
+    """A stream without the KafkaStream that the user holds. Threads refer only to the StreamCore.
 
     *restart* reads a cursor's partition again from an offset, in place of what is queued.
     """
@@ -62,7 +61,7 @@ class StreamCore:
         return f"<{self._name()}{', ended' if self.queue.ended else ''}>"
 
     def check_not_forked(self) -> None:
-        """Raise ForkError in a child of the process in which the stream was made."""
+        """Raise ForkError in a child of the process that made the stream."""
         self._active_loop.check_not_forked()
 
     def _name(self) -> str:
@@ -72,7 +71,7 @@ class StreamCore:
         return chain.from_iterable(self.chunks())
 
     def batches(self, max_records: int = 10_000, timeout: float | None = 1.0) -> Loop[list[Message]]:
-        """See KafkaStream.batches."""
+        """Return a loop over lists of messages, as ``KafkaStream.batches`` describes it."""
         most = argument_checks.whole(max_records, "max_records", low=1)
         wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
         step = partial(self._batch, most, wait)
@@ -81,15 +80,15 @@ class StreamCore:
     def arrow_batches(
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
     ) -> "Loop[RecordBatch]":
-        """See KafkaStream.arrow_batches."""
+        """Return a loop over Arrow record batches, as ``KafkaStream.arrow_batches`` describes it."""
         from pyklient.consumer.stream.arrow_batches import Assembly
 
         most = argument_checks.whole(max_records, "max_records", low=1)
         wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
         if self._decoding.key_decoder is not None or self._decoding.value_decoder is not None:
             raise ConfigurationError(
-                "Arrow batches hold keys and values as bytes: make the stream without decoders, "
-                "and decode the columns"
+                "Arrow batches hold keys and values as bytes: make the stream without decoders, and decode "
+                "the columns in your program"
             )
         assembly = Assembly(headers=argument_checks.flag(headers, "headers"))
         form = ColumnDecoding(most, self._decoding.check_crcs)
@@ -97,8 +96,7 @@ class StreamCore:
         return Loop(self._active_loop, step, moves=True, return_unread=self._reader.return_unread)
 
     def chunks(self) -> Loop[Chunk]:
-        """Return a loop that yields chunks of decoded messages. The user's iterator takes the messages from
-        these chunks."""
+        """Return a loop over chunks of decoded messages, from which the user's iterator gets the messages."""
         return Loop(self._active_loop, partial(self._reader.next, self._timeout, self._decoding))
 
     def _batch(self, max_records: int, timeout: float | None) -> list[Message] | None:
@@ -127,7 +125,7 @@ class StreamCore:
                 return batch
 
     def redeliver(self) -> None:
-        """See KafkaStream.redeliver."""
+        """Go back to the message or batch in hand, as ``KafkaStream.redeliver`` describes it."""
         with self._lock:
             self._active_loop.check_not_read_elsewhere()
             self._reader.redeliver()
@@ -135,26 +133,28 @@ class StreamCore:
     # The following methods are for the connector and its threads.
 
     def revoke(self) -> None:
-        """Stop handing out messages of partitions that the client does not own any more. What is queued of
-        other partitions stays."""
+        """Stop handing out messages of partitions that the client does not own any more.
+
+        The messages of other partitions stay queued.
+        """
         with self._lock:
             self.queue.items = deque(item for item in self.queue.items if item.cursor.active)
             self._reader.stop_if_revoked()
 
     @property
     def forked(self) -> bool:
-        """True in a child of the process in which the stream was made."""
+        """True in a child of the process that made the stream."""
         return self._active_loop.forked
 
     def end(self) -> None:
-        """End the iteration for good. A message in hand may be finished."""
+        """End the iteration for good. A loop may still finish the message that it has in hand."""
         with self._lock:
             self.queue.end()
             self._active_loop.leave()  # a loop of the thread that ends it asks for nothing meanwhile
             self._reader.stop()
 
     def end_with(self, cursors: Sequence[Cursor]) -> None:
-        """End the iteration once each of *cursors* has been handed out up to its end."""
+        """End the iteration when all of *cursors* have been handed out up to their ends."""
         with self._lock:
             self.queue.positions.end_with([cursor.partition for cursor in cursors])
 
@@ -169,8 +169,10 @@ class StreamCore:
         )
 
     def wait_until_asked(self, left: Callable[[], float]) -> bool:
-        """Wait until a loop in another thread has finished what it has in hand of partitions that the client
-        does not own any more. *left* returns how many seconds remain. Return True if the loop has finished.
+        """Wait until a loop in another thread has finished the messages of revoked partitions that it has in
+        hand.
+
+        *left* returns how many seconds remain. Return True if the loop has finished them.
         """
         with self._lock:
             while self.is_held_elsewhere() and not self._reader.in_hand_stays():
@@ -180,20 +182,21 @@ class StreamCore:
         return True
 
     def look_again(self) -> None:
-        """Wake the thread that waits in :meth:`wait_until_asked`, because less time is left."""
+        """Wake the thread that waits in :meth:`wait_until_asked`, because the remaining time has changed."""
         with self._lock:
             self.queue.asked.notify_all()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition, with or without what is in hand."""
+        """Return the position of each partition, with the messages in hand if *in_hand*, otherwise without
+        them."""
         return self._reader.handed(in_hand=in_hand)
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """See ChunkReader.forget."""
+        """Never commit positions of *partitions* that were reached in the given generation or before."""
         self._reader.forget(partitions)
 
     def stalled_for(self, now: float) -> float:
-        """Return for how many seconds the loop has asked for no message although one waits."""
+        """Return for how many seconds the loop has not asked for a message, although one waits."""
         with self._lock:
             chunk = self._reader.chunk
             waits = bool(self.queue.items) or (chunk is not None and chunk.remaining > 0)

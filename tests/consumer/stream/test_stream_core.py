@@ -445,5 +445,5 @@ def test_a_piece_read_to_its_end_stays_read_when_its_bytes_are_moved_meanwhile()
 
 
 def test_a_stream_cannot_be_pickled_and_says_what_to_do() -> None:
-    with pytest.raises(TypeError, match="make a ConsumerConnector where it is used"):
+    with pytest.raises(TypeError, match="create a ConsumerConnector where the stream is used"):
         pickle.dumps(KafkaStream(Bench().stream, lambda _core, _timeout: None))
