@@ -175,7 +175,7 @@ class BoundedRead:
             self._close(0)
 
     def __repr__(self) -> str:
-        return f"<read of {', '.join(self._stream.topics)}>"
+        return f"<read of {self._stream.name}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -21,6 +21,8 @@ from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.consumer.group.stream_choice import StreamChoice
+from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
@@ -158,7 +160,7 @@ class ConsumerConnector:
             topic: [self._new_stream([topic], decoding) for _ in range(count)]
             for topic, count in topic_streams.items()
         }
-        self._begin(streams)
+        self._begin(Subscription(dict(topic_streams)), streams)
         return {
             topic: [KafkaStream(core, self._commit_stream) for core in cores]
             for topic, cores in streams.items()
@@ -178,7 +180,7 @@ class ConsumerConnector:
         decoding = self._decoding(key_decoder, value_decoder)
         self._begin_creation()
         stream = self._new_stream(topics, decoding)
-        self._begin({topic: [stream] for topic in topics})
+        self._begin(Subscription(dict.fromkeys(topics, 1)), {topic: [stream] for topic in topics})
         return KafkaStream(stream, self._commit_stream)
 
     def commit_offsets(
@@ -238,11 +240,16 @@ class ConsumerConnector:
         self._streams.append(stream)
         return stream
 
-    def _begin(self, streams: Mapping[str, Sequence[StreamCore]]) -> None:
-        """Begin to read *streams*. Return when partitions are assigned. Close the connector if that fails."""
+    def _begin(
+        self,
+        subscription: Subscription,
+        named: Mapping[str, Sequence[StreamCore]],
+        shared: Sequence[StreamCore] = (),
+    ) -> None:
+        """Begin to read. Return when partitions are assigned. Close the connector if that fails."""
         handler = AssignmentHandler(
             self._config,
-            streams,
+            StreamChoice(subscription, named, shared),
             self._fetchers,
             self._ownership,
             self._store,
@@ -252,7 +259,7 @@ class ConsumerConnector:
         try:
             self._fetchers.start()
             self._handler = handler
-            self._membership.start(frozenset(streams), handler)
+            self._membership.start(subscription, handler)
         except BaseException:
             self._close(count_in_hand=False)
             raise

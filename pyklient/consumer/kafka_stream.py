@@ -39,12 +39,16 @@ class KafkaStream:
     """
 
     def __init__(self, core: StreamCore, commit: Callable[[StreamCore, float | None], None]) -> None:
-        self.topics = core.topics
         self._core = core
         self._commit = commit  # the connector's own, which keeps that open as long as this is there
 
     def __repr__(self) -> str:
         return repr(self._core)
+
+    @property
+    def topics(self) -> tuple[str, ...]:
+        """The topics of the stream. For a filter, those of which this connector has partitions now."""
+        return self._core.topics
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
@@ -116,7 +120,8 @@ class KafkaStream:
         """Return *loop*, which keeps this stream alive from now on. Raise ClosedError if the stream has
         ended."""
         if self._core.queue.ended and not self._core.forked:
-            topics = ", ".join(self.topics)
-            raise ClosedError(f"the stream of {topics} has ended: its ConsumerConnector has been closed")
+            raise ClosedError(
+                f"the stream of {self._core.name} has ended: its ConsumerConnector has been closed"
+            )
         loop.keeps = self
         return loop

@@ -39,8 +39,8 @@ class FetcherManager:
         if cursor.active:
             self._lookup.seek(cursor.successor(position), None)
 
-    def watch(self, topics: Collection[str]) -> None:
-        """Refresh the client's metadata of *topics* from time to time."""
+    def watch(self, topics: Collection[str] | None) -> None:
+        """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""
         self._lookup.watch(topics)
 
     def abandon(self, then: Callable[[], None]) -> None:

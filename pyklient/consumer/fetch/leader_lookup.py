@@ -29,6 +29,9 @@ log = logging.getLogger("pyklient.consumer")
 _LOOK_UP_TIMEOUT = 5.0
 _LONGEST_UNWATCHED = 10.0  # new partitions are not read until they are noticed, and asking costs little
 _MISSING_UNWATCHED = 1.0
+_PAUSE_AFTER_ALL = 100.0
+"""The shortest pause between two refreshes of the metadata of all topics, in multiples of the time that the
+last one took: it may take long in a large cluster."""
 _ENDS = {"latest": LATEST, "earliest": EARLIEST}
 
 
@@ -45,7 +48,9 @@ class LeaderLookup:
         self._inbox: queue.SimpleQueue[Cursor | Sequence[Cursor] | None] = queue.SimpleQueue()
         self._homeless: list[Cursor] = []
         self._fetchers: dict[int, Fetcher] = {}
-        self._watched: frozenset[str] = frozenset()
+        self._watched: frozenset[str] | None = frozenset()
+        self._took = 0.0
+        """The seconds that the last refresh of the metadata of all topics took."""
         self._looked_at = float("-inf")
         self._stale = False
         self._failures = 0
@@ -67,9 +72,10 @@ class LeaderLookup:
             cursor.retry_at = time.monotonic() + self._backoff.pause(cursor.failures)
         self._inbox.put(cursor)
 
-    def watch(self, topics: Collection[str]) -> None:
-        """Refresh the client's metadata of *topics* from time to time, so that it shows new partitions."""
-        self._watched = frozenset(topics)
+    def watch(self, topics: Collection[str] | None) -> None:
+        """Refresh the client's metadata of *topics* (None: of all topics) from time to time, so that it shows
+        new partitions."""
+        self._watched = None if topics is None else frozenset(topics)
         self._inbox.put(None)
 
     def close(self) -> None:
@@ -147,8 +153,11 @@ class LeaderLookup:
 
     def _look_in(self) -> float:
         """Return the seconds until the metadata of the topics is to be refreshed."""
-        every = min(_LONGEST_UNWATCHED, self._config.metadata_max_age_ms / 1000)
-        if any(not self._client.metadata.partition_count(topic) for topic in self._watched):
+        most = self._config.metadata_max_age_ms / 1000
+        every = min(_LONGEST_UNWATCHED, most)
+        if self._watched is None:
+            every = min(max(every, self._took * _PAUSE_AFTER_ALL), most)
+        elif any(not self._client.metadata.partition_count(topic) for topic in self._watched):
             every = min(every, _MISSING_UNWATCHED)
         return self._looked_at + every - time.monotonic()
 
@@ -161,13 +170,17 @@ class LeaderLookup:
         lost = any(metadata.leader(cursor.partition) is None for cursor in due)
         if not ((self._stale and due) or lost or self._look_in() <= 0):
             return metadata
-        topics = self._watched | {cursor.partition.topic for cursor in self._homeless}
+        topics = (
+            None
+            if self._watched is None
+            else self._watched | {each.partition.topic for each in self._homeless}
+        )
         self._looked_at = time.monotonic()
-        if not topics:
+        if topics is not None and not topics:
             return metadata
         self._stale = False
         try:
-            return self._client.refresh_metadata(topics, self._config.request_timeout_ms / 1000)
+            return self._refresh(topics)
         except (ClosedError, ForkError):
             raise
         except KafkaError as error:
@@ -176,6 +189,11 @@ class LeaderLookup:
             if not error.retriable:
                 self._give_up(error)
             return None
+
+    def _refresh(self, topics: Collection[str] | None) -> Metadata:
+        metadata = self._client.refresh_metadata(topics, self._config.request_timeout_ms / 1000)
+        self._took = time.monotonic() - self._looked_at
+        return metadata
 
     def _give_up(self, error: KafkaError) -> None:
         """Make the loops raise *error*, because waiting does not help. A new loop tries again."""

@@ -4,14 +4,13 @@ revoked."""
 import logging
 import math
 import time
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
-from pyklient.consumer.group.assignors import split_evenly
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
+from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.consumer.owned_partitions import Assignment, MemberIdentity, OwnedPartition, Ownership
@@ -40,17 +39,15 @@ class AssignmentHandler:
     def __init__(
         self,
         config: ConsumerConfig,
-        streams: Mapping[str, Sequence[StreamCore]],
+        choice: StreamChoice,
         fetchers: FetcherManager,
         ownership: Ownership,
         store: OffsetStore,
         commits: OffsetCommitter,
         listener: ConsumerRebalanceListener | None,
     ) -> None:
-        self._streams = streams
-        self._all = list(dict.fromkeys(stream for each in streams.values() for stream in each))
-        self._index = {stream: index for index, stream in enumerate(self._all)}
-        self._stream_of: dict[TopicPartition, StreamCore] = {}
+        self._choice = choice
+        self._all = choice.streams
         self._fetchers = fetchers
         self._ownership = ownership
         self._store = store
@@ -84,11 +81,18 @@ class AssignmentHandler:
             stream.end()
 
     def assigned(
-        self, partitions: Collection[TopicPartition], identity: MemberIdentity, *, created: bool = False
+        self,
+        partitions: Collection[TopicPartition],
+        identity: MemberIdentity,
+        *,
+        created: bool = False,
+        stream_numbers: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         """Begin to read *partitions* from their committed offsets, and commit under *identity*.
 
-        The partitions in *created* are new and are read from their first offset. Raise the error of the
+        If *created*, the partitions are new and are read from their first offset. *stream_numbers* has the
+        number of the stream that reads each partition, among the streams of its topic; without it, they are
+        divided evenly between the streams. Raise the error of the
         offset store: if it is retriable, nothing has changed, and the call may be made again.
         """
         starts = self._store.fetch(partitions, self._fetch_timeout)
@@ -97,11 +101,14 @@ class AssignmentHandler:
             self._commits.begin(assignment, partitions)
             self._ownership.begin(assignment)
             self.next_commit_at = time.monotonic() + self._commit_interval
-            self._give_to_streams(partitions, assignment)
+            self._choice.choose(partitions, assignment.partitions.keys() - set(partitions), stream_numbers)
             self._tell_before_starting(assignment)
             reset = "earliest" if created else self._reset
-            owned = [assignment.partitions[each] for each in self._read(partitions)]
-            cursors = [self._cursor(each, reset) for each in owned]
+            cursors = [
+                self._cursor(assignment.partitions[each], stream, reset)
+                for each in partitions
+                if (stream := self._choice.stream_of(each)) is not None
+            ]
             self._note_starts(cursors)
             self._fetchers.add(cursors)
 
@@ -149,8 +156,8 @@ class AssignmentHandler:
             stream.revoke()
             stream.queue.fail(error)
 
-    def watch(self, topics: Collection[str]) -> None:
-        """Keep the client's metadata of *topics* fresh."""
+    def watch(self, topics: Collection[str] | None) -> None:
+        """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""
         self._fetchers.watch(topics)
 
     def set_topic_errors(self, errors: Mapping[str, KafkaError]) -> None:
@@ -196,36 +203,8 @@ class AssignmentHandler:
             timeout = min(self._commit_timeout, self._commit_until - time.monotonic())
             self._commits.commit_completed(timeout, in_hand=self._count_in_hand)
 
-    def _give_to_streams(self, partitions: Collection[TopicPartition], assignment: Assignment) -> None:
-        """Choose a stream for each of *partitions*. All other partitions keep their streams and what is
-        queued there."""
-        stay = assignment.partitions.keys() - set(partitions)
-        self._stream_of = {each: stream for each, stream in self._stream_of.items() if each in stay}
-        for topic, numbers in _by_topic(partitions).items():
-            streams = self._streams.get(topic)
-            if not streams:
-                log.warning(
-                    "partitions of topic %s were assigned, but this connector has no stream of that topic",
-                    topic,
-                )
-                continue
-            kept = Counter(stream for each, stream in self._stream_of.items() if each.topic == topic)
-            if not kept:
-                for stream, run in zip(streams, split_evenly(sorted(numbers), len(streams)), strict=True):
-                    self._stream_of.update((TopicPartition(topic, number), stream) for number in run)
-                continue
-            for number in sorted(numbers):
-                stream = min(streams, key=kept.__getitem__)
-                kept[stream] += 1
-                self._stream_of[TopicPartition(topic, number)] = stream
-
-    def _read(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
-        """Return those of *partitions* that a stream reads."""
-        return [each for each in partitions if each in self._stream_of]
-
-    def _cursor(self, owned: OwnedPartition, reset: str) -> Cursor:
-        queue = self._stream_of[owned.partition].queue
-        cursor = Cursor(owned, queue, position=owned.start, reset=reset)
+    def _cursor(self, owned: OwnedPartition, stream: StreamCore, reset: str) -> Cursor:
+        cursor = Cursor(owned, stream.queue, position=owned.start, reset=reset)
         if (found := owned.looked_up_start) is not None:
             cursor.topic_id = found.topic_id
         return cursor
@@ -252,9 +231,10 @@ class AssignmentHandler:
             return
         member_id = assignment.identity.member_id
         names: dict[str, dict[int, str]] = {}
-        for topic, partition in self._read(assignment.partitions):
-            index = self._index[self._stream_of[TopicPartition(topic, partition)]]
-            names.setdefault(topic, {})[partition] = f"{member_id}-{index}"
+        for each in assignment.partitions:
+            if self._choice.stream_of(each) is not None:
+                thread_id = f"{member_id}-{self._choice.number_of(each)}"
+                names.setdefault(each.topic, {})[each.partition] = thread_id
         try:
             self._listener.before_starting_fetchers(member_id, names)
         except Exception:

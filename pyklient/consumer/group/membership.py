@@ -1,10 +1,11 @@
 """The interface of memberships, which decide what a client owns: by Kafka's classic protocol, without a
 group, or by another rule."""
 
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from typing import Protocol
 
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.owned_partitions import MemberIdentity
 
 __all__ = ["Membership"]
@@ -21,13 +22,13 @@ class Membership(Protocol):
     def identity(self) -> MemberIdentity:
         """The identity under which offsets are committed now."""
 
-    def start(self, topics: Set[str], handler: AssignmentHandler) -> None:
-        """Subscribe to *topics*, and return once the first partitions are assigned.
+    def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
+        """Subscribe, and return once the first partitions are assigned.
 
         Raise an error if that is impossible.
         """
 
-    def subscribe(self, topics: Set[str]) -> None:
+    def subscribe(self, subscription: Subscription) -> None:
         """Replace the subscription. Returns at once; the assignment changes later."""
 
     def runs_here(self) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Set
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.subscription import Subscription, TopicSelection
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient
@@ -28,7 +29,9 @@ class StandaloneMembership:
         self._client = client
         self._timeout = config.default_api_timeout_ms / 1000
         self._handler: AssignmentHandler
-        self._topics: Set[str] = frozenset()
+        self._selection = TopicSelection(Subscription())
+        self._seen = self._selection
+        """The selection when the thread last looked at the metadata."""
         self._read: Set[str] = frozenset()
         """The topics that were read when the thread last looked at the metadata."""
         self._owned: set[TopicPartition] = set()
@@ -36,14 +39,15 @@ class StandaloneMembership:
         self._then: Callable[[], None] | None = None
         self.thread = threading.Thread(target=self._run, name="pyklient-topics", daemon=True)
 
-    def start(self, topics: Set[str], handler: AssignmentHandler) -> None:
+    def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         """See Membership.start."""
-        self._topics = self._read = topics
+        self._selection = self._seen = TopicSelection(subscription)
         self._handler = handler
-        handler.watch(topics)
+        handler.watch(subscription.asks_for)
         handler.revoked((), 0.0)
-        metadata = self._client.refresh_metadata(topics, self._timeout)
-        self._owned = self._partitions(metadata)
+        metadata = self._client.refresh_metadata(subscription.asks_for, self._timeout)
+        self._read = topics = self._selection.update(metadata)
+        self._owned = self._partitions(topics, metadata)
         errors = metadata.topic_errors(topics)
         handler.set_topic_errors(errors)
         if missing := topics - {partition.topic for partition in self._owned} - errors.keys():
@@ -51,10 +55,10 @@ class StandaloneMembership:
         handler.assigned(sorted(self._owned), NOBODY)
         self.thread.start()
 
-    def subscribe(self, topics: Set[str]) -> None:
+    def subscribe(self, subscription: Subscription) -> None:
         """See Membership.subscribe. The thread notices the change within half a second."""
-        self._topics = topics
-        self._handler.watch(topics)
+        self._selection = TopicSelection(subscription)
+        self._handler.watch(subscription.asks_for)
 
     def runs_here(self) -> bool:
         """See Membership.runs_here."""
@@ -88,32 +92,35 @@ class StandaloneMembership:
     def _look(self) -> None:
         """Assign partitions that have been added to the topics, and revoke those of topics that are not
         subscribed any more."""
-        topics, before = self._topics, self._read
-        self._handler.set_topic_errors(self._client.metadata.topic_errors(topics))
+        selection, metadata, before = self._selection, self._client.metadata, self._read
+        topics = selection.update(metadata)
+        self._handler.set_topic_errors(metadata.topic_errors(topics))
         if gone := sorted(each for each in self._owned if each.topic not in topics):
             log.info(
-                "stopped reading partitions of topics that are not subscribed any more: %s",
+                "stopped reading partitions of topics that are deleted, or not subscribed any more: %s",
                 ", ".join(map(str, gone)),
             )
             self._owned.difference_update(gone)
             self._handler.revoked(gone, 0.0)
-        new = sorted(self._partitions(self._client.metadata) - self._owned)
+        new = sorted(self._partitions(topics, metadata) - self._owned)
         if new:
             log.info("began to read new partitions: %s", ", ".join(map(str, new)))
             self._owned.update(new)
+        # A topic that was subscribed to just now is not a new one.
+        filtered = selection is self._seen and selection.subscription.topic_filter is not None
         for created in (True, False):
-            # A topic that was subscribed to just now is not a new one.
-            if taken := [each for each in new if (each.topic in before) is created]:
+            if taken := [each for each in new if (filtered or each.topic in before) is created]:
                 self._handler.assigned(taken, NOBODY, created=created)
+        self._seen = selection
         self._read = frozenset(each for each in topics if each in before or self._known(each))
 
     def _known(self, topic: str) -> bool:
         return self._client.metadata.partition_count(topic) > 0
 
-    def _partitions(self, metadata: Metadata) -> set[TopicPartition]:
+    def _partitions(self, topics: Set[str], metadata: Metadata) -> set[TopicPartition]:
         return {
             TopicPartition(topic, partition)
-            for topic in self._topics
+            for topic in topics
             if topic in metadata.topics
             for partition in metadata.topics[topic].partitions
         }

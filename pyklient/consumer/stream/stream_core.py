@@ -41,16 +41,24 @@ _TICK = 1.0
 class StreamCore:
     """A stream without the KafkaStream that the user holds. Threads refer only to the StreamCore.
 
-    *restart* reads a cursor's partition again from an offset, in place of what is queued.
+    *restart* reads a cursor's partition again from an offset, in place of what is queued. *name* describes
+    the topics; without it, their names do.
     """
 
     def __init__(
-        self, topics: Sequence[str], decoding: Decoding, timeout: float | None, restart: Restart
+        self,
+        topics: Sequence[str],
+        decoding: Decoding,
+        timeout: float | None,
+        restart: Restart,
+        name: str | None = None,
     ) -> None:
         self.topics = tuple(topics)
+        """The topics that are read. The topics of a filter change while the stream is read."""
+        self.name = ", ".join(topics) if name is None else name
         self._decoding = decoding
         self._timeout = timeout
-        self.queue = FetchQueue(", ".join(topics))
+        self.queue = FetchQueue(self.name)
         self._lock = self.queue.lock
         self._reader = reader = ChunkReader(self.queue, decoding, restart)
         self._active_loop = ActiveLoop(self._lock, self.queue.asked.notify_all, reader.cut, self._name)
@@ -65,7 +73,7 @@ class StreamCore:
         self._active_loop.check_not_forked()
 
     def _name(self) -> str:
-        return f"KafkaStream of {', '.join(self.topics)}"
+        return f"KafkaStream of {self.name}"
 
     def __iter__(self) -> Iterator[Message]:
         return chain.from_iterable(self.chunks())

@@ -1,10 +1,11 @@
 """A Membership that a test controls directly, and an OffsetStore that is a dictionary."""
 
 import threading
-from collections.abc import Callable, Collection, Mapping, Set
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.offsets.offset_store import Rejection, Rejections
 from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.errors import KafkaError
@@ -24,16 +25,14 @@ class MembershipByHand:
         self._client = client
         self._owned: set[TopicPartition] = set()
 
-    def start(self, topics: Set[str], handler: AssignmentHandler) -> None:
+    def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         self.handler = handler
-        handler.watch(topics)
+        handler.watch(subscription.asks_for)
         handler.revoked((), 0.0)
-        self._client.refresh_metadata(topics, 10.0)
-        self.assign(*sorted(self._partitions(topics)))
+        self.assign(*sorted(self._partitions(subscription)))
 
-    def subscribe(self, topics: Set[str]) -> None:
-        self._client.refresh_metadata(topics, 10.0)
-        wanted = self._partitions(topics)
+    def subscribe(self, subscription: Subscription) -> None:
+        wanted = self._partitions(subscription)
         self.revoke(*self._owned - wanted)
         self.assign(*wanted - self._owned)
 
@@ -62,8 +61,9 @@ class MembershipByHand:
 
     def join(self, timeout: float) -> None: ...
 
-    def _partitions(self, topics: Set[str]) -> set[TopicPartition]:
-        counts = {topic: self._client.metadata.partition_count(topic) for topic in topics}
+    def _partitions(self, subscription: Subscription) -> set[TopicPartition]:
+        metadata = self._client.refresh_metadata(subscription.asks_for, 10.0)
+        counts = {topic: metadata.partition_count(topic) for topic in subscription.topics(metadata)}
         return {TopicPartition(topic, number) for topic, count in counts.items() for number in range(count)}
 
 

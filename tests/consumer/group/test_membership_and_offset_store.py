@@ -11,6 +11,7 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer import consumer_connector as connector_module
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.group.membership_and_offset_store import Coordination, choose_coordination
+from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.errors import CommitError
 from pyklient.net.network_client import NetworkClient
@@ -104,9 +105,9 @@ def test_a_changed_subscription_is_read_and_what_is_dropped_is_not(kept: Kept, f
     stays, goes, comes, group = feed.topic(1), feed.topic(1), feed.topic(1), feed.name()
     with connect(feed, group, consumer_timeout_ms=5_000) as connector:
         stream = connector.stream(stays, goes, comes)
-        connector._membership.subscribe({stays, goes})
+        connector._membership.subscribe(Subscription({stays: 1, goes: 1}))
         wait_for(lambda: topics(connector) == {stays, goes}, "the first change")
-        connector._membership.subscribe({stays, comes})
+        connector._membership.subscribe(Subscription({stays: 1, comes: 1}))
         wait_for(lambda: topics(connector) == {stays, comes}, "the second change")
         feed.send(goes, ["lost"])
         feed.send(comes, ["came"])

@@ -10,6 +10,8 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.stream_choice import StreamChoice
+from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import LookedUp, MemberIdentity, Ownership
 from pyklient.protocol.primitives import ZERO_UUID
@@ -99,7 +101,13 @@ def taken_over(
         owned[each].looked_up = found
     commits = OffsetCommitter(ownership, store, [bench.stream], lambda _topic: 2)
     handler = AssignmentHandler(
-        ConsumerConfig(), {"t": [bench.stream]}, fetchers, ownership, store, commits, None
+        ConsumerConfig(),
+        StreamChoice(Subscription({"t": 1}), {"t": [bench.stream]}),
+        fetchers,
+        ownership,
+        store,
+        commits,
+        None,
     )
     ownership.revoke(owned)
     handler.assigned(list(looked_up), MemberIdentity(2, "m"))

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Set
+from collections.abc import Callable
 from contextlib import suppress
 
 from pyklient.config import ConsumerConfig
@@ -11,6 +11,7 @@ from pyklient.consumer.group.assignors import ASSIGNORS
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.member_loop import MemberLoop
 from pyklient.consumer.group.classic.states import State
+from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError, KafkaTimeoutError
@@ -48,16 +49,16 @@ class ClassicMembership:
         """See Membership.identity."""
         return self._member.identity
 
-    def start(self, topics: Set[str], handler: AssignmentHandler) -> None:
+    def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         """See Membership.start.
 
         The first request is made here, in the caller's thread, so that a wrong address raises an error soon.
         """
-        self._member.topics = topics
+        self._member.subscribe(subscription)
         self._loop.handler = handler
-        self._client.refresh_metadata(topics, self._first_contact_timeout)
-        self._loop.notice_topic_errors()
-        handler.watch(topics)
+        self._client.refresh_metadata(subscription.asks_for, self._first_contact_timeout)
+        self._loop.notice_topics()
+        handler.watch(subscription.asks_for)
         self._loop.rebalance_thread.thread.start()
         self.thread.start()
         try:
@@ -70,9 +71,9 @@ class ClassicMembership:
                 "perhaps another member is slow to give its partitions back"
             ) from None
 
-    def subscribe(self, topics: Set[str]) -> None:
+    def subscribe(self, subscription: Subscription) -> None:
         """See Membership.subscribe. The group rebalances."""
-        self._member.topics = topics
+        self._member.subscribe(subscription)
         self._loop.wake()
 
     def runs_here(self) -> bool:

@@ -30,7 +30,8 @@ def assign_all(
     ]
     _note_members(member, frozenset(each.member_id for each in subscribers))
     wanted = sorted(frozenset().union(*(each.topics for each in subscribers)))
-    metadata: Metadata = yield Refresh(wanted)
+    asks_for_all = member.selection.subscription.asks_for is None
+    metadata: Metadata = yield Refresh(None if asks_for_all else wanted)
     partitions = _racks(metadata, wanted)
     member.watched = {topic: len(partitions[topic]) for topic in wanted}
     errors = metadata.topic_errors(wanted)

@@ -1,10 +1,11 @@
 """A member of a group, as the member itself and its group coordinator know it."""
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from pyklient.consumer.group.assignors import Assignor
 from pyklient.consumer.group.classic.states import Event, State, next_state
+from pyklient.consumer.group.subscription import Subscription, TopicSelection
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.error_codes import ErrorCode
@@ -23,7 +24,7 @@ class Member:
     """The assignors that this member offers to its group, in order of preference."""
     session_timeout_ms: int
     rebalance_timeout_ms: int
-    topics: Set[str] = frozenset()
+    selection: TopicSelection = field(default_factory=lambda: TopicSelection(Subscription()))
     state: State = State.OUTSIDE
     member_id: str = ""
     generation: int = -1
@@ -40,6 +41,15 @@ class Member:
     def group_id(self) -> str:
         """The group's name."""
         return self.coordinator.group_id
+
+    @property
+    def topics(self) -> Set[str]:
+        """The topics to which this member subscribes."""
+        return self.selection.topics
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Replace the subscription. Any thread may call this."""
+        self.selection = TopicSelection(subscription)
 
     @property
     def identity(self) -> MemberIdentity:

@@ -123,9 +123,11 @@ class MemberLoop:
         if self.then is not None:
             self.then()
 
-    def notice_topic_errors(self) -> None:
-        """Tell the handler which topics the brokers do not allow, by the newest metadata."""
-        self.handler.set_topic_errors(self._client.metadata.topic_errors(self._member.topics))
+    def notice_topics(self) -> None:
+        """Select the topics to read by the newest metadata, and tell the handler which topics the brokers do
+        not allow."""
+        topics = self._member.selection.update(self._client.metadata)
+        self.handler.set_topic_errors(self._client.metadata.topic_errors(topics))
 
     def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
         """Play *dialogue*. While the client closes, stop as soon as no broker can be reached."""
@@ -157,7 +159,8 @@ class MemberLoop:
                 raise
             log.warning("group %s: joining failed and will be tried again: %s", member.group_id, error)
             return
-        self.handler.watch(member.topics | (member.watched or {}).keys())
+        asks_for = member.selection.subscription.asks_for
+        self.handler.watch(None if asks_for is None else asks_for | (member.watched or {}).keys())
         self._heartbeat_at = time.monotonic() + self._heartbeat_interval
         # Before the handler has them: the first message may be handed out while this thread is still busy.
         log.info(
@@ -184,7 +187,7 @@ class MemberLoop:
             self._member.on(Event.CLOSE)
             return
         self.handler.commit_if_due(now)
-        if self._member.topics != self._subscribed:
+        if self._member.selection.update(self._client.metadata) != self._subscribed:
             self._begin_rebalance("its subscription has changed")
             self._member.on(Event.REJOIN)
         elif now >= self._heartbeat_at:
@@ -233,7 +236,7 @@ class MemberLoop:
     def _look_around(self) -> None:
         """Do what is to be done once every heartbeat interval."""
         member = self._member
-        self.notice_topic_errors()
+        self.notice_topics()
         if self.handler.stalled_for() * 1000 >= self._max_poll_interval_ms:
             log.warning(
                 "group %s: member %s leaves, because its loop has asked for no message within "

@@ -9,6 +9,7 @@ from pyklient.consumer.group.classic.heartbeat import heartbeat, leave
 from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
+from pyklient.consumer.group.subscription import Subscription, TopicSelection
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.errors import BrokerConnectionError, BrokerError, UnsupportedVersionError
 from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
@@ -39,7 +40,7 @@ def a_member(**facts: Any) -> Member:
         assignors=[ASSIGNORS["range"]],
         session_timeout_ms=10_000,
         rebalance_timeout_ms=20_000,
-        topics=frozenset({"t"}),
+        selection=TopicSelection(Subscription({"t": 1})),
         state=State.JOINING,
     )
     for name, value in facts.items():

@@ -1,0 +1,72 @@
+"""Topic filters: regular expressions that select topics by name, as Kafka's consumer of 0.8 had them."""
+
+import re
+from abc import ABC, abstractmethod
+from typing import ClassVar, Final
+
+from pyklient import argument_checks
+from pyklient.errors import ConfigurationError
+
+__all__ = ["INTERNAL_TOPICS", "Blacklist", "TopicFilter", "Whitelist"]
+
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""The topics in which brokers keep their own data. Brokers before 0.10 do not say which topics these are."""
+
+_QUOTES: Final = "\"'"
+
+
+class TopicFilter(ABC):
+    """A regular expression over the names of topics: a Whitelist or a Blacklist.
+
+    The pattern is cleaned as Kafka's consumer of 0.8 cleans it: spaces and surrounding quotes are removed,
+    and a comma means "or". It must match the whole name of a topic. Raises ConfigurationError if the pattern
+    is not valid.
+    """
+
+    kind: ClassVar[str]
+    """The name of this kind of filter in a registration in ZooKeeper."""
+
+    def __init__(self, pattern: str) -> None:
+        given = argument_checks.text(pattern, f"the pattern of a {type(self).__name__}")
+        self.pattern: Final = given.strip().replace(",", "|").replace(" ", "").strip(_QUOTES)
+        """The pattern after cleaning."""
+        try:
+            self._expression = re.compile(self.pattern)
+        except (re.error, OverflowError, RecursionError) as error:
+            raise ConfigurationError(
+                f"{pattern!r} is not a valid pattern for topics: {error}; give a regular expression such as "
+                "'clicks|views.*'"
+            ) from None
+
+    @abstractmethod
+    def allows(self, topic: str) -> bool:
+        """Return True if the filter selects *topic*."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.pattern!r})"
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, TopicFilter) and other.pattern == self.pattern
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.pattern))
+
+
+class Whitelist(TopicFilter):
+    """Selects the topics whose names match the pattern, e.g. ``Whitelist("clicks|views.*")``."""
+
+    kind = "white_list"
+
+    def allows(self, topic: str) -> bool:
+        """See TopicFilter.allows."""
+        return self._expression.fullmatch(topic) is not None
+
+
+class Blacklist(TopicFilter):
+    """Selects the topics whose names do not match the pattern, e.g. ``Blacklist("test-.*")``."""
+
+    kind = "black_list"
+
+    def allows(self, topic: str) -> bool:
+        """See TopicFilter.allows."""
+        return self._expression.fullmatch(topic) is None
