@@ -32,6 +32,13 @@ __all__ = [
     "OffsetOutOfRangeError",
     "DataLossError",
     "LoadConflictError",
+    "RegistryError",
+    "RegistryConnectionError",
+    "SessionExpiredError",
+    "NoNodeError",
+    "NodeExistsError",
+    "NodeVersionError",
+    "NodeContentError",
     "BrokerError",
     "ErrorFacts",
     "broker_error",
@@ -158,6 +165,40 @@ class LoadConflictError(KafkaError):
     not."""
 
     retriable = True
+
+
+class RegistryError(KafkaError):
+    """ZooKeeper could not do what was asked."""
+
+
+class RegistryConnectionError(RegistryError, OSError):
+    """ZooKeeper could not be reached, or the connection failed before it answered."""
+
+    retriable = True
+
+
+class SessionExpiredError(RegistryError):
+    """ZooKeeper has ended the session, and deleted the ephemeral nodes that it had created."""
+
+    retriable = True
+
+
+class NoNodeError(RegistryError):
+    """ZooKeeper has no node with this path."""
+
+
+class NodeExistsError(RegistryError):
+    """ZooKeeper has a node with this path already."""
+
+
+class NodeVersionError(RegistryError):
+    """Another client has written to a node of ZooKeeper meanwhile."""
+
+    retriable = True
+
+
+class NodeContentError(RegistryError):
+    """A node of ZooKeeper contains something that no version of Kafka writes there."""
 
 
 class BrokerError(KafkaError):

@@ -21,6 +21,8 @@ OWN_SERVERS = {
     "kafka_cluster": "cluster",
     "newest_kafka": "kafka-4.3.1",
     "reference_broker": "reference",
+    "oldest_kafka": "kafka-0.8.2.2",
+    "zookeeper_kafka": "kafka-2.8.2",
     "secure_kafka": "secure",
 }
 """The fixtures that represent one server each, with the server's name."""

@@ -19,6 +19,7 @@ from tests.servers.programs import MissingProgramError
 from tests.servers.reference import ReferenceBroker
 from tests.servers.secure import SecureBroker
 from tests.servers.topics import create_topic
+from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 __all__ = ["NewName", "NewTopic", "StartReference"]
 
@@ -104,6 +105,22 @@ def secure_kafka(servers: ServerPool) -> SecureBroker:
     """A broker of Kafka 4.3.1 with TLS and SASL."""
     server = servers.get("secure")
     assert isinstance(server, SecureBroker)
+    return server
+
+
+@pytest.fixture(scope="session")
+def zookeeper_kafka(servers: ServerPool) -> ZooKeeperKafka:
+    """A broker of Kafka 2.8.2 and its ZooKeeper, the same that ``any_broker`` uses."""
+    server = servers.get("kafka-2.8.2")
+    assert isinstance(server, ZooKeeperKafka)
+    return server
+
+
+@pytest.fixture(scope="session")
+def oldest_kafka(servers: ServerPool) -> ZooKeeperKafka:
+    """A broker of Kafka 0.8.2.2 and its ZooKeeper."""
+    server = servers.get("kafka-0.8.2.2")
+    assert isinstance(server, ZooKeeperKafka)
     return server
 
 

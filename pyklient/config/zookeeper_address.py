@@ -1,0 +1,48 @@
+"""The option ``zookeeper``: addresses and the chroot, in the form of Kafka's ``zookeeper.connect``."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from pyklient.errors import ConfigurationError
+
+__all__ = ["ZooKeeperAddress", "parse_zookeeper"]
+
+_EXAMPLE: Final = "'one:2181,two:2181/kafka'"
+_SERVER: Final = re.compile(r"(?P<host>[^\s:/\[\]]+|\[[0-9a-fA-F:.]+\])(?::(?P<port>[0-9]{1,5}))?")
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperAddress:
+    """Pairs of host and port, and the path below which the cluster keeps its nodes; empty for the root."""
+
+    servers: tuple[tuple[str, int], ...]
+    chroot: str = ""
+
+
+def parse_zookeeper(address: str) -> ZooKeeperAddress:
+    """Return ``"one:2181,two/kafka"`` as an address. The default port is 2181.
+
+    Raises ConfigurationError if *address* has another form.
+    """
+    given: Any = address
+    if not isinstance(given, str):
+        raise ConfigurationError(f"zookeeper takes text such as {_EXAMPLE}, not {given!r}")
+    hosts, slash, path = given.strip().partition("/")
+    servers = []
+    for text in (item.strip() for item in hosts.split(",")):
+        match = _SERVER.fullmatch(text)
+        port = int(match["port"] or 2181) if match is not None else 0
+        if match is None or not 0 < port < 65536:
+            raise ConfigurationError(
+                f"zookeeper={given!r} is not understood: {text!r} is not host:port; pass for example "
+                f"{_EXAMPLE}"
+            )
+        servers.append((match["host"].strip("[]"), port))
+    chroot = (slash + path).rstrip("/")
+    if "//" in chroot or re.search(r"[\s,]|/\.{1,2}(/|$)", chroot):
+        raise ConfigurationError(
+            f"zookeeper={given!r} is not understood: the chroot {chroot!r} is not a path of ZooKeeper. It "
+            f"stands once, after the last address, as in {_EXAMPLE}"
+        )
+    return ZooKeeperAddress(tuple(servers), chroot)

@@ -1,0 +1,111 @@
+"""The nodes of a group in ZooKeeper: its members, the owners of partitions, and its committed offsets.
+
+Kafka 0.8 and later write the node of a member as JSON. Kafka 0.7 wrote a map of topics to streams, or
+``*<streams>*<expression>`` for the topics that match, ``!<streams>!<expression>`` for those that do not.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from pyklient.registry import paths
+from pyklient.registry.node_content import NodeFields, garbled, text_content, whole_number
+
+__all__ = [
+    "BLACK_LIST",
+    "STATIC",
+    "WHITE_LIST",
+    "ConsumerNode",
+    "consumer_content",
+    "offset_content",
+    "parse_consumer",
+    "parse_offset",
+    "parse_owner",
+]
+
+STATIC: Final = "static"
+WHITE_LIST: Final = "white_list"
+BLACK_LIST: Final = "black_list"
+
+_OLDEST_FILTER: Final = re.compile(r"([*!])([0-9]{1,9})([*!])(.*)", re.DOTALL)
+_OLDEST_PATTERNS: Final = {"*": WHITE_LIST, "!": BLACK_LIST}
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerNode:
+    """What a member has written about itself.
+
+    ``subscription`` maps topics to numbers of streams; if ``pattern`` is WHITE_LIST or BLACK_LIST, it has one
+    entry, whose key is a regular expression. ``version`` is 0 for the nodes of Kafka 0.7.
+    """
+
+    subscription: Mapping[str, int]
+    pattern: str = STATIC
+    timestamp_ms: int = -1
+    version: int = 1
+
+
+def parse_consumer(group_id: str, consumer_id: str, content: bytes) -> ConsumerNode:
+    """Return what the node of a member says, in any version. Raises NodeContentError."""
+    path = paths.consumer(group_id, consumer_id)
+    text = text_content(path, content)
+    if (match := _OLDEST_FILTER.fullmatch(text)) and match[1] == match[3]:
+        return ConsumerNode({match[4]: int(match[2])}, _OLDEST_PATTERNS[match[1]], version=0)
+    found = NodeFields(path, content)
+    if not {"version", "subscription", "pattern"} & set(json.loads(text)):
+        return ConsumerNode(_streams(path, content, json.loads(text)), version=0)
+    subscription = found.numbers_by_text("subscription")
+    pattern = found.text("pattern")
+    if pattern not in (STATIC, WHITE_LIST, BLACK_LIST):
+        found.wrong(f"'pattern' is {pattern!r}, and not one of {STATIC}, {WHITE_LIST}, {BLACK_LIST}")
+    if pattern != STATIC and len(subscription) > 1:
+        found.wrong("'subscription' of a pattern has more than one entry")
+    return ConsumerNode(
+        _streams(path, content, subscription),
+        pattern if subscription else STATIC,
+        timestamp_ms=found.number("timestamp", -1),
+        version=found.number("version", 1),
+    )
+
+
+def consumer_content(consumer: ConsumerNode) -> bytes:
+    """Return what a member writes into its node, as the Scala consumer of Kafka 0.8 and later does."""
+    escaped = ",".join(f"{_scala_text(key)}:{count}" for key, count in consumer.subscription.items())
+    return (
+        f'{{"version":1,"subscription":{{{escaped}}},"pattern":"{consumer.pattern}",'
+        f'"timestamp":"{consumer.timestamp_ms}"}}'
+    ).encode()
+
+
+def parse_owner(path: str, content: bytes) -> str:
+    """Return the id of the thread that owns a partition: ``<consumer id>-<number>``."""
+    owner = text_content(path, content)
+    if not re.fullmatch(r".*-[0-9]{1,9}", owner):
+        raise garbled(path, content, "it is not the id of a consumer's thread, <consumer id>-<number>")
+    return owner
+
+
+def parse_offset(path: str, content: bytes) -> int:
+    """Return a committed offset. Raises NodeContentError."""
+    return whole_number(path, content)
+
+
+def offset_content(offset: int) -> bytes:
+    """Return what a consumer writes to commit *offset*."""
+    return str(offset).encode()
+
+
+def _streams(path: str, content: bytes, subscription: Mapping[str, object]) -> dict[str, int]:
+    streams = {}
+    for key, count in subscription.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise garbled(path, content, f"the number of streams of {key!r} is not 1 or more")
+        streams[key] = count
+    return streams
+
+
+def _scala_text(text: str) -> str:
+    """Return *text* as a JSON string with a backslash before each slash, as Scala's consumer writes it."""
+    return json.dumps(text, ensure_ascii=False).replace("/", r"\/")

@@ -1,0 +1,72 @@
+"""The threads and sockets of kazoo, with names of ours, and its log without its noise."""
+
+import logging
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from kazoo.handlers.threading import SequentialThreadingHandler
+
+__all__ = ["KazooLog", "KazooThreads"]
+
+
+class KazooThreads(SequentialThreadingHandler):
+    """Starts the three threads of a session: one has the connection, one calls what waits for a change, one
+    completes answers. Remembers the socket, so that the session can be ended while a server hangs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last_failure: OSError | None = None
+        self._socket: socket.socket | None = None
+        self._cut = False
+        self._newest: threading.Thread | None = None
+
+    def spawn(self, func: Callable[..., object], *args: object, **kwargs: object) -> threading.Thread:
+        """Start a thread that calls *func*."""
+        thread = threading.Thread(
+            target=func, args=args, kwargs=kwargs, name="pyklient-zookeeper", daemon=True
+        )
+        thread.start()
+        self._newest = thread
+        return thread
+
+    @property
+    def alive(self) -> bool:
+        """False before the start, and after the thread with the connection, the newest, has ended."""
+        return self._newest is not None and self._newest.is_alive()
+
+    def create_connection(self, *args: object, **kwargs: object) -> socket.socket:
+        """Connect to a server. Remember the socket, or why that failed."""
+        try:
+            connected = super().create_connection(*args, **kwargs)
+        except OSError as error:
+            self.last_failure = error
+            raise
+        self._socket = connected
+        if self._cut:
+            self.cut()
+        return connected
+
+    def cut(self) -> None:
+        """Shut the connection down, so that no thread waits for the server any longer."""
+        self._cut = True
+        if self._socket is not None:
+            try:
+                self._socket.shutdown(socket.SHUT_RDWR)
+            except OSError:  # it is closed already
+                return
+
+    def abandon(self) -> None:
+        """Close the socket in the child of a fork, without a message to the server."""
+        if self._socket is not None:
+            self._socket.close()
+
+
+class KazooLog(logging.LoggerAdapter[logging.Logger]):
+    """Logs what kazoo does at DEBUG: kazoo warns of each attempt to connect, and ``ZooKeeper`` warns once."""
+
+    def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        super().log(level if level >= logging.ERROR else min(level, logging.DEBUG), msg, *args, **kwargs)
+
+    warn = logging.LoggerAdapter.warning

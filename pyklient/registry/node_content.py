@@ -1,0 +1,139 @@
+"""Reads what a node contains, as JSON, whose fields are checked: other programs write these nodes too."""
+
+import json
+import re
+from typing import Any, Final, NoReturn
+
+from pyklient.errors import NodeContentError
+
+__all__ = ["NodeFields", "garbled", "json_content", "text_content", "whole_number"]
+
+_SHOWN: Final = 60
+_NUMBER: Final = re.compile(r"-?[0-9]{1,19}")
+
+
+def garbled(path: str, content: bytes, why: str) -> NodeContentError:
+    """Return the error for the node at *path*. *why* says what is wrong with its content."""
+    shown = repr(content[:_SHOWN])[1:] + (" …" if len(content) > _SHOWN else "")
+    return NodeContentError(
+        f"ZooKeeper's node {path} cannot be understood: {why}. Its content is {shown}; find the program that "
+        "wrote it, or delete the node"
+    )
+
+
+def text_content(path: str, content: bytes) -> str:
+    """Return *content* as text without the white space around it."""
+    try:
+        return content.decode().strip()
+    except UnicodeDecodeError:
+        raise garbled(path, content, "it is not text in UTF-8") from None
+
+
+def whole_number(path: str, content: bytes) -> int:
+    """Return *content*, which is a decimal number."""
+    text = text_content(path, content)
+    if not _NUMBER.fullmatch(text):
+        raise garbled(path, content, "it is not a whole number")
+    return int(text)
+
+
+def json_content(**values: object) -> bytes:
+    """Return *values* as JSON in the order given, without spaces, as Kafka writes it."""
+    return json.dumps(values, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+class NodeFields:
+    """The fields of the JSON object in a node. Each method raises NodeContentError, which names the path and
+    the field, if the field does not have the form asked for."""
+
+    def __init__(self, path: str, content: bytes) -> None:
+        self._path = path
+        self._content = content
+        text = text_content(path, content)
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            raise garbled(path, content, "it is not JSON") from None
+        if not isinstance(value, dict):
+            raise garbled(path, content, "it is not a JSON object")
+        self._values: dict[str, Any] = value
+
+    def __contains__(self, name: str) -> bool:
+        return self._values.get(name) is not None
+
+    def wrong(self, why: str) -> NoReturn:
+        """Raise NodeContentError, which says *why*."""
+        raise garbled(self._path, self._content, why)
+
+    def number(self, name: str, default: int | None = None) -> int:
+        """Return a whole number, also if it is written as text, as in ``"timestamp":"1400"``."""
+        value = self._values.get(name)
+        if value is None and default is not None:
+            return default
+        if isinstance(value, str) and _NUMBER.fullmatch(value):
+            return int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            self.wrong(f"{name!r} is {'missing' if value is None else 'not a whole number'}")
+        return value
+
+    def text(self, name: str) -> str:
+        """Return a text that must be there."""
+        value = self._values.get(name)
+        if not isinstance(value, str):
+            self.wrong(f"{name!r} is {'missing' if value is None else 'not text'}")
+        return value
+
+    def optional_text(self, name: str) -> str | None:
+        """Return a text, or None if it is missing."""
+        return self.text(name) if name in self else None
+
+    def numbers(self, name: str) -> tuple[int, ...]:
+        """Return a list of whole numbers that must be there."""
+        return self._numbers(name, self._values.get(name))
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Return a list of texts; an empty one if it is missing."""
+        value = self._values.get(name, [])
+        if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+            self.wrong(f"{name!r} is not a list of texts")
+        return tuple(value)
+
+    def number_lists(self, name: str) -> dict[int, tuple[int, ...]]:
+        """Return an object that maps numbers, written as text, to lists of numbers; {} if it is missing."""
+        found = {}
+        for key, value in self._object(name).items():
+            if not _NUMBER.fullmatch(key):
+                self.wrong(f"{key!r} in {name!r} is not a whole number")
+            found[int(key)] = self._numbers(name, value)
+        return dict(sorted(found.items()))
+
+    def numbers_by_text(self, name: str) -> dict[str, int]:
+        """Return an object that maps texts to whole numbers, and must be there."""
+        if name not in self:
+            self.wrong(f"{name!r} is missing")
+        found = self._object(name)
+        if not all(isinstance(value, int) and not isinstance(value, bool) for value in found.values()):
+            self.wrong(f"a value in {name!r} is not a whole number")
+        return found
+
+    def texts_by_text(self, name: str) -> dict[str, str]:
+        """Return an object that maps texts to texts; {} if it is missing."""
+        found = self._object(name)
+        if not all(isinstance(value, str) for value in found.values()):
+            self.wrong(f"a value in {name!r} is not text")
+        return found
+
+    def _object(self, name: str) -> dict[str, Any]:
+        value = self._values.get(name, {})
+        if value is None:
+            return {}
+        if not isinstance(value, dict):
+            self.wrong(f"{name!r} is not an object")
+        return value
+
+    def _numbers(self, name: str, value: object) -> tuple[int, ...]:
+        if not isinstance(value, list) or not all(
+            isinstance(item, int) and not isinstance(item, bool) for item in value
+        ):
+            self.wrong(f"{name!r} {'is missing' if value is None else 'has no list of whole numbers'}")
+        return tuple(value)

@@ -1,0 +1,225 @@
+"""Sessions with a real ZooKeeper: requests, watches, and what happens when a server is away."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from pyklient.errors import (
+    ClosedError,
+    KafkaTimeoutError,
+    NodeExistsError,
+    NodeVersionError,
+    NoNodeError,
+    RegistryConnectionError,
+    RegistryError,
+)
+from pyklient.registry.requests import (
+    Children,
+    Create,
+    Delete,
+    Node,
+    Pause,
+    Read,
+    RegistryDialogue,
+    Write,
+)
+from pyklient.registry.settings import ZooKeeperSettings
+from pyklient.registry.zookeeper import SessionEvent, ZooKeeper
+from tests.servers.ports import HOST, free_port
+from tests.servers.process import wait_until
+from tests.servers.reaper import Reaper
+from tests.servers.zookeeper import ZooKeeper as ZooKeeperServer
+from tests.servers.zookeeper_kafka import ZooKeeperKafka
+
+pytestmark = pytest.mark.java
+
+NewSession = Callable[[], ZooKeeper]
+
+
+def test_a_dialogue_reads_what_another_session_wrote(new_session: NewSession) -> None:
+    def write() -> RegistryDialogue[int]:
+        yield Create("/a/b", b"1")
+        yield Create("/a/c", ephemeral=True)
+        version: int = yield Write("/a/b", b"2")
+        return version
+
+    def read() -> RegistryDialogue[tuple[object, ...]]:
+        return (yield Read("/a/b")), (yield Read("/a/c")), (yield Children("/a")), (yield Read("/a/d"))
+
+    writer = new_session()
+    assert writer.play(write(), 10) == 1
+    mine = Node(b"", ephemeral=True, mine=True)
+    assert writer.play(read(), 10) == (Node(b"2", 1), mine, ["b", "c"], None)
+    other = Node(b"", ephemeral=True)
+    assert new_session().play(read(), 10) == (Node(b"2", 1), other, ["b", "c"], None)
+
+
+def test_the_end_of_a_session_deletes_its_ephemeral_nodes_only(new_session: NewSession) -> None:
+    ending, watching = new_session(), new_session()
+    ending.ask(Create("/stays"), 10)
+    ending.ask(Create("/goes", ephemeral=True), 10)
+    changed = threading.Event()
+    assert watching.ask(Read("/goes", watch=True), 10, changed.set) is not None
+    ending.close()
+    assert changed.wait(10)
+    assert watching.ask(Children("/"), 10) == ["stays"]
+
+
+def test_an_error_names_the_node_and_what_is_wrong(new_session: NewSession) -> None:
+    session = new_session()
+    session.ask(Create("/a/b"), 10)
+    with pytest.raises(NodeExistsError, match="could not create /a/b: the node exists already"):
+        session.ask(Create("/a/b"), 10)
+    with pytest.raises(NoNodeError, match="could not write /c: there is no such node"):
+        session.ask(Write("/c", b""), 10)
+    with pytest.raises(NodeVersionError, match="could not write /a/b: another client has written"):
+        session.ask(Write("/a/b", b"", version=7), 10)
+    with pytest.raises(RegistryError, match="could not delete /a: NotEmptyError"):
+        session.ask(Delete("/a"), 10)
+    assert session.ask(Children("/nothing"), 10) is None
+    assert session.ask(Delete("/nothing"), 10) is False
+    assert session.ask(Delete("/a", children=True), 10) is True
+    assert session.ask(Children("/"), 10) == []
+
+
+def test_an_error_is_raised_inside_the_dialogue(new_session: NewSession) -> None:
+    def dialogue() -> RegistryDialogue[str]:
+        try:
+            yield Write("/missing", b"")
+        except NoNodeError:
+            yield Pause(0.01)
+            yield Create("/missing", b"now")
+        found = yield Read("/missing")
+        return str(found.content)
+
+    assert new_session().play(dialogue(), 10) == "b'now'"
+
+
+def test_a_watch_tells_a_write_a_deletion_and_a_creation_each_once(new_session: NewSession) -> None:
+    session, writer = new_session(), new_session()
+    changes: SimpleQueue[None] = SimpleQueue()
+
+    def on_change() -> None:
+        changes.put(None)
+
+    for change in (Create("/a", b"1"), Write("/a", b"2"), Delete("/a")):
+        for _ in range(3):  # the same function waits once, however often the node is read
+            session.ask(Read("/a", watch=True), 10, on_change)
+        writer.ask(change, 10)
+        changes.get(timeout=10)
+    for change in (Create("/list"), Create("/list/x"), Delete("/list/x")):
+        session.ask(Children("/list", watch=True), 10, on_change)
+        writer.ask(change, 10)
+        changes.get(timeout=10)
+    session.ask(Read("/list", watch=False), 10, on_change)
+    writer.ask(Write("/list", b"unwatched"), 10)
+    session.ask(Read("/list"), 10)
+    assert changes.empty()
+
+
+def test_a_chroot_that_does_not_exist_is_an_error_and_is_not_created(address: str) -> None:
+    wrong = ZooKeeper(ZooKeeperSettings(address=f"{address}/typo"))
+    with pytest.raises(RegistryError, match=r"has no node /\w+/typo, which the address names as the chroot"):
+        wrong.ask(Create("/a"), 10)
+    wrong.close()
+    right = ZooKeeper(ZooKeeperSettings(address=address))
+    assert right.ask(Children("/"), 10) == []
+    right.close()
+
+
+def test_only_the_user_who_created_a_node_may_change_it_if_set_acl_is_true(address: str) -> None:
+    def session(**options: str | bool) -> ZooKeeper:
+        return ZooKeeper(ZooKeeperSettings(address=address, **options))  # type: ignore[arg-type]
+
+    alice = session(username="alice", password="secret", set_acl=True)
+    bob = session(username="bob", password="other")
+    alice.ask(Create("/hers", b"1"), 10)
+    assert bob.ask(Read("/hers"), 10) == Node(b"1")
+    with pytest.raises(Exception, match="could not write /hers: its access list does not allow that to bob"):
+        bob.ask(Write("/hers", b"2"), 10)
+    assert alice.ask(Write("/hers", b"2"), 10) == 1
+    assert "secret" not in repr(ZooKeeperSettings(address=address, username="a", password="secret"))
+    alice.close()
+    bob.close()
+
+
+def test_a_server_that_is_not_there_is_an_error_in_time_and_takes_little_of_the_processor() -> None:
+    session = ZooKeeper(ZooKeeperSettings(address=f"{HOST}:{free_port()}"))
+    began, used = time.monotonic(), time.process_time()
+    with pytest.raises(RegistryConnectionError, match=r"could not be reached within 2 s \(.*refused"):
+        session.ask(Read("/"), 2)
+    assert 2 <= time.monotonic() - began < 3
+    assert time.process_time() - used < 0.1
+    session.close()
+    with pytest.raises(ClosedError):
+        session.ask(Read("/"), 1)
+    wait_until(lambda: not _threads(), 5, "the end of all threads")
+
+
+def test_a_session_survives_a_short_stop_of_the_server_and_is_replaced_after_a_long_one(
+    tmp_path: Path,
+) -> None:
+    reaper = Reaper()
+    server = ZooKeeperServer(tmp_path / "zookeeper", reaper)
+    server.start()
+    session = ZooKeeper(ZooKeeperSettings(address=server.hosts, session_timeout=2))
+    events: SimpleQueue[SessionEvent] = SimpleQueue()
+    session.add_listener(events.put)
+    lost = threading.Event()
+    session.ask(Create("/mine", ephemeral=True), 10)
+    first = session.session_id
+    session.ask(Children("/", watch=True), 10, lost.set)
+    server.process.pause()
+    assert lost.wait(10)
+    assert events.get(timeout=10) is SessionEvent.CONNECTED
+    assert events.get(timeout=10) is SessionEvent.SUSPENDED
+    assert session.suspended_since is not None
+    began = time.monotonic()
+    with pytest.raises(RegistryConnectionError):
+        session.ask(Read("/mine"), 0.3)
+    assert time.monotonic() - began < 2
+    time.sleep(max(0.0, session.suspended_since + 3 - time.monotonic()))
+    server.process.resume()
+    while (event := events.get(timeout=20)) is not SessionEvent.EXPIRED:
+        assert event in (SessionEvent.CONNECTED, SessionEvent.SUSPENDED)
+    assert events.get(timeout=10) is SessionEvent.CONNECTED
+    assert session.ask(Read("/mine"), 10) is None
+    assert session.session_id != first
+    server.process.pause()
+    began = time.monotonic()
+    session.close()
+    assert time.monotonic() - began < 5
+    wait_until(lambda: not _threads(), 5, "the end of all threads")
+    server.process.kill()
+    reaper.close()
+
+
+def test_a_request_that_waits_ends_when_the_session_is_closed(zookeeper_kafka: ZooKeeperKafka) -> None:
+    session = ZooKeeper(ZooKeeperSettings(address=zookeeper_kafka.zookeeper.hosts))
+    raised: SimpleQueue[BaseException] = SimpleQueue()
+
+    def pause() -> RegistryDialogue[None]:
+        yield Pause(60)
+
+    def play() -> None:
+        try:
+            session.play(pause(), 120)
+        except ClosedError as error:
+            raised.put(error)
+
+    thread = threading.Thread(target=play)
+    thread.start()
+    session.close()
+    session.close()
+    raised.get(timeout=10)
+    thread.join()
+    with pytest.raises(KafkaTimeoutError, match=r"The time of 0.1 s for a dialogue with ZooKeeper at"):
+        ZooKeeper(ZooKeeperSettings(address="localhost")).play(pause(), 0.1)
+
+
+def _threads() -> list[str]:
+    return [thread.name for thread in threading.enumerate() if thread.name.startswith("pyklient-zookeeper")]
