@@ -1,8 +1,8 @@
 """The code that runs once per record: appending to batches, deliveries, decoding into messages and columns.
 
-There are two kernels, which behave the same; ``kernel_choice`` chooses one. ``_kernel.pyx`` with the ``.pxi``
-files that it includes is the compiled kernel, ``python_kernel`` the one in Python. A ``.py`` file with the
-name of a ``.pxi`` file beside it does the same in Python. Both kernels share the other modules.
+There are two kernels, which behave the same, and ``kernel_choice`` chooses one. ``_kernel.pyx``, with the
+``.pxi`` files that it includes, is the compiled kernel. ``python_kernel`` is the kernel in Python. A ``.py``
+file that has the same name as a ``.pxi`` file does the same in Python. Both kernels share all other modules.
 """
 
 from pyklient.kernel.batch_records import encode_batch, read_records

@@ -1,7 +1,7 @@
-"""Reads and makes whole batches of any record format, with an object for each record.
+"""Decodes and encodes whole batches of any record format, with an object for each record.
 
-It is for code that handles one batch at a time, such as splitting a batch, converting it or writing it to a
-log. Records that users send and receive go through ``Appender`` and ``decode``.
+This module is for code that handles one batch at a time, such as splitting a batch, converting it or writing
+it to a log. Records that users send and receive go through ``Appender`` and ``decode``.
 """
 
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ def read_records(batch: RecordBatch, max_decompressed: int = DEFAULT_MAX_DECOMPR
     """Return all records of *batch*, including control records. The checksum is not verified.
 
     Raises CorruptRecordError if the batch cannot be parsed, UnsupportedCodecError for an unknown codec, and
-    MessageTooLargeError if the batch holds more than *max_decompressed* bytes.
+    MessageTooLargeError if the batch is larger than *max_decompressed* bytes when decompressed.
     """
     columns, kind = _parse(batch, max_decompressed)
     offsets, timestamps, keys, values, headers = columns
@@ -49,7 +49,7 @@ def read_records(batch: RecordBatch, max_decompressed: int = DEFAULT_MAX_DECOMPR
 
 
 def _parse(batch: RecordBatch, max_decompressed: int) -> tuple[Columns, int]:
-    """Return the records of *batch* field by field, and their timestamp type."""
+    """Return the records of *batch* as one list per field, and their timestamp type."""
     if batch.magic < 2:
         return parse_entry(batch.buffer, check_crcs=False, max_decompressed=max_decompressed)
     count, base = batch.count, batch.base_offset
@@ -77,12 +77,12 @@ def encode_batch(
     partition_leader_epoch: int = -1,
     offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """Encode ``(timestamp_ms, key, value, headers)`` records as one batch; in formats 0 and 1, as a message
-    set.
+    """Encode records, given as (timestamp_ms, key, value, headers), as one batch; in formats 0 and 1, as a
+    message set.
 
-    *offset_deltas* are the distances of the records from *base_offset*, 0, 1, 2 … by default. Raises
-    UnsupportedCodecError for zstd before format 2, UnsupportedVersionError for headers, a producer id or a
-    transaction before format 2.
+    *offset_deltas* are the distances of the records from *base_offset*, by default 0, 1, 2 …. Raises
+    UnsupportedCodecError for zstd before format 2, and UnsupportedVersionError for headers, a producer id or
+    a transaction before format 2.
     """
     check_pair(magic, compression)
     if magic < 2:

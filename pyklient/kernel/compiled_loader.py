@@ -1,8 +1,8 @@
-"""Finds and loads the compiled kernel that was built from the sources of these Python modules.
+"""Finds and loads the compiled kernel that was built from the same sources as these Python modules.
 
-The kernel is in the same folder as these modules if pyklient was installed or built in place. However, Python
-that is started in a clone imports the clone's modules, and the kernel built from the same sources may be in
-the installed pyklient.
+The kernel is in the same folder as these modules if pyklient was installed or built in place. However, if
+Python is started in a clone, it imports the clone's modules, while the kernel that was built from the same
+sources may be in the installed pyklient.
 """
 
 import importlib.util
@@ -23,7 +23,7 @@ _HERE: Final = Path(__file__).parent
 
 
 def find_compiled() -> ModuleType | str:
-    """Return the compiled kernel, or the reason why there is none that can be used."""
+    """Load and return the compiled kernel. If there is none that can be used, return the reason as text."""
     wanted = mark(VERSION, _HERE)
     others: list[str] = []
     try:
@@ -32,7 +32,7 @@ def find_compiled() -> ModuleType | str:
                 return _load(file)
             others.append(file)
     except (ImportError, OSError) as error:
-        return f"it does not load: {error}"
+        return f"the compiled kernel does not load: {error}"
     if others:
         return f"{others[0]} was built from other sources than these; install pyklient again"
     return (
@@ -42,10 +42,10 @@ def find_compiled() -> ModuleType | str:
 
 
 def _files() -> Iterator[str]:
-    """Yield the files of compiled kernels, first the file in the folder of this module.
+    """Yield the file of each compiled kernel that can be found, first the one in the folder of this module.
 
-    The other files are used only if the kernel's sources are here to compare with: a version number is not
-    enough, because it stays the same over many changes.
+    Files in other folders are used only if the sources of the kernel are here to compare with. A version
+    number is not enough, because it stays the same over many changes.
     """
     beside = importlib.util.find_spec(_NAME)
     if beside is not None and beside.origin is not None:
@@ -61,7 +61,7 @@ def _files() -> Iterator[str]:
 
 
 def _belongs(found: str, wanted: str) -> bool:
-    """Return True if a kernel with the mark *found* was built for modules whose mark is *wanted*."""
+    """Return True if a kernel with the mark *found* was built for modules that expect the mark *wanted*."""
     name, version, sources = wanted.split(";")[:3]
     return found == wanted or (not sources and found.startswith(f"{name};{version};"))
 

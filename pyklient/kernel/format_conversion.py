@@ -18,13 +18,13 @@ def convert(
     from_offset: int = 0,
     max_decompressed: int = DEFAULT_MAX_DECOMPRESSED,
 ) -> bytes:
-    """Return the records of *buffer* in format *magic*.
+    """Return the records in *buffer* converted to record format *magic*.
 
-    Conversion to format 0 or 1 is for old consumers: offsets do not change; headers, control batches and
-    uncompressed records below *from_offset* are left out; batches that are old enough are not changed. Raises
+    Conversion to format 0 or 1 is for old consumers. Offsets do not change. Headers, control batches and
+    uncompressed records below *from_offset* are left out. Batches that are old enough are not changed. Raises
     UnsupportedCodecError for zstd, which those formats do not have.
 
-    Conversion to format 2 is for old producers: the result is one batch, with offsets from 0 on.
+    Conversion to format 2 is for old producers. The result is one batch, with offsets from 0 on.
     """
     batches = list(iter_batches(buffer))
     if magic == 2:

@@ -1,9 +1,9 @@
-"""Selects the kernel: the compiled one if it can be loaded, else the one in Python.
+"""Chooses the kernel: the compiled one if it can be loaded, or else the one in Python.
 
 ``name`` is the name of the kernel in use. ``file`` is the file of the compiled kernel, empty for the Python
-one. ``not_compiled`` is the reason why the compiled kernel is not used. ``PYKLIENT_KERNEL`` chooses a kernel
-explicitly (``is_pinned``). If that kernel cannot be loaded, an ImportError is raised, so that a test run or a
-benchmark never measures another kernel than intended.
+kernel. ``not_compiled`` is the reason why the compiled kernel is not used. The environment variable
+``PYKLIENT_KERNEL`` chooses a kernel explicitly (``is_pinned``). If that kernel cannot be loaded, an
+ImportError is raised, so that a test run or a benchmark never measures another kernel than intended.
 """
 
 import os
@@ -46,11 +46,13 @@ def _find() -> ModuleType | str:
         return "PYKLIENT_KERNEL=python"
     if pin and pin != "compiled":
         raise ImportError(
-            f"PYKLIENT_KERNEL={pin}: there is no such kernel, only 'compiled' and 'python'", name=__package__
+            f"PYKLIENT_KERNEL={pin} names no kernel; set it to 'compiled' or 'python'", name=__package__
         )
     found = find_compiled()
     if pin and isinstance(found, str):
-        raise ImportError(f"PYKLIENT_KERNEL={pin}, but {found}", name=__package__)
+        raise ImportError(
+            f"PYKLIENT_KERNEL={pin} asks for a kernel that cannot be used: {found}", name=__package__
+        )
     return found
 
 

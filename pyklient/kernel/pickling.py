@@ -1,6 +1,6 @@
-"""Restores pickled messages and deliveries with the kernel in use, whichever kernel wrote the pickle.
+"""Restores messages and deliveries from pickles with the kernel in use, even if the other kernel wrote them.
 
-A pickle names the functions here. ``kernel_choice`` tells these functions how the kernel in use makes its
+A pickle names the functions of this module. ``kernel_choice`` tells them how the kernel in use makes its
 objects.
 """
 
@@ -13,15 +13,15 @@ _restorers: Final[dict[str, Callable[..., Any]]] = {}
 
 
 def restore_with(*, message: Callable[..., Any], delivery: Callable[..., Any]) -> None:
-    """Set the functions that restore messages and deliveries from their pickled fields."""
+    """Set the functions that make messages and deliveries from their pickled fields."""
     _restorers.update(message=message, delivery=delivery)
 
 
 def restore_message(*fields: Any) -> Any:
-    """Return the message with these *fields*."""
+    """Return the message that was pickled with these *fields*."""
     return _restorers["message"](*fields)
 
 
 def restore_delivery(*fields: Any) -> Any:
-    """Return the delivery with these *fields*, whose outcome is known."""
+    """Return the delivery that was pickled with these *fields*. Its result is known."""
     return _restorers["delivery"](*fields)

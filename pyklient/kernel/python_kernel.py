@@ -1,7 +1,7 @@
-"""The kernel in Python. The compiled kernel, ``_kernel``, must behave exactly as this.
+"""The kernel in Python. The compiled kernel, ``_kernel``, must behave exactly as this one.
 
-It consists of functions over buffers and batches under construction. It uses no sockets and no threads, and
-retries nothing.
+A kernel consists of functions over buffers and batches under construction. It uses no sockets and no threads,
+and retries nothing.
 """
 
 from functools import partial

@@ -34,7 +34,8 @@ cdef inline BlockPool* _pool_for(Py_ssize_t size) noexcept:
 
 
 cdef Block _allocate_block(Py_ssize_t size) noexcept:
-    """Return a block of at least *size* bytes, an idle one if it is not much larger; at NULL if there is no memory."""
+    """Return a block of at least *size* bytes: an idle block if it is not much larger. Its address is NULL if
+    there is no memory."""
     cdef Block block
     cdef BlockPool* pool
     cdef Py_ssize_t step
@@ -68,7 +69,7 @@ cdef void _forget_block(BlockPool* pool, Py_ssize_t index) noexcept:
 
 
 cdef void _release_block(Block block) noexcept:
-    """Keep an unused block, together with the latest others, or free it."""
+    """Keep a block that is no longer used, together with the latest others, or free it."""
     cdef BlockPool* pool = _pool_for(block.size)
     if block.size < _WORTH_KEEPING or block.size > pool.most:
         free(block.at)
@@ -83,7 +84,7 @@ cdef void _release_block(Block block) noexcept:
 
 @cython.final
 cdef class _Memory:
-    """Bytes that grow until they are finished. They are undefined until they are written."""
+    """Bytes whose number grows until they are finished. Their content is undefined until it is written."""
 
     cdef Block block
     cdef Py_ssize_t used
@@ -102,9 +103,9 @@ cdef class _Memory:
         self.views -= 1
 
     cdef void* reserve(self, Py_ssize_t size) except NULL:
-        """Return memory for at least *size* bytes, which keeps its content. Grows by doubling.
+        """Return memory for at least *size* bytes, which keeps its content. The memory grows by doubling.
 
-        Raises BufferError while buffers are exported, like an array: the old block is used again.
+        Raises BufferError while buffers are exported, as an array does, because the old block is used again.
         """
         cdef Block block
         if self.views:
@@ -133,15 +134,17 @@ cdef class _Memory:
 
 
 def microseconds(milliseconds not None, Py_ssize_t start, Py_ssize_t stop):
-    """Return the numbers *start* to *stop* - 1 of a column of milliseconds in microseconds; None if one does not
-    fit."""
+    """Convert the numbers *start* to *stop* - 1 of a column from milliseconds to microseconds.
+
+    Return None if one of them would then need more than 64 bits.
+    """
     cdef const int64_t[::1] column = milliseconds
     cdef _Memory fresh = _Memory.__new__(_Memory)
     cdef int64_t* converted
     cdef Py_ssize_t index
     cdef bint fits = True
     if not 0 <= start <= stop <= column.shape[0]:
-        raise IndexError(f"rows {start} to {stop} do not exist: there are {column.shape[0]}")
+        raise IndexError(f"rows {start} to {stop} do not exist: the column has {column.shape[0]} rows")
     converted = <int64_t*>fresh.reserve(sizeof(int64_t) * (stop - start))
     for index in range(start, stop):
         fits &= -_MOST_MILLISECONDS <= column[index] <= _MOST_MILLISECONDS
@@ -150,7 +153,7 @@ def microseconds(milliseconds not None, Py_ssize_t start, Py_ssize_t stop):
 
 
 def memory(Py_ssize_t size):
-    """Return *size* writable bytes. Their content is undefined until it is written."""
+    """Return *size* writable bytes. Their content is undefined until something is written."""
     cdef _Memory fresh = _Memory.__new__(_Memory)
     if size < 0:
         raise ValueError("negative count")

@@ -1,8 +1,8 @@
-"""The mark of a compiled kernel: a text in its file that identifies the sources it was built from.
+"""The mark of a compiled kernel: a text in its file that identifies the sources from which it was built.
 
 A kernel that was built from other sources than those in the clone may not fit the Python modules around it.
-So its mark is compared before any of its code runs. The build runs this file by itself, so it imports nothing
-of the package.
+Therefore its mark is compared before any of its code runs. The build runs this file by itself, so the file
+imports nothing of the package.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ _MARK: Final = re.compile(rb"pyklient-kernel;[\w.+-]+;[0-9a-f]*;")
 
 
 def mark(version: str, folder: str | Path) -> str:
-    """Return the mark of a kernel of pyklient *version* whose sources are in *folder*.
+    """Return the mark that a kernel of pyklient *version* has if it was built from the sources in *folder*.
 
     If there are no sources, as in an installed package, the mark has no digest.
     """
@@ -29,13 +29,13 @@ def mark(version: str, folder: str | Path) -> str:
 
 
 def has_sources(folder: Path) -> bool:
-    """Return True if the kernel's sources are in *folder*."""
+    """Return True if *folder* has the sources of the kernel."""
     return bool(_sources(folder))
 
 
 def mark_in(file: str) -> str:
-    """Return the mark of the kernel in *file*; empty if it has none. Raises OSError if the file cannot be
-    read."""
+    """Return the mark of the compiled kernel in *file*; empty if it has none. Raises OSError if the file
+    cannot be read."""
     with open(file, "rb") as opened:
         try:
             content = mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ)

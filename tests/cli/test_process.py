@@ -215,7 +215,7 @@ def test_a_kernel_that_there_is_none_of_is_a_sentence(pin: str) -> None:
     )
     assert done.returncode == 2
     assert done.stderr == (
-        f"pyklient: PYKLIENT_KERNEL={pin}: there is no such kernel, only 'compiled' and 'python'\n"
+        f"pyklient: PYKLIENT_KERNEL={pin} names no kernel; set it to 'compiled' or 'python'\n"
     )
 
 

@@ -326,8 +326,8 @@ def test_a_row_that_cannot_be_sent_is_an_error_and_what_went_before_stands(
     [
         ("partition", pyarrow.array([0, 1 << 63], pyarrow.uint64()), "column 'partition': .*not in range"),
         ("timestamp", pyarrow.array([0, 1 << 60], pyarrow.timestamp("s")), "column 'timestamp': "),
-        ("headers", pyarrow.array([[], [(None, b"")]], HEADERS), "the name of a header is null"),
-        ("headers", pyarrow.array([[], [None]], HEADERS), "the name of a header is null"),
+        ("headers", pyarrow.array([[], [(None, b"")]], HEADERS), "a header whose name is null"),
+        ("headers", pyarrow.array([[], [None]], HEADERS), "a header whose name is null"),
     ],
 )
 def test_cells_that_no_record_can_hold_are_found_before_their_batch_is_sent(

@@ -6,7 +6,7 @@
 
 
 cdef class _Topic:
-    """A topic that records can be appended to, with the batch under construction of each partition."""
+    """A topic to which records can be appended, with the batch under construction of each partition."""
 
     cdef public Py_ssize_t batch_size
     cdef public Py_ssize_t count
@@ -23,8 +23,8 @@ cdef class _Topic:
 
 
 cdef class _RecordBuffer:
-    """The kernel's half of a Batch: its records. The public attributes are DeliveryState's, kept here because
-    every append and every Delivery reads them."""
+    """The compiled part of a Batch: its records. The public attributes are those of DeliveryState, kept here
+    because every append and every Delivery reads them."""
 
     cdef public object topic
     cdef public object partition
@@ -51,19 +51,19 @@ cdef class _RecordBuffer:
         self.charged = BATCH_COST
 
     def payload(self):
-        """Return the records section of a batch of format 2. The batch must be sealed."""
+        """Return the records of a sealed batch as bytes: what follows the header in a batch of format 2."""
         if self.memory is None or not self.size:
             return b""
         self.memory.used = self.size
         return memoryview(self.memory)
 
     def release_records(self):
-        """Drop the records of a sealed batch. A payload that was handed out stays valid."""
+        """Free the memory of a sealed batch's records. A payload that was returned before stays valid."""
         self.memory = None
 
     cdef int _move(self, Py_ssize_t capacity) except -1:
-        """Move to memory for *capacity* bytes. What a payload refers to stays where it is until that is gone, and
-        only then is used for another batch: that is up to _Memory."""
+        """Move the records to memory for *capacity* bytes. If a payload refers to the old memory, _Memory
+        keeps it until the payload is gone, and only then uses it for another batch."""
         cdef _Memory larger = _Memory.__new__(_Memory)
         larger.reserve(capacity)
         if self.size:
@@ -73,7 +73,7 @@ cdef class _RecordBuffer:
 
 
 class Batch(_RecordBuffer, DeliveryState):
-    """Records of one partition: under construction at first, then ``sealed``, then ``done``."""
+    """The records of one batch: under construction at first, then ``sealed``, then ``done``."""
 
     __module__ = "pyklient.kernel"
 
@@ -92,10 +92,10 @@ DEF _ERROR = 4  # the index of the error in a DeliveryReport
 @cython.freelist(1024)
 @cython.no_gc
 cdef class Delivery:
-    """The delivery of one record: a light handle on its batch, safe to use in any thread.
+    """The handle that ``send`` returns for one record. Safe to use from several threads.
 
-    It need not be kept. A failure that neither a method of this object nor a callback has shown to the user
-    is raised by ``flush``, ``close`` or the end of the ``with`` block.
+    The program need not keep it. If a record fails, and neither a method of its Delivery nor a callback has
+    shown the failure to the user, then ``flush``, ``close`` or the end of the ``with`` block raises it.
     """
 
     cdef _RecordBuffer _batch
@@ -114,12 +114,12 @@ cdef class Delivery:
 
     @property
     def topic(self):
-        """The topic that the record was sent to."""
+        """The topic to which the record was sent."""
         return self._batch.topic
 
     @property
     def partition(self):
-        """The partition that the record was sent to."""
+        """The partition to which the record was sent."""
         return self._batch.partition
 
     def done(self):
@@ -127,28 +127,28 @@ cdef class Delivery:
         return self._batch.done
 
     cdef inline bint _stored(self) except -1:
-        """Return True if the whole batch is stored: the usual case."""
+        """Return True if all records of the batch are stored, which is the usual case."""
         cdef list reports = self._batch._reports
         return self._batch.done and PyList_GET_SIZE(reports) == 1 and (<tuple>reports[0])[_ERROR] is None
 
     def result(self, timeout=None):
         """Wait until the record is stored, and return its metadata.
 
-        ``offset`` is -1 with ``acks=0``. Raises the error that ``exception`` returns if the record failed,
-        and KafkaTimeoutError if neither is known after *timeout* seconds: the record may still be delivered.
-        Without a *timeout* this takes ``delivery_timeout_ms`` at most.
+        The ``offset`` of the metadata is -1 with ``acks=0``. Raises the error of the record if it failed.
+        Raises KafkaTimeoutError if the result is not known after *timeout* seconds: the record may still be
+        delivered. Without a *timeout*, waits for ``delivery_timeout_ms`` at most.
         """
         return self._batch.result(self._index, self._timestamp_ms, timeout)
 
     def exception(self, timeout=None):
-        """Return the error of a record that failed; None if the record is stored. Waits like ``result``."""
+        """Wait like ``result``. Return the error of the record if it failed, and None if it is stored."""
         return None if self._stored() else self._batch.exception(self._index, timeout)
 
     def add_done_callback(self, callback):
         """Call ``callback(delivery)`` once the record is stored or has failed.
 
         The callback runs on a thread of the producer, and an exception that it raises is logged. If the
-        record is done already, the callback runs here, and its exception is raised here.
+        record is already done, the callback runs at once in this thread, and its exception is raised here.
         """
         if not self._batch.add_callback(self, callback):
             self._batch.mark_seen(self._index, self._index + 1)
@@ -167,7 +167,7 @@ cdef class Delivery:
         return hash((self._batch.topic, self._batch.partition, self._index))
 
     def __reduce__(self):
-        """Support pickling. Raises TypeError until the record is stored or has failed."""
+        """Return what pickle needs to restore this delivery. Raises TypeError until the record is done."""
         batch = self._batch
         report = batch.pickled_report(self._index)
         return restore_delivery, (batch.topic, batch.partition, self._index, self._timestamp_ms, report)
@@ -180,8 +180,8 @@ cdef class Delivery:
 
 
 cdef class _Appending:
-    """The kernel's half of an Appender: it appends records. The public attributes are OpenBatches's, kept here
-    because every append reads them."""
+    """The compiled part of an Appender, which appends records. The public attributes are those of
+    OpenBatches, kept here because every append reads them."""
 
     cdef public int64_t memory_limit
     cdef public int64_t _charged
@@ -201,7 +201,7 @@ cdef class _Appending:
     def send(
         self, topic, value, key=None, partition=None, timestamp_ms=None, headers=None, on_delivery=None
     ):
-        """Append a record; see Producer.send."""
+        """Append a record, with the arguments of ``Producer.send``, and return its delivery."""
         cdef _Topic known = self._latest
         if known is None or known.name is not topic:
             known = self._find(topic)
@@ -217,7 +217,7 @@ cdef class _Appending:
         return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
 
     cdef _Topic _find(self, topic):
-        """Return the topic of this name, or None. The same name object finds it sooner the next time."""
+        """Return the topic of this name, or None. Passing the same object again finds it sooner."""
         cdef PyObject* found = PyDict_GetItemWithError(self._sendable, topic)
         if found is NULL or type(<object>found) is not _Topic:
             return None
@@ -273,11 +273,11 @@ cdef class _Appending:
     def append(
         self, topic, Py_ssize_t partition, value, key, int64_t timestamp_ms, headers, on_delivery, int64_t limit
     ):
-        """Append a record that has been checked to the batch under construction, to an empty one whatever its
-        size.
+        """Append a checked record to the batch under construction of its partition. An empty batch accepts
+        any size.
 
-        Return None if there is no such batch, if it is full, or if all batches would take more memory than
-        *limit*.
+        Return None if there is no such batch, if it is full, or if all batches together would need more
+        memory than *limit*.
         """
         known = self._known.get(topic)
         if type(known) is not _Topic or partition >= (<_Topic>known).count:
@@ -288,11 +288,11 @@ cdef class _Appending:
         return self._put(<_Topic>known, partition, value, key, timestamp_ms, encoded, on_delivery, limit, True)
 
     def append_many(self, topic, partition, values, Py_ssize_t start):
-        """Append ``values[start:]``, without keys and headers, as long as they are plain bytes and fit the
-        batch under construction of *partition* (None: the sticky one).
+        """Append ``values[start:]``, without keys and headers, to the open batch of a partition.
 
-        Return the batch, and the indexes in it of the first record and behind the last one. Return None if
-        nothing was appended: the next value has to go through ``send``.
+        If *partition* is None, it is the sticky partition. Stop at the first value that is not plain bytes
+        or does not fit. Return the batch, the index in it of the first record, and the index after the last
+        one. Return None if nothing was appended: the next value must then be sent with ``send``.
         """
         cdef list plain = values if type(values) is list else list(values)
         cdef PyObject* found = PyDict_GetItemWithError(self._sendable, topic)
@@ -326,7 +326,7 @@ cdef class _Appending:
         int64_t limit,
         bint any_size,
     ):
-        """Append one record, or return None. *any_size*: to an empty batch, however large the record is."""
+        """Append a record, or return None if it does not fit. If *any_size*, an empty batch accepts it."""
         # from here on no Python code may run
         cdef _RecordBuffer batch = _current(known, number)
         if batch is None:
@@ -352,7 +352,7 @@ cdef class _Appending:
         int64_t limit,
         bint any_size,
     ) except -1:
-        """Write the record into the batch if it fits. *delivery* is what *on_delivery* is called with."""
+        """Write the record into the batch if it fits. *on_delivery* is called with *delivery*."""
         cdef Draft draft
         _point(&draft.key, &draft.key_size, key)
         _point(&draft.value, &draft.value_size, value)
@@ -372,7 +372,7 @@ cdef inline bint _write_draft(
     int64_t limit,
     bint any_size,
 ) except -1:
-    """See ``_write``. A function and not a method, so that loops that call it have it inline."""
+    """Write the record of *draft* into the batch. As a function, not a method, it is inlined in loops."""
     cdef uint64_t base = <uint64_t>(batch.base_timestamp if batch.count else time_ms)
     cdef Py_ssize_t size = _measure(draft, <int64_t>(<uint64_t>time_ms - base), batch.count)
     cdef Py_ssize_t cost = 0 if on_delivery is None else _CALLBACK_COST
@@ -407,7 +407,7 @@ cdef inline bint _write_draft(
 cdef Py_ssize_t _capacity(
     _Appending appender, _Topic known, _RecordBuffer batch, Py_ssize_t needed, int64_t free_memory
 ) except -1:
-    """See ``open_batches.capacity_for``."""
+    """Return the new capacity of *batch*, by the rule of ``open_batches.capacity_for``."""
     cdef Py_ssize_t have = batch.capacity
     cdef Py_ssize_t wanted = max(2 * have, _LEAST_CAPACITY)
     cdef int64_t share = free_memory // max(appender._open_batches, 1)
@@ -422,7 +422,7 @@ cdef Py_ssize_t _capacity(
 
 
 cdef inline int _add_callback(list callbacks, Delivery delivery, on_delivery) except -1:
-    """Append both, or neither if there is no memory."""
+    """Append both objects to *callbacks*, or neither of them if there is no memory."""
     callbacks.append(delivery)
     try:
         callbacks.append(on_delivery)
@@ -433,10 +433,10 @@ cdef inline int _add_callback(list callbacks, Delivery delivery, on_delivery) ex
 
 
 def call_back(list callbacks not None, failed):
-    """Call each callback in *callbacks* with the delivery before it.
+    """Call the callbacks in *callbacks*, a list in which each one follows the delivery to call it with.
 
-    If one raises, ``failed(delivery)`` is called while its exception is handled. *callbacks* must not be used
-    afterwards.
+    If a callback raises an exception, ``failed(delivery)`` is called while the exception is handled. The
+    caller must not use *callbacks* afterwards.
     """
     cdef Py_ssize_t index = 0
     while index < PyList_GET_SIZE(callbacks):

@@ -34,7 +34,7 @@ __all__ = ["Appender", "Batch", "Delivery", "OnDelivery", "call_back"]
 
 
 class Batch(DeliveryState):
-    """Records of one partition: under construction at first, then ``sealed``, then ``done``."""
+    """The records of one batch: under construction at first, then ``sealed``, then ``done``."""
 
     __module__ = "pyklient.kernel"
 
@@ -46,12 +46,11 @@ class Batch(DeliveryState):
         self.base_timestamp = -1
         self.max_timestamp = -1
         self.charged = BATCH_COST
-        """The memory charged for the batch."""
+        """The bytes of memory that this batch is charged with."""
         self.capacity = 0
-        """The bytes of memory charged for its records, used or not. The compiled kernel allocates this
-        much."""
+        """The bytes of memory charged for the records, used or not. The compiled kernel allocates so much."""
         self.expected_size = expected_size
-        """The size that the batch is expected to reach, in bytes."""
+        """The size in bytes that the batch is expected to reach."""
         # Size and count, replaced in one step: bytes behind them, of an interrupted append, do not count.
         self._filled = (0, 0)
 
@@ -62,24 +61,24 @@ class Batch(DeliveryState):
 
     @property
     def size(self) -> int:
-        """The size of its records in bytes."""
+        """The size in bytes of the records in the batch."""
         return self._filled[0]
 
     def payload(self) -> bytearray:
-        """Return the records section of a batch of format 2. The batch must be sealed."""
+        """Return the records of a sealed batch as bytes: what follows the header in a batch of format 2."""
         del self.records[self._filled[0] :]
         return self.records
 
     def release_records(self) -> None:
-        """Drop the records of a sealed batch. A payload that was handed out stays valid."""
+        """Free the memory of a sealed batch's records. A payload that was returned before stays valid."""
         self.records = bytearray()
 
 
 class Delivery:
-    """The delivery of one record: a light handle on its batch, safe to use in any thread.
+    """The handle that ``send`` returns for one record. Safe to use from several threads.
 
-    It need not be kept. A failure that neither a method of this object nor a callback has shown to the user
-    is raised by ``flush``, ``close`` or the end of the ``with`` block.
+    The program need not keep it. If a record fails, and neither a method of its Delivery nor a callback has
+    shown the failure to the user, then ``flush``, ``close`` or the end of the ``with`` block raises it.
     """
 
     __slots__ = ("_batch", "_index", "_timestamp_ms")
@@ -101,12 +100,12 @@ class Delivery:
 
     @property
     def topic(self) -> str:
-        """The topic that the record was sent to."""
+        """The topic to which the record was sent."""
         return self._batch.topic
 
     @property
     def partition(self) -> int:
-        """The partition that the record was sent to."""
+        """The partition to which the record was sent."""
         return self._batch.partition
 
     def done(self) -> bool:
@@ -116,21 +115,21 @@ class Delivery:
     def result(self, timeout: float | None = None) -> RecordMetadata:
         """Wait until the record is stored, and return its metadata.
 
-        ``offset`` is -1 with ``acks=0``. Raises the error that ``exception`` returns if the record failed,
-        and KafkaTimeoutError if neither is known after *timeout* seconds: the record may still be delivered.
-        Without a *timeout* this takes ``delivery_timeout_ms`` at most.
+        The ``offset`` of the metadata is -1 with ``acks=0``. Raises the error of the record if it failed.
+        Raises KafkaTimeoutError if the result is not known after *timeout* seconds: the record may still be
+        delivered. Without a *timeout*, waits for ``delivery_timeout_ms`` at most.
         """
         return self._batch.result(self._index, self._timestamp_ms, timeout)
 
     def exception(self, timeout: float | None = None) -> KafkaError | None:
-        """Return the error of a record that failed; None if the record is stored. Waits like ``result``."""
+        """Wait like ``result``. Return the error of the record if it failed, and None if it is stored."""
         return self._batch.exception(self._index, timeout)
 
     def add_done_callback(self, callback: "OnDelivery") -> None:
         """Call ``callback(delivery)`` once the record is stored or has failed.
 
         The callback runs on a thread of the producer, and an exception that it raises is logged. If the
-        record is done already, the callback runs here, and its exception is raised here.
+        record is already done, the callback runs at once in this thread, and its exception is raised here.
         """
         if not self._batch.add_callback(self, callback):
             self._batch.mark_seen(self._index, self._index + 1)
@@ -150,7 +149,7 @@ class Delivery:
         return hash((self._batch.topic, self._batch.partition, self._index))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Support pickling. Raises TypeError until the record is stored or has failed."""
+        """Return what pickle needs to restore this delivery. Raises TypeError until the record is done."""
         batch, index = self._batch, self._index
         return restore_delivery, (
             batch.topic,
@@ -168,10 +167,10 @@ OnDelivery = Callable[[Delivery], object]
 
 
 def call_back(callbacks: list[Any], failed: Callable[[Delivery], object]) -> None:
-    """Call each callback in *callbacks* with the delivery before it.
+    """Call the callbacks in *callbacks*, a list in which each one follows the delivery to call it with.
 
-    If one raises, ``failed(delivery)`` is called while its exception is handled. *callbacks* must not be used
-    afterwards.
+    If a callback raises an exception, ``failed(delivery)`` is called while the exception is handled. The
+    caller must not use *callbacks* afterwards.
     """
     pairs = iter(callbacks)
     for delivery, callback in zip(pairs, pairs, strict=True):
@@ -182,20 +181,21 @@ def call_back(callbacks: list[Any], failed: Callable[[Delivery], object]) -> Non
 
 
 _TIMES: Final = tuple([b"\x00" + delta for delta in SHORT[:1024]])
-"""The first bytes of a record, by its age in milliseconds relative to the first record."""
+"""The encoded attributes and timestamp delta of a record, by the timestamp delta in milliseconds."""
 
 _SIZES_WITHOUT_KEY: Final = tuple([b"\x01" + size for size in SHORT])
-"""The bytes that say "no key" and give the size of a value, by that size."""
+"""The encoded bytes for "no key" and the size of a value, by that size."""
 
 _OFFSETS: Final = list(SHORT)
-"""Encoded offset deltas. A batch of many small records makes the list longer, up to a limit."""
+"""The encoded offset deltas, by offset delta. A batch of many small records makes the list longer, up to a
+limit."""
 
 _LONGEST_OFFSETS: Final = 1 << 16
 _SHORT_BODY: Final = 4096
 
 
 def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
-    """Return the same bytes as ``encode_record``, in a third of the time for usual records."""
+    """Return the same bytes as ``encode_record``, which takes three times as long for usual records."""
     if index == len(_OFFSETS) < _LONGEST_OFFSETS:
         _OFFSETS[index : index + 1] = [encode_signed(index)]  # the same whichever producer's thread is first
     if headers or value is None or not 0 <= delta < 1024 or index >= len(_OFFSETS):
@@ -211,8 +211,8 @@ def _encode(delta: int, index: int, key: bytes | None, value: bytes | None, head
 
 
 def _plain(headers: Any) -> bool:
-    """Return True if *headers* can be encoded without calling code of the user, which might call ``send``
-    while the lock is held."""
+    """Return True if encoding *headers* calls no code of the user, which might call ``send`` while the lock
+    is held."""
     if headers.__class__ is not list and headers.__class__ is not tuple:
         return False
     for pair in headers:
@@ -225,7 +225,7 @@ def _plain(headers: Any) -> bool:
 
 
 class _Topic:
-    """A topic that records can be appended to. It has the batch that is being filled for each partition."""
+    """A topic to which records can be appended, with the batch under construction of each partition."""
 
     __slots__ = ("batch_size", "batches", "count", "expected_sizes", "sticky")
 
@@ -241,10 +241,10 @@ class Appender(OpenBatches[Batch]):
     """Appends records to batches. Safe to use from several threads.
 
     *decline* is called with the arguments of each ``send`` that is not a plain append. If *plain* is False,
-    no ``send`` is one, because keys and values need encoders, or the user's partitioner chooses. *clock_ns*
-    returns the time for records without a timestamp, in nanoseconds since 1970. *batch_size* limits the
-    records of a batch in bytes (a single record may be larger); *memory_limit* limits the memory of all
-    batches that are not done yet.
+    this holds for every ``send``, because keys and values need encoders or the user's partitioner chooses.
+    *clock_ns* returns the time for records without a timestamp, in nanoseconds since 1970. *batch_size*
+    limits the records of a batch in bytes (a single record may be larger). *memory_limit* limits the memory
+    of all batches that are not done yet.
     """
 
     __module__ = "pyklient.kernel"
@@ -273,7 +273,7 @@ class Appender(OpenBatches[Batch]):
         headers: Headers | None = None,
         on_delivery: OnDelivery | None = None,
     ) -> Delivery:
-        """Append a record; see Producer.send."""
+        """Append a record, with the arguments of ``Producer.send``, and return its delivery."""
         known = self._sendable.get(topic)
         if (
             known is None
@@ -320,8 +320,8 @@ class Appender(OpenBatches[Batch]):
         on_delivery: OnDelivery | None,
         limit: int,
     ) -> Delivery | None:
-        """Append a record that has been checked to the batch under construction. An empty batch accepts a
-        record of any size.
+        """Append a checked record to the batch under construction of its partition. An empty batch accepts
+        any size.
 
         Return None if there is no such batch, if it is full, or if all batches together would need more
         memory than *limit*.
@@ -337,11 +337,11 @@ class Appender(OpenBatches[Batch]):
     def append_many(
         self, topic: str, partition: int | None, values: Sequence[Any], start: int
     ) -> tuple[Batch, int, int] | None:
-        """Append ``values[start:]``, without keys and headers, as long as they are plain bytes and fit into
-        the batch under construction of *partition* (None: the sticky partition).
+        """Append ``values[start:]``, without keys and headers, to the open batch of a partition.
 
-        Return the batch, the index in it of the first record, and the index after the last one. Return None
-        if nothing was appended: the next value must be sent with ``send``.
+        If *partition* is None, it is the sticky partition. Stop at the first value that is not plain bytes
+        or does not fit. Return the batch, the index in it of the first record, and the index after the last
+        one. Return None if nothing was appended: the next value must then be sent with ``send``.
         """
         known = self._sendable.get(topic)
         if known is None:
@@ -375,8 +375,9 @@ class Appender(OpenBatches[Batch]):
         any_size: bool = False,
         only: tuple[Batch, int] | None = None,
     ) -> Delivery | None:
-        """Append one record, or return None. The caller holds the lock. *any_size*: append to an empty batch
-        however large the record is. *only*: append only to this batch, and only at this index."""
+        """Append a record, or return None if it does not fit. The caller holds the lock. If *any_size*, an
+        empty batch accepts every record. *only* is the one batch and the one index at which the record may be
+        appended."""
         while (batch := known.batches[number]) is not None:
             filled = batch._filled
             size, index = filled

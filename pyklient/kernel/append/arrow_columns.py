@@ -1,8 +1,9 @@
 """Columns of records to send, in Arrow's memory layout.
 
-A column is *length* cells of its buffers, from cell *first* on. *validity* has a bit for each cell, lowest
-first, or is None if no cell is null. *offsets* has length + 1 numbers of 32 bits (64 if *wide*): the start of
-each cell in *data*, and the end of the last one. All numbers are in the byte order of the machine.
+A column is *length* cells of its buffers, beginning with cell *first*. *validity* has a bit for each cell,
+lowest bit first, or is None if no cell is null. *offsets* has length + 1 numbers of 32 bits (64 if *wide*):
+the start of each cell in *data*, and the end of the last one. All numbers are in the byte order of the
+machine.
 """
 
 from typing import Final, NamedTuple
@@ -12,11 +13,13 @@ from pyklient.protocol.records.layout import Buffer
 __all__ = ["AT_ONCE", "Cells", "HeaderLists", "Numbers"]
 
 AT_ONCE: Final = 1 << 20
-"""Bytes of records after which a call that appends rows returns, so that other threads can run."""
+"""The number of bytes of records after which a call that appends rows returns, so that other threads can
+run."""
 
 
 class Cells(NamedTuple):
-    """A column of bytes or text. A cell that is null may nevertheless have bytes in *data*."""
+    """A column of bytes or text, in Arrow's layout. A cell that is null may nevertheless have bytes in
+    *data*."""
 
     length: int
     first: int
@@ -26,13 +29,14 @@ class Cells(NamedTuple):
     wide: bool = False
 
     def check(self, name: str) -> None:
-        """Raise ValueError if a buffer is too short. The kernel checks the numbers in the buffers."""
+        """Raise ValueError if a buffer of the column is too short. The numbers in the buffers are checked
+        later, by the kernel."""
         _check_validity(name, self)
         _check_offsets(name, self)
 
 
 class Numbers(NamedTuple):
-    """A column of signed 64-bit numbers."""
+    """A column of signed 64-bit numbers, in Arrow's layout."""
 
     length: int
     first: int
@@ -40,15 +44,15 @@ class Numbers(NamedTuple):
     data: Buffer
 
     def check(self, name: str) -> None:
-        """Raise ValueError if a buffer is too short."""
+        """Raise ValueError if a buffer of the column is too short."""
         _check_validity(name, self)
         _check_size(name, "data", self.data, 8 * (self.first + self.length))
 
 
 class HeaderLists(NamedTuple):
-    """A column of lists of headers. A header's value may be null.
+    """A column in which each cell is a list of headers, in Arrow's layout. The value of a header may be null.
 
-    *offsets* count cells of *names* and *values*; *base* is the offset of their first cell.
+    The *offsets* count cells of *names* and *values*, of which the first has the number *base*.
     """
 
     length: int
@@ -61,13 +65,14 @@ class HeaderLists(NamedTuple):
     wide: bool = False
 
     def check(self, name: str) -> None:
-        """Raise ValueError if a buffer is too short."""
+        """Raise ValueError if a buffer of the column is too short, or there are not as many names as
+        values."""
         _check_validity(name, self)
         _check_offsets(name, self)
         self.names.check("headers.key")
         self.values.check("headers.value")
         if self.names.length != self.values.length:
-            raise ValueError("column headers does not have as many names as values")
+            raise ValueError(f"column headers has {self.names.length} names, but {self.values.length} values")
 
 
 def _check_validity(name: str, column: Cells | Numbers | HeaderLists) -> None:
@@ -86,4 +91,4 @@ def _check_offsets(name: str, column: Cells | HeaderLists) -> None:
 def _check_size(name: str, what: str, buffer: Buffer, least: int) -> None:
     size = memoryview(buffer).nbytes
     if size < least:
-        raise ValueError(f"column {name}: {size} bytes of {what}, and {least} are needed")
+        raise ValueError(f"column {name} has {size} bytes of {what}, but needs {least}")

@@ -47,7 +47,8 @@ cdef inline int64_t _offset(const RowColumn* column, Py_ssize_t index) noexcept 
 
 
 cdef inline void _cell(const RowColumn* column, Py_ssize_t index, const uint8_t** start, Py_ssize_t* size) noexcept nogil:
-    """Point to the bytes of a cell. The size is -1 if the cell is null or there is no such column."""
+    """Set *start* and *size* to the bytes of a cell. The size is -1 if the cell is null or there is no such
+    column."""
     cdef int64_t begin
     if not column.there or not _is_valid(column, index):
         start[0] = NULL
@@ -65,7 +66,7 @@ cdef inline int64_t _number(const RowColumn* column, Py_ssize_t index, int64_t o
 
 
 cdef bint _rises(const RowColumn* column, Py_ssize_t count, int64_t base, int64_t end) noexcept nogil:
-    """Return True if the offsets rise, and lie within *base* to *end*."""
+    """Return True if the offsets rise, and all lie within *base* to *end*."""
     cdef int64_t last = base, offset
     cdef bint falls = end < base
     cdef Py_ssize_t index
@@ -85,7 +86,7 @@ cdef object _bytes_of(const RowColumn* column, Py_ssize_t index):
 
 
 cdef class _RowBuffer:
-    """A buffer that is held as long as this object lives."""
+    """A buffer that is kept as long as this object lives."""
 
     cdef Py_buffer buffer
 
@@ -98,12 +99,12 @@ cdef class _RowBuffer:
 
 @cython.final
 cdef class ArrowRows:
-    """Records of one topic, in columns of equal length.
+    """Records of one topic, as columns of equal length.
 
     *partition* is a column, or one number for all rows; for null and None the partitioner chooses. A
-    *timestamp* is milliseconds since 1970; null stands for the time at which the row is appended. Raises
-    ValueError for buffers that are not as Arrow defines them, and UnicodeDecodeError (a ValueError) for a
-    header name that is not UTF-8.
+    *timestamp* is in milliseconds since 1970; null means the time at which the row is appended. Raises
+    ValueError for buffers that do not have Arrow's layout, and UnicodeDecodeError (a ValueError) for a header
+    name that is not UTF-8.
     """
 
     cdef readonly Py_ssize_t count
@@ -161,7 +162,8 @@ cdef class ArrowRows:
         PyMem_RawFree(self._targets)
 
     def row(self, Py_ssize_t index):
-        """Return value, key, partition, timestamp and headers of one row, as ``send`` takes them."""
+        """Return the value, key, partition, timestamp and headers of row *index*, as arguments of
+        ``send``."""
         if not 0 <= index < self.count:
             raise IndexError(f"there is no row {index}: there are only {self.count} rows")
         partition = self._everywhere
@@ -198,7 +200,7 @@ cdef class ArrowRows:
         with nogil:
             rises = _rises(column, count, base, base + size)
         if not rises:
-            raise ValueError(f"column {name}: its offsets do not rise from {base} to {base + size}")
+            raise ValueError(f"the offsets of column {name} do not rise from {base} to {base + size}")
         return 0
 
     cdef int _hold_cells(self, name, given, RowColumn* column) except -1:
@@ -243,7 +245,7 @@ cdef class ArrowRows:
         while begin < end:
             _cell(&self._names, begin, &start, &length)
             if length < 0:
-                raise ValueError("column headers: the name of a header is null")
+                raise ValueError("column headers has a header whose name is null")
             if not _is_ascii(start, length):
                 PyUnicode_DecodeUTF8(<const char*>start, length, NULL)
             size += size_of(fold(length)) + length
@@ -269,7 +271,7 @@ cdef class ArrowRows:
                 begin += 1
 
     cdef int aim(self, Py_ssize_t partitions) except -1:
-        """Compute the partition of each row, for a topic of *partitions* partitions."""
+        """Compute the partition of each row, for a topic with *partitions* partitions."""
         if self._aimed == partitions or not self._differ:
             return 0
         if self._targets is NULL:
@@ -295,7 +297,7 @@ cdef class ArrowRows:
             self._targets[index] = <int32_t>number
 
     cdef int64_t _common_target(self, int64_t partitions) except? NOWHERE:
-        """Return the partition of rows that have none of their own."""
+        """Return the partition of the rows whose own partition is null."""
         if self._everywhere is None:
             return STICKY
         return self._everywhere if 0 <= self._everywhere < partitions else NOWHERE
@@ -313,11 +315,11 @@ cdef bint _is_ascii(const uint8_t* text, Py_ssize_t size) noexcept nogil:
 
 
 def append_rows(_Appending appender not None, topic, ArrowRows rows not None, Py_ssize_t start):
-    """Append rows from *start* on, in order, to the batches under construction of their partitions.
+    """Append rows from row *start* on, in order, to the batches under construction of their partitions.
 
     Stop at the first row that does not fit, and after about ``AT_ONCE`` bytes. Return the number of rows
-    appended and, ordered by partition, each batch with the indexes in it of the first row and behind the last
-    one. If no row was appended, the next one has to go through ``send``.
+    appended and, ordered by partition, a tuple for each batch: the batch, the index in it of the first row,
+    and the index after the last one. If no row was appended, the next row must be sent with ``send``.
     """
     cdef PyObject* found = PyDict_GetItemWithError(appender._sendable, topic)
     if found is NULL or type(<object>found) is not _Topic or not 0 <= start <= rows.count:
@@ -349,7 +351,7 @@ cdef Py_ssize_t _append_rows(
     AppendedRows* appended,
     Py_ssize_t partitions,
 ) except -1:
-    """Append rows; return the index of the first row that was not appended. Runs no Python code."""
+    """Append rows. Return the index of the first row that was not appended. Runs no Python code."""
     cdef Draft draft
     cdef AppendedRows* entry
     cdef AppendedRows* last = NULL

@@ -1,4 +1,4 @@
-"""Appends rows of Arrow columns to batches, in Python. ``arrow_rows.pxi`` must behave exactly as this.
+"""Appends rows of Arrow columns to batches, in Python. ``arrow_rows.pxi`` must behave exactly as this module.
 
 A row becomes the same record as a call of ``Appender.send`` with its cells: the same bytes, partition and
 memory accounting. Buffers are checked when an ArrowRows is made, so that later loops need no checks.
@@ -18,10 +18,10 @@ Row: TypeAlias = tuple[bytes | None, bytes | None, int | None, int | None, Heade
 
 
 class ArrowRows:
-    """Records of one topic, in columns of equal length.
+    """Records of one topic, as columns of equal length.
 
     *partition* is a column, or one number for all rows; for null and None the partitioner chooses. A
-    *timestamp* is milliseconds since 1970; null means the time at which the row is appended. Raises
+    *timestamp* is in milliseconds since 1970; null means the time at which the row is appended. Raises
     ValueError for buffers that do not have Arrow's layout, and UnicodeDecodeError (a ValueError) for a header
     name that is not UTF-8.
     """
@@ -37,7 +37,7 @@ class ArrowRows:
         headers: HeaderLists | None = None,
     ) -> None:
         self.count = value.length
-        """The number of rows."""
+        """The number of rows in the columns."""
         self._everywhere = partition if isinstance(partition, int) else None
         numbers = None if isinstance(partition, int) else partition
         columns: dict[str, Cells | Numbers | HeaderLists | None] = {
@@ -61,7 +61,8 @@ class ArrowRows:
         self._headers = [()] * self.count if headers is None else list(_headers(headers))
 
     def row(self, index: int) -> Row:
-        """Return the value, key, partition, timestamp and headers of one row, as arguments of ``send``."""
+        """Return the value, key, partition, timestamp and headers of row *index*, as arguments of
+        ``send``."""
         if not 0 <= index < self.count:
             raise IndexError(f"there is no row {index}: there are only {self.count} rows")
         partition, timestamp, key = self._partition, self._timestamp, self._key
@@ -77,7 +78,7 @@ class ArrowRows:
 def append_rows(
     appender: Appender, topic: str, rows: ArrowRows, start: int
 ) -> tuple[int, list[tuple[Batch, int, int]]]:
-    """Append rows from *start* on, in order, to the batches under construction of their partitions.
+    """Append rows from row *start* on, in order, to the batches under construction of their partitions.
 
     Stop at the first row that does not fit, and after about ``AT_ONCE`` bytes. Return the number of rows
     appended and, ordered by partition, a tuple for each batch: the batch, the index in it of the first row,
@@ -122,7 +123,7 @@ def _partition_of(run: tuple[int, Batch, int, int]) -> int:
 
 
 class _Bits:
-    """The validity of cells: True if a cell is not null."""
+    """The validity of the cells of a column: True for each cell that is not null."""
 
     def __init__(self, column: Cells | Numbers | HeaderLists) -> None:
         self._bits = None if column.validity is None else memoryview(column.validity).cast("B")
@@ -134,7 +135,7 @@ class _Bits:
 
 
 class _Ranges:
-    """The start and end of each cell, in a buffer of *size* items that begins at *base*."""
+    """The start and the end of each cell of a column, in a buffer of *size* items that begins at *base*."""
 
     def __init__(self, name: str, column: Cells | HeaderLists, size: int, base: int = 0) -> None:
         self._valid = _Bits(column)
@@ -145,7 +146,7 @@ class _Ranges:
         last = base
         for offset in (*self._offsets, base + size):
             if offset < last:
-                raise ValueError(f"column {name}: its offsets do not rise from {base} to {base + size}")
+                raise ValueError(f"the offsets of column {name} do not rise from {base} to {base + size}")
             last = offset
 
     def __getitem__(self, index: int) -> tuple[int, int] | None:
@@ -184,5 +185,5 @@ def _headers(column: HeaderLists) -> Iterator[HeaderTuple]:
 
 def _text(name: bytes | None) -> str:
     if name is None:
-        raise ValueError("column headers: the name of a header is null")
+        raise ValueError("column headers has a header whose name is null")
     return name.decode()

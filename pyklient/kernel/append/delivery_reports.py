@@ -1,8 +1,7 @@
 """The delivery of a batch: reports on its records, callbacks, and callers that wait.
 
-This is the part of a batch that both kernels share.
-
-Nothing here runs once per record, except for records that fail or for which callers wait one by one.
+Both kernels share this part of a batch. Nothing here runs once per record, except for records that fail or
+for which callers wait one by one.
 """
 
 from abc import ABC, abstractmethod
@@ -18,13 +17,13 @@ __all__ = ["DeliveryReport", "DeliveryState", "Tracker", "Untracked"]
 
 
 class Tracker(Protocol):
-    """The owner of a producer's batches: it lets callers wait, and counts failures that the user has not
-    seen."""
+    """The part of a producer that tracks its batches: callers wait with it, and it counts failures that the
+    user has not seen."""
 
     lock: AbstractContextManager[Any]
 
     def wait(self, batch: Any, timeout: float | None) -> bool:
-        """Wait until ``batch.done`` for *timeout* seconds at most (None: without limit). Return
+        """Wait until ``batch.done`` is True, for at most *timeout* seconds (None: without limit). Return
         ``batch.done``."""
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
@@ -32,24 +31,26 @@ class Tracker(Protocol):
 
 
 class Untracked:
-    """The tracker of batches that were restored from a pickle. They are done, and another process reports
-    their failures."""
+    """The tracker of batches that were restored from a pickle.
+
+    These batches are done, and another process reports their failures.
+    """
 
     lock: AbstractContextManager[Any] = nullcontext()
 
     def wait(self, batch: Any, timeout: float | None) -> bool:
-        """Return True at once: the batch is done."""
+        """Return True at once, because a batch from a pickle is done."""
         return True
 
     def unseen(self, batch: Any, change: int, error: KafkaError) -> None:
-        """Do nothing: the producer that sent the batch counts its failures."""
+        """Do nothing, because the producer that sent the batch counts its failures."""
 
 
 class DeliveryReport(NamedTuple):
     """The result for the records *first* to *stop* - 1 of a batch.
 
-    ``base_offset`` is the offset of the first of them, -1 if unknown. ``timestamp_ms`` is the broker's time,
-    -1 if the records keep their own timestamps.
+    ``base_offset`` is the offset of record *first*, -1 if unknown. ``timestamp_ms`` is the broker's time, -1
+    if the records keep their own timestamps.
     """
 
     first: int
@@ -60,10 +61,11 @@ class DeliveryReport(NamedTuple):
 
 
 class DeliveryState(ABC):
-    """The part of a Batch that follows its delivery. Each kernel has its own class for the part that holds
-    the records.
+    """The part of a Batch that tells the results of its records. Each kernel has its own class for the
+    records themselves.
 
-    A batch is done when every record has a report. ``created`` is in the accumulator's monotonic seconds.
+    A batch is done when every record has a report. ``created`` is a time of the accumulator's monotonic
+    clock, in seconds.
     """
 
     def __init__(self, tracker: Tracker, topic: str, partition: int, created: float) -> None:
@@ -73,9 +75,10 @@ class DeliveryState(ABC):
         self.sealed = False
         self.done = False
         self.waiters: list[Callable[[], object]] = []
-        """Functions that wake the callers that wait for this batch. They belong to the tracker."""
+        """Functions that wake the callers that wait for this batch. Only the tracker uses them."""
         self.failure_round = 0
-        """The round of failure reports in which the tracker has counted this batch's failures."""
+        """The number of the round of failure reports in which the tracker has counted the failures of this
+        batch."""
         self._tracker = tracker
         self._reports: list[DeliveryReport] = []
         # Each delivery is followed by its callback: a flat list saves an object per pair.
@@ -91,15 +94,15 @@ class DeliveryState(ABC):
 
     @abstractmethod
     def release_records(self) -> None:
-        """Drop the records of a sealed batch. A payload that was handed out stays valid."""
+        """Free the memory of a sealed batch's records. A payload that was returned before stays valid."""
 
     def report(
         self, first: int, stop: int, base_offset: int, timestamp_ms: int, error: KafkaError | None
     ) -> list[Any] | None:
-        """Report the result of the records *first* to *stop* - 1. Each record is reported once.
+        """Store the result of the records *first* to *stop* - 1. Each record gets exactly one report.
 
-        The last report completes the batch: it wakes waiting callers and returns the callbacks to run, as
-        arguments of ``call_back``. The reports before it return None.
+        The last report completes the batch: it wakes waiting callers, and returns the list of callbacks with
+        which ``call_back`` must be called. An earlier report returns None.
         """
         with self._tracker.lock:
             if self._unreported < 0:
@@ -121,7 +124,10 @@ class DeliveryState(ABC):
         return callbacks
 
     def fail_unreported(self, error: KafkaError) -> list[Any]:
-        """Fail every record that has no report yet. The batch must be sealed. Return the callbacks to run."""
+        """Store *error* as the result of every record that has no report yet. The batch must be sealed.
+
+        Returns the list of callbacks with which ``call_back`` must be called.
+        """
         reported = sorted((report.first, report.stop) for report in self._reports)
         callbacks: list[Any] | None = None
         position = 0
@@ -132,14 +138,14 @@ class DeliveryState(ABC):
         return callbacks or []
 
     def report_of(self, index: int) -> DeliveryReport:
-        """Return the report that covers record *index* of a batch that is done."""
+        """Return the report that covers record *index*. The batch must be done."""
         reports = self._reports
         if len(reports) == 1:
             return reports[0]
         return reports[bisect_right(reports, index, key=_first_of) - 1]
 
     def reports(self, first: int, stop: int) -> Iterator[DeliveryReport]:
-        """Yield reports for the records *first* to *stop* - 1 of a batch that is done, in order."""
+        """Yield reports for the records *first* to *stop* - 1, in order. The batch must be done."""
         for report in self._reports:
             start, end = max(first, report.first), min(stop, report.stop)
             if start < end:
@@ -153,10 +159,13 @@ class DeliveryState(ABC):
                 )
 
     def exception(self, index: int, timeout: float | None) -> KafkaError | None:
-        """Wait for record *index*; return its error, or None if it was delivered. See Delivery.exception."""
+        """Wait until record *index* has a result. Return its error; None if the record is stored.
+
+        Raises KafkaTimeoutError if there is no result after *timeout* seconds.
+        """
         if not self.done and not self.wait(index, index + 1, timeout):
             raise KafkaTimeoutError(
-                f"{self.topic}-{self.partition}: not confirmed within {timeout or 0:.3g} s; "
+                f"a record to {self.topic}-{self.partition} was not confirmed within {timeout or 0:.3g} s; "
                 "it may still be delivered"
             )
         error = self.report_of(index).error
@@ -166,9 +175,11 @@ class DeliveryState(ABC):
         return for_another(error)
 
     def result(self, index: int, timestamp_ms: int, timeout: float | None) -> RecordMetadata:
-        """Wait for record *index*, whose own timestamp is *timestamp_ms*, and return its metadata.
+        """Wait until record *index* has a result, and return its metadata. Its own timestamp is
+        *timestamp_ms*.
 
-        See Delivery.result.
+        Raises the error of the record if it failed, and KafkaTimeoutError if there is no result after
+        *timeout* seconds.
         """
         error = self.exception(index, timeout)
         if error is not None:
@@ -183,7 +194,8 @@ class DeliveryState(ABC):
         )
 
     def stored_metadata(self, index: int, timestamp_ms: int) -> RecordMetadata | None:
-        """Return the metadata of record *index* if it is stored at a known offset, else None."""
+        """Return the metadata of record *index* if it is stored at a known offset; otherwise None. Does not
+        wait."""
         if not self.done:
             return None
         report = self.report_of(index)
@@ -192,7 +204,8 @@ class DeliveryState(ABC):
         return self.result(index, timestamp_ms, 0)
 
     def pickled_report(self, index: int) -> tuple[Any, ...]:
-        """Return the report of record *index* only, to be pickled. Raises TypeError if there is none yet."""
+        """Return the report on record *index* in a form that can be pickled. Raises TypeError if there is no
+        report yet."""
         if not self.done:
             raise TypeError("a Delivery without a result cannot be pickled; call its result() first")
         report = self.report_of(index)
@@ -200,12 +213,12 @@ class DeliveryState(ABC):
         return index, index + 1, offset if offset < 0 else offset + index - report.first, *report[3:]
 
     def restore_report(self, report: tuple[Any, ...]) -> None:
-        """Complete this batch with *report*, its only one, which comes from a pickle."""
+        """Complete this batch with *report*, which comes from a pickle. The batch gets no other report."""
         self.done = True
         self._reports = [DeliveryReport(*report)]
 
     def describe(self, index: int) -> str:
-        """Return the repr of the Delivery of record *index*."""
+        """Return the text that ``repr`` shows for the Delivery of record *index*."""
         state = "under way"
         if self.done:
             report = self.report_of(index)
@@ -218,9 +231,9 @@ class DeliveryState(ABC):
         return f"<Delivery to {self.topic}-{self.partition}, {state}>"
 
     def wait(self, first: int, stop: int, timeout: float | None) -> bool:
-        """Wait until the batch is done. Return True if it is.
+        """Wait until the batch is done, for at most *timeout* seconds. Return True if it is done.
 
-        A failure of the records *first* to *stop* - 1 counts as seen from now on, unless this times out.
+        In this case, a failure of the records *first* to *stop* - 1 counts as seen by the user.
         """
         indexes = range(first, stop)
         with self._tracker.lock:
@@ -242,7 +255,8 @@ class DeliveryState(ABC):
             return not self.done
 
     def mark_seen(self, first: int, stop: int) -> None:
-        """Mark failures of the records *first* to *stop* - 1 of a batch that is done as seen by the user."""
+        """Note that the user has seen the failures of the records *first* to *stop* - 1. The batch must be
+        done."""
         with self._tracker.lock:
             for report in self.reports(first, stop):
                 if report.error is not None:
@@ -252,14 +266,15 @@ class DeliveryState(ABC):
                         self._tracker.unseen(self, -len(fresh), report.error)
 
     def add_callback(self, delivery: Any, callback: Callable[[Any], object]) -> bool:
-        """Call ``callback(delivery)`` when the batch is done. Return False if it is done already."""
+        """Store a callback, so that ``callback(delivery)`` is called when the batch is done. Return False if
+        it is done already."""
         with self._tracker.lock:
             if not self.done:
                 self._callbacks.extend((delivery, callback))
             return not self.done
 
     def _count_unseen(self, callbacks: list[Any]) -> None:
-        """Tell the tracker the number of failures that neither a callback nor a waiting caller sees."""
+        """Report to the tracker how many failures neither a callback nor a waiting caller will see."""
         failed = [report for report in self._reports if report.error is not None]
         self._seen.update([delivery.batch_and_index[1] for delivery in callbacks[::2]])
         for report in failed:

@@ -1,7 +1,7 @@
 """The topics to which records can be appended, their batches under construction, and the memory of these
 batches.
 
-This is the part of an Appender that both kernels share. Nothing here runs once per record.
+Both kernels share this part of an Appender. Nothing here runs once per record.
 """
 
 from collections.abc import Callable
@@ -12,12 +12,12 @@ from pyklient.kernel.append.delivery_reports import DeliveryState, Tracker
 __all__ = ["BATCH_COST", "CALLBACK_COST", "LARGE_CAPACITY", "LEAST_CAPACITY", "OpenBatches", "capacity_for"]
 
 BATCH_COST: Final = 3584
-"""The memory charged for a batch in addition to its records: for its objects here (1 KiB), for those that
-send it to the broker, and for those of its partition."""
+"""The memory charged for a batch in addition to its records, in bytes: for its objects in the kernel (1 KiB),
+for those that send it to the broker, and for those of its partition."""
 
 CALLBACK_COST: Final = 400
-"""The memory charged for a callback: for the Delivery that it keeps alive, its entry in the batch, and a
-closure."""
+"""The memory charged for a callback, in bytes: for the Delivery that it keeps alive, its entry in the batch,
+and a closure."""
 
 LEAST_CAPACITY: Final = 256
 LARGE_CAPACITY: Final = 32 * 1024
@@ -28,11 +28,11 @@ B = TypeVar("B", bound=DeliveryState)
 def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: int, share: int) -> int:
     """Return the new capacity of a batch that has *have* bytes of memory and needs *needed*.
 
-    The whole capacity is charged, so it only doubles: with many partitions, larger steps would leave most of
-    the memory unused. Moving a large batch is expensive, so two steps are larger if they are within *share*,
-    the part of *free_memory* that each open batch may use: a new batch gets the *expected* size at once, and
-    a large batch grows eightfold. No step goes above *most* bytes unless the record needs that. When memory
-    runs short, the step uses at least half of what is left, so that small moves are few.
+    The whole capacity is charged, so it usually only doubles: with many partitions, larger steps would leave
+    most of the memory unused. Because moving a large batch is expensive, two steps are larger, within
+    *share*, the part of *free_memory* that each open batch may use: a new batch gets the *expected* size at
+    once, and a large batch grows eightfold. No step goes above *most* bytes unless the record needs that.
+    When memory runs short, the step uses at least half of what is left, so that small moves are few.
     """
     wanted = max(2 * have, LEAST_CAPACITY)
     if have >= LARGE_CAPACITY:
@@ -46,10 +46,12 @@ def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: 
 
 
 class OpenBatches(Generic[B]):
-    """The part of an Appender that knows topics and accounts for memory. The kernel's part appends records.
+    """The part of an Appender that knows topics and accounts for memory. The other part, in the kernel,
+    appends records.
 
-    Both parts may run at the same time in different threads if the kernel's part acquires no lock. So a batch
-    is sealed before anybody else gets it, and the kernel checks the partition counts that it finds here.
+    Both parts may run at the same time in different threads if the kernel's part acquires no lock. Therefore
+    a batch is sealed before anybody else gets it, and the kernel checks the partition counts that it finds
+    here.
     """
 
     OVERHEAD: Final = BATCH_COST + CALLBACK_COST
@@ -65,8 +67,8 @@ class OpenBatches(Generic[B]):
         new_batch: Callable[[Tracker, str, int, float, int], B],
     ) -> None:
         self.memory_limit = memory_limit
-        """The memory above which ``send`` declines. It is lowered while a caller waits for memory, so that
-        later callers do not get memory first."""
+        """The number of bytes of memory above which ``send`` declines. It is lowered while a caller waits for
+        memory, so that later callers do not get memory first."""
         self._tracker = tracker
         self._lock = tracker.lock
         self._batch_size = batch_size
@@ -83,12 +85,12 @@ class OpenBatches(Generic[B]):
 
     @property
     def used_memory(self) -> int:
-        """The memory charged for batches that are not done yet."""
+        """The memory in bytes that is charged for batches that are not done yet."""
         return self._charged - self._released
 
     def set_partitions(self, topic: str, partitions: int) -> None:
-        """Set the number of partitions of *topic*. The topic may be new, have grown, or be recreated with
-        fewer."""
+        """Set the number of partitions of *topic*. The topic may be new, may have grown, or may have been
+        recreated with fewer."""
         with self._lock:
             known = self._known.get(topic) or self._new_topic(self._batch_size)
             self._seal(known.batches, partitions)
@@ -107,16 +109,16 @@ class OpenBatches(Generic[B]):
                 self._seal(known.batches, 0)
 
     def topics(self) -> list[str]:
-        """Return the topics in the table."""
+        """Return the topics to which records can be appended."""
         return list(self._known)
 
     def partition_count(self, topic: str) -> int:
-        """Return the number of partitions of *topic*; 0 if it is not in the table."""
+        """Return the number of partitions of *topic*; 0 if records cannot be appended to it."""
         known = self._known.get(topic)
         return 0 if known is None else int(known.count)
 
     def sticky_partition(self, topic: str) -> int:
-        """Return the partition that records of *topic* without a key are sent to now."""
+        """Return the partition to which records of *topic* without a key are sent at present."""
         known = self._known.get(topic)
         return 0 if known is None else int(known.sticky)
 
@@ -142,12 +144,12 @@ class OpenBatches(Generic[B]):
         created: float,
         announce: Callable[[B], object] | None = None,
     ) -> B | None:
-        """Seal the batch under construction and begin another, whose memory is charged.
+        """Seal the batch under construction of a partition, and begin another, whose memory is charged.
 
         Return None if the topic does not have that partition (any more), or if a signal handler has just
-        begun a batch for it. *announce* is called with the batch before any record can be appended. So if
-        Ctrl-C interrupts this call, an empty batch may be left that the sender knows, but never records that
-        the sender does not know.
+        begun a batch for it. *announce* is called with the new batch before any record can be appended. So if
+        Ctrl-C interrupts this call, an empty batch may be left that the sender knows, but never a batch with
+        records that the sender does not know.
         """
         with self._lock:
             known = self._known.get(topic)
@@ -169,7 +171,7 @@ class OpenBatches(Generic[B]):
             return batch
 
     def seal_batch(self, batch: B) -> None:
-        """Seal *batch*: its bytes do not change any more, and belong to the caller."""
+        """Seal *batch*. From then on its bytes do not change, and belong to the caller."""
         with self._lock:
             batch.sealed = True
             if self.current_batch(batch.topic, batch.partition) is batch:
@@ -179,27 +181,29 @@ class OpenBatches(Generic[B]):
                 self._open_batches -= 1
 
     def limit_batch_size(self, topic: str, batch_size: int) -> None:
-        """Limit batches of *topic* to *batch_size* bytes of records from now on, if that is less than
-        before."""
+        """Limit batches of *topic* to *batch_size* bytes of records from now on, unless the limit is already
+        lower."""
         with self._lock:
             known = self._known.get(topic)
             if known is not None:
                 known.batch_size = min(known.batch_size, batch_size)
 
     def release_memory(self, amount: int) -> None:
-        """Free *amount* bytes of the memory that was charged."""
+        """Release *amount* bytes of the memory that was charged for batches."""
         with self._lock:
             self._released = min(self._released + amount, self._charged)
 
     def shut(self) -> None:
-        """Decline every ``send`` from now on. Acquires no lock, because it must work in the child of a
-        fork."""
+        """Decline every ``send`` from now on. Acquires no lock, because it must work in a child process after
+        a fork."""
         self._sendable = {}
         self._latest = None
 
     def _seal(self, batches: list[Any], first: int) -> None:
-        """Seal the batches of the partitions from *first* on. The list keeps its length, because a ``send``
-        in another thread may be using it."""
+        """Seal the batches under construction of the partitions from number *first* on.
+
+        The list *batches* keeps its length, because a ``send`` in another thread may be using it.
+        """
         for number, batch in enumerate(batches[first:], first):
             if batch is not None:
                 batch.sealed = True
@@ -208,6 +212,9 @@ class OpenBatches(Generic[B]):
 
 
 def _expected_size(batch: Any) -> int:
-    """Return the expected size of the next batch of the partition of *batch*: the size of *batch*, but at
-    least half of what was expected of it, because a batch may have been sealed early by chance."""
+    """Return the size in bytes that the next batch of the same partition is expected to reach.
+
+    It is the size of *batch*, but at least half of what was expected of *batch*, which may have been sealed
+    early by chance.
+    """
     return max(int(batch.size), int(batch.expected_size) // 2)

@@ -15,7 +15,8 @@ cdef struct Draft:
 
 
 cdef inline Py_ssize_t _measure(Draft* draft, int64_t timestamp_delta, int64_t offset_delta) noexcept nogil:
-    """Complete *draft*, which has key, value and headers. Return the bytes that the record will take."""
+    """Complete *draft*, which has key, value and headers. Return the number of bytes that the record will
+    need."""
     draft.timestamp = fold(timestamp_delta)
     draft.delta = fold(offset_delta)
     cdef Py_ssize_t size = 1 + size_of(draft.timestamp) + size_of(draft.delta) + draft.headers_size
@@ -51,7 +52,8 @@ cdef const uint8_t* NO_HEADERS = <const uint8_t*>b"\x00"
 
 
 cdef bytes _encoded_headers(headers):
-    """Return the headers of one record, with their count in front. A header's value may be None, its name not."""
+    """Encode the headers of one record, with their count in front. The value of a header may be None, its
+    name may not."""
     cdef Py_ssize_t size = _plain_size(headers)
     if size < 0:
         return _any_headers(headers)
@@ -71,7 +73,8 @@ cdef bytes _encoded_headers(headers):
 
 
 cdef Py_ssize_t _plain_size(headers) except -2:
-    """Return the bytes that *headers* take if they are a list or tuple of (str, bytes or None); -1 if not."""
+    """Return the number of bytes of *headers* if they are a list or tuple of (str, bytes or None); otherwise
+    -1."""
     if type(headers) is not tuple and type(headers) is not list:
         return -1
     cdef Py_ssize_t size = size_of(fold(len(headers)))
@@ -89,7 +92,7 @@ cdef Py_ssize_t _plain_size(headers) except -2:
 
 
 cdef bytes _any_headers(headers):
-    """Encode headers of any other type; raise Python's own error if they are not headers."""
+    """Encode headers of any other type. Raise Python's own error if they are not headers."""
     cdef bytearray encoded = bytearray(_varint(len(headers)))
     for name, value in headers:
         text = name.encode()
@@ -139,17 +142,20 @@ cdef int _hold(data, Py_buffer* view, const uint8_t** start, Py_ssize_t* size) e
 
 
 def encode_record(timestamp_delta, offset_delta, key, value, headers=()):
-    """Return one record of format 2, with its length in front. Deltas are relative to the batch's base."""
+    """Encode one record of format 2, with its length in front. The deltas are relative to the base of the
+    batch."""
     return _encode(_wrapped(timestamp_delta), _wrapped(offset_delta), key, value, headers)
 
 
 cdef inline int64_t _wrapped(number) except? -1:
-    """Wrap *number* to 64 bits like Java: adding the base again gives the right number."""
+    """Wrap *number* around to 64 bits, as in Java. If it is a difference, adding it to the base again gives
+    the right number."""
     return <int64_t>PyLong_AsUnsignedLongLongMask(number)
 
 
 def encode_records(records, base_timestamp, offset_deltas=None):
-    """Encode ``(timestamp_ms, key, value, headers)`` records as the records section of a batch of format 2.
+    """Encode records, given as (timestamp_ms, key, value, headers), as a batch of format 2 contains them
+    behind its header.
 
     The offset deltas are 0, 1, 2 … unless *offset_deltas* is given.
     """
@@ -194,7 +200,7 @@ cdef inline uint32_t _murmur2(const uint8_t* data, Py_ssize_t size) noexcept nog
 
 
 def murmur2(data):
-    """Return the hash of Kafka's default partitioner, as the Java client computes it: 0 to 2³¹ - 1."""
+    """Return the hash of *data* that Java's default partitioner uses for keys: a number from 0 to 2³¹ - 1."""
     cdef Py_buffer view
     PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
     try:

@@ -1,4 +1,5 @@
-"""Encodes records and hashes their keys, in Python. ``record_encoding.pxi`` must behave exactly as this."""
+"""Encodes records and hashes their keys, in Python. ``record_encoding.pxi`` must behave exactly as this
+module."""
 
 from collections.abc import Iterable, Sequence
 from struct import unpack_from
@@ -14,8 +15,7 @@ _MASK: Final = 0xFFFFFFFF
 
 
 def murmur2(data: bytes | bytearray | memoryview) -> int:
-    """Return the hash of Kafka's default partitioner, as Java's client computes it: a number from 0 to 2³¹ -
-    1."""
+    """Return the hash of *data* that Java's default partitioner uses for keys: a number from 0 to 2³¹ - 1."""
     length = len(data)
     value = 0x9747B28C ^ length
     whole = length & ~3
@@ -32,7 +32,8 @@ def murmur2(data: bytes | bytearray | memoryview) -> int:
 def encode_record(
     timestamp_delta: int, offset_delta: int, key: bytes | None, value: bytes | None, headers: Headers = ()
 ) -> bytes:
-    """Return one record of format 2, with its length in front. Deltas are relative to the batch's base."""
+    """Encode one record of format 2, with its length in front. The deltas are relative to the base of the
+    batch."""
     short = SHORT
     time = short[timestamp_delta] if 0 <= timestamp_delta < SHORT_END else encode_signed(timestamp_delta)
     offset = short[offset_delta] if 0 <= offset_delta < SHORT_END else encode_signed(offset_delta)
@@ -59,7 +60,7 @@ def encode_record(
 
 
 def encode_headers(headers: Headers) -> bytes:
-    """Return the headers of one record, with their count in front. The value of a header may be None, its
+    """Encode the headers of one record, with their count in front. The value of a header may be None, its
     name may not."""
     parts = [encode_signed(len(headers))]
     for name, value in headers:
@@ -76,7 +77,8 @@ def encode_records(
     base_timestamp: int,
     offset_deltas: Sequence[int] | None = None,
 ) -> bytes:
-    """Encode ``(timestamp_ms, key, value, headers)`` records as the records section of a batch of format 2.
+    """Encode records, given as (timestamp_ms, key, value, headers), as a batch of format 2 contains them
+    behind its header.
 
     The offset deltas are 0, 1, 2 … unless *offset_deltas* is given.
     """

@@ -1,6 +1,6 @@
 """Reads the batches of a fetched buffer one after the other, for decoding into messages or into columns.
 
-Nothing here runs once per record; a kernel's functions that do are its :class:`RecordLoops`.
+Nothing here runs once per record. The functions that do are in the kernel; :class:`RecordLoops` names them.
 """
 
 from abc import ABC, abstractmethod
@@ -34,23 +34,24 @@ from pyklient.protocol.records.message_set import parse_entry
 __all__ = ["ENOUGH_BYTES", "BatchReader", "RecordLoops", "control_type", "size_of"]
 
 ENOUGH_BYTES: Final = 4 << 20
-"""Decoding stops after the batch that reaches this size, so that the result stays small compared with the
-buffer."""
+"""The number of decompressed bytes after which no further batch is decoded, so that the result stays small
+compared with the buffer."""
 
 
 class RecordLoops(NamedTuple):
-    """The functions of a kernel that run over every record of a batch."""
+    """The functions of a kernel that run over all records of a batch."""
 
     parse_records: Callable[[Buffer, int, int, int, int], Columns]
     parse_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], list[Message]]
     make_messages: Callable[[str, int, int, Columns], list[Message]]
     iterate_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], Any] | None = None
-    """Does the same as ``parse_messages`` for a large batch, but makes each message when it is asked for: it
-    returns a ``MessageIterator`` of the compiled kernel."""
+    """A function with the result of ``parse_messages``, for large batches: it returns an iterator that makes
+    each message when it is asked for. None in the Python kernel."""
 
 
 class BatchReader(ABC):
-    """Reads the batches of a buffer one after the other. Subclasses collect their records."""
+    """Reads the batches of a buffer one after the other. Each subclass collects their records in its own
+    way."""
 
     def __init__(
         self,
@@ -63,7 +64,7 @@ class BatchReader(ABC):
         self.loops = loops
         self.next_offset = start_offset
         self.nbytes = 0
-        """The decompressed size of the records collected so far."""
+        """The decompressed size in bytes of the records that were collected so far."""
         self._check_crcs = check_crcs
         self._aborted = aborted
         self._max_decompressed = max_decompressed
@@ -71,11 +72,11 @@ class BatchReader(ABC):
     @property
     @abstractmethod
     def count(self) -> int:
-        """The number of records collected so far."""
+        """The number of records that were collected so far."""
 
     @abstractmethod
     def has_space_for(self, batch: memoryview) -> bool:
-        """Return True if *batch* may be read too, False to stop before it."""
+        """Return True if *batch* may be read too, or False if reading must stop before it."""
 
     @abstractmethod
     def add_batch(
@@ -87,19 +88,20 @@ class BatchReader(ABC):
         base_timestamp: int,
         append_time: int | None,
     ) -> None:
-        """Collect the records at ``next_offset`` and above of a batch of format 2 with the records section
-        *data*."""
+        """Collect the records at ``next_offset`` and above of a batch of format 2, whose records are encoded
+        in *data*."""
 
     @abstractmethod
     def add_entry(self, columns: Columns, kind: int) -> None:
-        """Collect the records at ``next_offset`` and above of an entry of format 0 or 1."""
+        """Collect the records at ``next_offset`` and above of an entry of format 0 or 1, which are in
+        *columns*."""
 
     def read(self, buffer: Buffer, position: int) -> int:
-        """Collect whole batches from byte *position* on. Return the number of bytes that they occupy in
-        *buffer*.
+        """Collect the records of whole batches from byte *position* on. Return the number of bytes that these
+        batches occupy.
 
-        An error in a batch is raised only if it is the first batch and none of its records was collected.
-        Otherwise the batches before it are the result, and a later call begins at the bad batch.
+        If a batch is malformed, and no records were collected before it, raises an error. Otherwise the
+        result ends before this batch, and the next call begins with it.
         """
         view = memoryview(buffer)
         start = position
@@ -113,7 +115,7 @@ class BatchReader(ABC):
         return position - start
 
     def _read(self, batch: memoryview) -> None:
-        """Collect one whole batch or entry."""
+        """Collect the records of one whole batch or entry."""
         if batch[MAGIC_AT] == 2:
             self._read_batch(batch)
             return
@@ -174,15 +176,15 @@ class BatchReader(ABC):
 
 
 def size_of(columns: Columns) -> int:
-    """Return the total size of the keys and values in bytes."""
+    """Return the total size of the keys and values of all records, in bytes."""
     return sum(map(len, filter(None, columns.keys))) + sum(map(len, filter(None, columns.values)))
 
 
 def control_type(loops: RecordLoops, batch: Buffer) -> int | None:
     """Return the type of a control batch: 0 abort, 1 commit; other types are for brokers only.
 
-    Return None if the batch has no records: the log cleaner leaves such empty batches in place of markers.
-    Raises CorruptRecordError, naming the batch's offset, if the type cannot be read.
+    Return None if the batch has no records: the log cleaner leaves such empty batches in place of markers. If
+    the type cannot be read, raises CorruptRecordError, which names the offset of the batch.
     """
     base, _, _, _, _, _, last_delta, base_timestamp, _, _, _, _, count = BATCH.unpack_from(batch)
     if not count:

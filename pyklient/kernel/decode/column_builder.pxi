@@ -65,7 +65,7 @@ cdef inline bint _row_fits(const Rows* rows, const Parsed* record, const HeaderS
 
 
 cdef Fault _pass_headers(Cursor* cursor, HeaderSizes* sizes) noexcept nogil:
-    """Read the headers of one record without keeping them. Returns the faults of ``_headers``."""
+    """Read the headers of one record without storing them. Return the faults of ``_headers``."""
     cdef uint64_t left = 0
     cdef const uint8_t* start = NULL
     cdef Py_ssize_t size = 0
@@ -91,7 +91,7 @@ cdef Fault _pass_headers(Cursor* cursor, HeaderSizes* sizes) noexcept nogil:
 
 
 cdef void _put_headers(Cursor cursor, Rows* rows) noexcept nogil:
-    """Store headers that have been read once already, and fit."""
+    """Store the headers of a record. They have been read once already, and there is memory for them."""
     cdef uint64_t left = 0
     cdef const uint8_t* start = NULL
     cdef Py_ssize_t size = 0
@@ -114,7 +114,7 @@ cdef void _put_headers(Cursor cursor, Rows* rows) noexcept nogil:
 cdef inline void _put_row(
     Rows* rows, const Parsed* record, int64_t offset, Cursor headers, uint64_t header_count
 ) noexcept nogil:
-    """Store a record that fits. *headers* is where its headers begin."""
+    """Store a record for which there is memory. Its headers begin at *headers*."""
     rows.offsets[rows.count] = offset
     rows.timestamps[rows.count] = record.timestamp
     _put_cell(&rows.keys, rows.count, record.key, record.key_size)
@@ -129,7 +129,7 @@ cdef inline void _put_row(
 cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_offset) noexcept nogil:
     """Store the *left* remaining records of *section* in columns, without those below *start_offset*.
 
-    On NO_ROOM, ``section.record`` is what did not fit, and ``section.cursor`` is where it begins.
+    On NO_ROOM, ``section.record`` is the record that did not fit, and ``section.cursor`` is where it begins.
     """
     # in locals: what is written through a byte pointer could be anything else, to a compiler
     cdef Rows rows = columns[0]
@@ -186,7 +186,7 @@ cdef Fault _fill(Rows* columns, _Section section, int64_t* left, int64_t start_o
 
 @cython.final
 cdef class _Column:
-    """The memory of ``Cells``."""
+    """The memory of the C structure ``Cells``."""
 
     cdef _Memory bits
     cdef _Memory ends
@@ -198,7 +198,7 @@ cdef class _Column:
         self.data = _Memory.__new__(_Memory)
 
     cdef int reserve(self, Cells* cells, Py_ssize_t count, Py_ssize_t size) except -1:
-        """Make room for *count* cells in all, and *size* bytes."""
+        """Make room for *count* cells in total, and for *size* bytes."""
         cdef Py_ssize_t known = self.bits.block.size
         cells.bits = <uint8_t*>self.bits.reserve((count + 7) >> 3)
         memset(cells.bits + known, 0xFF, self.bits.block.size - known)
@@ -220,7 +220,7 @@ cdef class _Column:
 
 @cython.final
 cdef class ColumnBuilder:
-    """Columns under construction. *size* is the expected number of bytes of records."""
+    """Collects records in columns. *size* is the expected number of bytes of all records."""
 
     cdef Rows rows
     # bytes of the batches so far: no column can hold more
@@ -254,8 +254,8 @@ cdef class ColumnBuilder:
         return self.rows.count
 
     cdef int _reserve(self, Py_ssize_t more, double batches) except -1:
-        """Make room for *more* records, without their bytes and headers. The first time, make room for as many
-        *batches* as are likely."""
+        """Make room for *more* records, without their bytes and headers. For the first batch, make room for
+        as many *batches* as are likely to follow."""
         cdef Py_ssize_t count = self.rows.count + more
         if not self.rows.count and batches > 1:
             count = <Py_ssize_t>(count * batches)
@@ -287,9 +287,9 @@ cdef class ColumnBuilder:
         append_time,
         int64_t start_offset,
     ):
-        """Append the records at *start_offset* and above in the records section of a batch of format 2.
+        """Append the records at *start_offset* and above of a batch of format 2. They are encoded in *data*.
 
-        Raises as ``parse_records``, and leaves what was there before.
+        Raises the errors of ``parse_records``. After an error, the columns are what they were before.
         """
         cdef _Section section = _Section.__new__(
             _Section, data, count, base_offset, last_delta, base_timestamp
@@ -350,7 +350,7 @@ cdef class ColumnBuilder:
         self.rows.contents.used, self.rows.contents.nulls = before.contents.used, before.contents.nulls
 
     def add_parsed(self, parsed, int32_t timestamp_type):
-        """Append parsed records."""
+        """Append the records in *parsed*, which were parsed already."""
         offsets, timestamps, keys, values, headers = parsed
         self._check_size(size_of_parsed(parsed))
         self._reserve(len(offsets), 1)
@@ -386,7 +386,7 @@ cdef class ColumnBuilder:
         return 0
 
     def finish(self):
-        """Return the columns. Nothing may be added afterwards."""
+        """Return the columns that were collected. Nothing may be added afterwards."""
         cdef Rows* rows = &self.rows
         headers = None
         if rows.with_headers:

@@ -1,4 +1,5 @@
-"""Decodes records into Arrow columns, in Python. ``column_builder.pxi`` must behave exactly as this."""
+"""Decodes records into Arrow columns, in Python. ``column_builder.pxi`` must behave exactly as this
+module."""
 
 from array import array
 from bisect import bisect_left
@@ -34,10 +35,12 @@ def memory(size: int) -> memoryview:
 
 
 def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview | None:
-    """Return the numbers *start* to *stop* - 1 of a column of milliseconds, converted to microseconds; None
-    if one of them needs more than 64 bits."""
+    """Convert the numbers *start* to *stop* - 1 of a column from milliseconds to microseconds.
+
+    Return None if one of them would then need more than 64 bits.
+    """
     if not 0 <= start <= stop <= len(milliseconds):
-        raise IndexError(f"rows {start} to {stop} do not exist: there are {len(milliseconds)}")
+        raise IndexError(f"rows {start} to {stop} do not exist: the column has {len(milliseconds)} rows")
     numbers = milliseconds[start:stop].tolist()
     if numbers and not -MOST_MILLISECONDS <= min(numbers) <= max(numbers) <= MOST_MILLISECONDS:
         return None
@@ -45,7 +48,7 @@ def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview 
 
 
 class ColumnBuilder:
-    """Columns under construction. *size* is the expected number of bytes of records."""
+    """Collects records in columns. *size* is the expected number of bytes of all records."""
 
     def __init__(self, with_headers: bool, size: int = 0) -> None:
         self.count = 0
@@ -66,9 +69,9 @@ class ColumnBuilder:
         append_time: int | None,
         start_offset: int,
     ) -> None:
-        """Append the records at *start_offset* and above in the records section of a batch of format 2.
+        """Append the records at *start_offset* and above of a batch of format 2. They are encoded in *data*.
 
-        Raises the errors of ``parse_records``. The columns are unchanged after an error.
+        Raises the errors of ``parse_records``. After an error, the columns are what they were before.
         """
         parsed = parse_records(data, count, base_offset, last_delta, base_timestamp)
         parsed = parsed.since(bisect_left(parsed.offsets, start_offset))
@@ -77,7 +80,7 @@ class ColumnBuilder:
         self.add_parsed(parsed, CREATE_TIME if append_time is None else LOG_APPEND_TIME)
 
     def add_parsed(self, parsed: Columns, timestamp_type: int) -> None:
-        """Append parsed records."""
+        """Append the records in *parsed*, which were parsed already."""
         offsets, timestamps, keys, values, headers = parsed
         count = len(offsets)
         self._offsets.extend(offsets)
@@ -90,7 +93,7 @@ class ColumnBuilder:
         self.count += count
 
     def finish(self) -> ArrowColumns:
-        """Return the columns. Nothing may be added afterwards."""
+        """Return the columns that were collected. Nothing may be added afterwards."""
         return ArrowColumns(
             memoryview(self._offsets),
             memoryview(self._timestamps),

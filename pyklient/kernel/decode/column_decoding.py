@@ -1,4 +1,4 @@
-"""Decodes a fetched buffer into columns in Arrow's memory layout: the part that both kernels share.
+"""Decodes a fetched buffer into columns in Arrow's memory layout. Both kernels share this module.
 
 The bytes of keys and values are copied once, from the decompressed batch into their column, and no object is
 made per record. pyarrow is not needed here: a column consists of a few buffers, in the machine's byte order.
@@ -30,43 +30,46 @@ __all__ = [
 ]
 
 MOST_MILLISECONDS: Final = (2**63 - 1) // 1000
-"""The largest number of milliseconds before or after 1970 that fits 64 bits when it is converted to
-microseconds."""
+"""The largest number of milliseconds before or after 1970 that still fits into 64 bits when it is converted
+to microseconds."""
 
 _ENOUGH_RECORDS: Final = 100_000
 _MOST_RESERVED: Final = ENOUGH_BYTES + (1 << 20)
-"""The largest memory that a chunk usually needs. Its last batch may go beyond ``ENOUGH_BYTES``."""
+"""The number of bytes of memory that a chunk needs at most, as a rule. Its last batch may go beyond
+``ENOUGH_BYTES``."""
 
 
 class ByteColumn(NamedTuple):
-    """Byte strings, some of them null."""
+    """A column of byte strings, some of which may be null."""
 
     validity: memoryview | None
-    """A bit for each byte string, lowest bit first, 0 for null; None if no string is null."""
+    """A bit for each byte string, lowest bit first: 0 if the byte string is null. None if no byte string is
+    null."""
     offsets: memoryview
     """The start of each byte string in *data*, and the end of the last one, as int32."""
     data: memoryview
 
 
 class HeaderColumn(NamedTuple):
-    """The headers of each record, as a list of (name, value)."""
+    """A column with the headers of each record, as lists of (name, value)."""
 
     offsets: memoryview
-    """The index of each record's first header among all headers, and the number of headers, as int32."""
+    """The index of the first header of each record among all headers, and at the end the number of headers,
+    as int32."""
     names: ByteColumn
     """The names of the headers, in UTF-8."""
     values: ByteColumn
 
 
 class ArrowColumns(NamedTuple):
-    """Records, field by field, in Arrow's layout."""
+    """The records of a chunk, as one column per field, in Arrow's layout."""
 
     offsets: memoryview
-    """The offset of each record, as int64."""
+    """The offset of each record in its partition, as int64."""
     timestamps: memoryview
-    """The timestamp of each record in milliseconds since 1970, -1 for none, as int64."""
+    """The timestamp of each record in milliseconds since 1970, as int64; -1 means no timestamp."""
     timestamp_types: memoryview
-    """The timestamp type of each record as int32: 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
+    """The timestamp type of each record, as int32: 0 CreateTime, 1 LogAppendTime, -1 none (format 0)."""
     keys: ByteColumn
     values: ByteColumn
     headers: HeaderColumn | None
@@ -74,7 +77,7 @@ class ArrowColumns(NamedTuple):
 
 
 class ColumnSlice(NamedTuple):
-    """The records *start* to *stop* - 1 of a chunk."""
+    """The records *start* to *stop* - 1 of a chunk, as columns."""
 
     columns: ArrowColumns
     start: int
@@ -82,10 +85,10 @@ class ColumnSlice(NamedTuple):
 
 
 class Builder(Protocol):
-    """Columns under construction; each kernel has its own class."""
+    """The type of objects that collect records in columns. Each kernel has its own class."""
 
     count: int
-    """The number of records."""
+    """The number of records that were collected so far."""
 
     def add(
         self,
@@ -97,21 +100,22 @@ class Builder(Protocol):
         append_time: int | None,
         start_offset: int,
     ) -> None:
-        """Append the records at *start_offset* and above in the records section of a batch of format 2.
+        """Append the records at *start_offset* and above of a batch of format 2. They are encoded in *data*.
 
-        The arguments and the errors are those of ``parse_messages``. After an error the columns keep what
-        they had before, and nothing may be added any more.
+        The arguments and the errors are those of ``parse_messages``. After an error, the columns are what
+        they were before, and nothing more may be added.
         """
 
     def add_parsed(self, columns: Columns, timestamp_type: int) -> None:
-        """Append parsed records."""
+        """Append the records in *columns*, which were parsed already."""
 
     def finish(self) -> ArrowColumns:
-        """Return the columns. Nothing may be added afterwards."""
+        """Return the columns that were collected. Nothing may be added afterwards."""
 
 
 class ColumnChunk:
-    """Decoded records of one partition in columns, in order. It knows how many were handed out.
+    """Decoded records of one partition in columns, in order. A chunk knows how many of its records were
+    handed out.
 
     It corresponds to ``Chunk``: the reading thread gets slices, and each record once. Threads that share a
     chunk need a lock of their own.
@@ -125,54 +129,54 @@ class ColumnChunk:
         self.topic = topic
         self.partition = partition
         self.next_offset = next_offset
-        """The offset at which reading continues after this chunk and its control records, gaps and aborted
-        batches."""
+        """The offset at which reading continues after this chunk, and after the control records, gaps and
+        aborted batches that follow it."""
         self.nbytes = nbytes
-        """The bytes of the fetched buffer that this chunk was decoded from."""
+        """The number of bytes of the fetched buffer from which this chunk was decoded."""
         self._columns = columns
         self._offsets = columns.offsets
         self._at = 0
         self._stopped = False
 
     def hand_out(self, limit: int) -> ColumnSlice:
-        """Hand out up to *limit* more records."""
+        """Hand out up to *limit* more records, as a slice of the columns."""
         start = self._at
         self._at = start + min(limit, self.remaining)
         return ColumnSlice(self._columns, start, self._at)
 
     def left(self) -> ColumnSlice:
-        """Return the records that are left, without handing them out."""
+        """Return the records that have not been handed out, without handing them out."""
         return ColumnSlice(self._columns, self._at, self._at + self.remaining)
 
     def stop(self) -> None:
-        """Hand out no more records. The position stays where it is."""
+        """Hand out no more records from now on. The position does not change."""
         self._stopped = True
 
     def end_at(self, offset: int, nbytes: int) -> None:
-        """End the chunk before *offset*. No record may have been handed out yet. ``nbytes`` becomes
-        *nbytes*."""
+        """End the chunk before *offset*, and set its ``nbytes`` to *nbytes*. No record may have been handed
+        out yet."""
         self._offsets = self._offsets[: bisect_left(self._offsets, offset)]
         self.next_offset = offset
         self.nbytes = nbytes
 
     @property
     def handed(self) -> int:
-        """The number of records handed out."""
+        """The number of records that were handed out."""
         return self._at
 
     @property
     def remaining(self) -> int:
-        """The number of records that are left; 0 after ``stop``."""
+        """The number of records that have not been handed out; 0 after ``stop``."""
         return 0 if self._stopped else len(self._offsets) - self._at
 
     @property
     def position(self) -> int:
-        """The offset of the next record to hand out; ``next_offset`` if none is left."""
+        """The offset of the next record to hand out, or ``next_offset`` if there is none."""
         return self._offsets[self._at] if self._at < len(self._offsets) else self.next_offset
 
     @property
     def last_handed(self) -> int:
-        """The offset of the last record handed out; -1 if none was."""
+        """The offset of the last record that was handed out; -1 if none was."""
         return self._offsets[self._at - 1] if self._at else -1
 
 
@@ -195,8 +199,8 @@ def decode_columns(
     """Return the next records of a fetched *buffer* as columns.
 
     Control batches, transactions, errors and the position to continue at are the same as for ``decode``. A
-    chunk ends after the batch with which it has *enough* records or 4 MiB, and before a batch with which it
-    would have more than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
+    chunk ends after the batch with which it has *enough* records or 4 MiB. It ends before a batch with which
+    it would have more than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
     """
     view = memoryview(buffer)
     builder = new_builder(headers, min(len(view) - position, _MOST_RESERVED))
@@ -215,7 +219,7 @@ def decode_columns(
 
 
 class _ColumnReader(BatchReader):
-    """Collects records in columns, for one call of :func:`decode_columns`."""
+    """Collects records in columns, during one call of :func:`decode_columns`."""
 
     def __init__(
         self,
@@ -258,20 +262,21 @@ class _ColumnReader(BatchReader):
         self._builder.add_parsed(columns, kind)
 
     def _check_size(self, size: int) -> None:
-        """Raise an error if *size* more bytes do not fit. ``read`` then ends the chunk before this batch."""
+        """Raise an error if *size* more bytes do not fit into a column. ``read`` then ends the chunk before
+        the batch."""
         if self._builder.count and self.nbytes + size > self._most_bytes:
             raise too_large(self.nbytes + size)
 
 
 def too_large(size: int) -> MessageTooLargeError:
-    """Return the error for *size* bytes in one column."""
+    """Return the error for a column that would have *size* bytes."""
     return MessageTooLargeError(
         f"{size} bytes do not fit in an Arrow column, which holds at most 2³¹ - 1 bytes"
     )
 
 
 def readable(names: ByteColumn) -> ByteColumn:
-    """Return header names in which invalid UTF-8 is replaced, as in a Message."""
+    """Return the header names in *names*, with invalid UTF-8 replaced as in a Message."""
     cells = [bytes(names.data[start:end]) for start, end in pairwise(names.offsets)]
     cells = [cell.decode("utf-8", "replace").encode() for cell in cells]
     data = b"".join(cells)

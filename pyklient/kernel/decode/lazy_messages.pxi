@@ -6,7 +6,7 @@
 cdef Fault _pass_records(
     _Section section, int64_t count, int64_t start_offset, Cursor* first, int64_t* below
 ) noexcept nogil:
-    """Read all records without keeping them. Set *first* to the first record at *start_offset* or above, and
+    """Read all records without storing them. Set *first* to the first record at *start_offset* or above, and
     *below* to the number of records before it."""
     cdef Cursor cursor = section.cursor
     cdef Parsed record
@@ -126,11 +126,11 @@ cdef class MessageIterator:
         return message
 
     def stop(self):
-        """Hand out no more messages."""
+        """Hand out no more messages from now on."""
         self.more = 0
 
     def remaining_messages(self):
-        """Return the messages that are left, without handing them out."""
+        """Return the messages that have not been handed out, without handing them out."""
         cdef MessageIterator run = MessageIterator.__new__(MessageIterator)
         run.section = self.section
         run.at = self.at
@@ -146,7 +146,7 @@ cdef class MessageIterator:
 
     @property
     def next_offset(self):
-        """The offset of the next message; -1 if there is none."""
+        """The offset of the next message to hand out; -1 if there is none."""
         cdef Cursor cursor = self.cursor()
         cdef Parsed record
         if not self.more or _next(&cursor, &record, self.base_timestamp) != NO_FAULT:
@@ -155,7 +155,7 @@ cdef class MessageIterator:
 
     @property
     def last_offset(self):
-        """The offset of the last message handed out; -1 before the first."""
+        """The offset of the last message that was handed out; -1 if none was."""
         return self.last
 
 

@@ -6,12 +6,12 @@
 @cython.freelist(1024)
 @cython.no_gc
 cdef class Message:
-    """A record that was read from a topic. Immutable.
+    """A record that was read from a topic. It is immutable.
 
-    ``timestamp_ms`` is milliseconds since 1970, -1 for none. ``timestamp_type`` is 0 if the producer set the
-    timestamp (CreateTime), 1 if the broker did (LogAppendTime), -1 in record format 0, which has no
-    timestamps. ``key`` and ``value`` are bytes or None, or the result of a decoder; ``headers`` are (name,
-    value) pairs.
+    ``timestamp_ms`` is in milliseconds since 1970; -1 means no timestamp. ``timestamp_type`` is 0 if the
+    producer set the timestamp (CreateTime), 1 if the broker did (LogAppendTime), and -1 in record format 0,
+    which has no timestamps. ``key`` and ``value`` are bytes or None, or the result of a decoder. ``headers``
+    are (name, value) pairs.
     """
 
     cdef readonly object topic
@@ -45,10 +45,10 @@ cdef class Message:
         self.headers = headers
 
     def __setattr__(self, name, value):
-        raise AttributeError(f"a Message cannot be changed: {name}")
+        raise AttributeError(f"a Message cannot be changed; its {name} cannot be set")
 
     def __delattr__(self, name):
-        raise AttributeError(f"a Message cannot be changed: {name}")
+        raise AttributeError(f"a Message cannot be changed; its {name} cannot be deleted")
 
     def __eq__(self, other):
         if type(other) is not Message:
@@ -87,10 +87,10 @@ cdef PyMemberDef _MEMBERS[4]
 
 
 def _show_members():
-    """Halve the cost of reading the objects of a message.
+    """Halve the cost of reading the attributes of a message that are objects.
 
-    The interpreter reads a member at its offset without a call, like a slot of a Python class. ``readonly`` makes a
-    property, which is called each time. The offsets have to be searched for.
+    The interpreter reads a member at its offset without a call, like a slot of a Python class. ``readonly``
+    makes a property, which is called each time. The offsets have to be searched for.
     """
     cdef tuple names = ("topic", "key", "value", "headers")
     cdef tuple marks = (object(), object(), object(), object())
@@ -117,7 +117,7 @@ _show_members()
 
 
 def make_messages(topic, int32_t partition, int8_t timestamp_type, columns):
-    """Return messages of parsed or decoded records, as many as there are offsets."""
+    """Return one message for each record in *columns*, whose keys and values may have been decoded."""
     offsets, timestamps, keys, values, headers = columns
     cdef dict with_headers = headers
     cdef list messages = []

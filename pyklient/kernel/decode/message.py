@@ -1,4 +1,4 @@
-"""The class Message, in Python. ``message.pxi`` must behave exactly as this."""
+"""The class Message, in Python. ``message.pxi`` must behave exactly as this module."""
 
 from collections import deque
 from collections.abc import Callable
@@ -13,7 +13,7 @@ __all__ = ["Message", "make_messages"]
 
 
 class _Draft:
-    """The fields of a message under construction."""
+    """The fields of a message while they may still be changed."""
 
     __slots__ = ("headers", "key", "offset", "partition", "timestamp_ms", "timestamp_type", "topic", "value")
 
@@ -39,12 +39,12 @@ class _Draft:
 
 
 class Message(_Draft):
-    """A record that was read from a topic. Immutable.
+    """A record that was read from a topic. It is immutable.
 
-    ``timestamp_ms`` is milliseconds since 1970, -1 for none. ``timestamp_type`` is 0 if the producer set the
-    timestamp (CreateTime), 1 if the broker did (LogAppendTime), -1 in record format 0, which has no
-    timestamps. ``key`` and ``value`` are bytes or None, or the result of a decoder; ``headers`` are (name,
-    value) pairs.
+    ``timestamp_ms`` is in milliseconds since 1970; -1 means no timestamp. ``timestamp_type`` is 0 if the
+    producer set the timestamp (CreateTime), 1 if the broker did (LogAppendTime), and -1 in record format 0,
+    which has no timestamps. ``key`` and ``value`` are bytes or None, or the result of a decoder. ``headers``
+    are (name, value) pairs.
     """
 
     __slots__ = ()
@@ -76,10 +76,10 @@ class Message(_Draft):
         raise TypeError("type 'pyklient.kernel.Message' is not an acceptable base type")
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"a Message cannot be changed: {name}")
+        raise AttributeError(f"a Message cannot be changed; its {name} cannot be set")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"a Message cannot be changed: {name}")
+        raise AttributeError(f"a Message cannot be changed; its {name} cannot be deleted")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not Message:
@@ -116,14 +116,14 @@ _become: Final[Callable[[_Draft, type[_Draft]], None]] = object.__dict__["__clas
 
 
 def _finish(drafts: list[_Draft]) -> list[Message]:
-    """Turn the drafts into messages without making new objects. To call ``__setattr__`` for each field would
+    """Turn *drafts* into messages without making new objects. Calling ``__setattr__`` for each field would
     take twice as long."""
     deque(map(_become, drafts, repeat(Message)), maxlen=0)
     return cast("list[Message]", drafts)
 
 
 def make_messages(topic: str, partition: int, timestamp_type: int, columns: Columns) -> list[Message]:
-    """Return one message for each record in *columns*, which were parsed or decoded."""
+    """Return one message for each record in *columns*, whose keys and values may have been decoded."""
     offsets, timestamps, keys, values, headers = columns
     drafts = [
         _Draft(topic, partition, offset, timestamp, timestamp_type, key, value)

@@ -1,4 +1,4 @@
-"""Decoded messages of one partition. They know how many were handed out."""
+"""Decoded messages of one partition, which know how many of them were handed out."""
 
 from collections.abc import Iterator
 from itertools import islice
@@ -11,7 +11,7 @@ __all__ = ["Chunk", "IteratorChunk"]
 
 
 class Chunk:
-    """Decoded messages of one partition, in order. It knows how many were handed out.
+    """Decoded messages of one partition, in order. A chunk knows how many of its messages were handed out.
 
     Iterating hands out each message once, however often ``iter()`` is called, and runs no Python code per
     message. Only one thread may read at a time; any thread may ask for the position or stop the chunk.
@@ -34,10 +34,10 @@ class Chunk:
         self.topic = topic
         self.partition = partition
         self.next_offset = next_offset
-        """The offset at which reading continues after this chunk and its control records, gaps and aborted
-        batches."""
+        """The offset at which reading continues after this chunk, and after the control records, gaps and
+        aborted batches that follow it."""
         self.nbytes = nbytes
-        """The bytes of the fetched buffer that this chunk was decoded from."""
+        """The number of bytes of the fetched buffer from which this chunk was decoded."""
         self._messages = messages
         self._count = len(messages)
         self._iterator: Any = iter(messages)
@@ -52,11 +52,11 @@ class Chunk:
         return list(islice(self._iterator, limit))
 
     def left(self) -> list[Message]:
-        """Return the messages that are left, without handing them out."""
+        """Return the messages that have not been handed out, without handing them out."""
         return self._messages[self._count - self.remaining :]
 
     def stop(self) -> None:
-        """Hand out no more messages. The position does not change.
+        """Hand out no more messages from now on. The position does not change.
 
         A reader in another thread may still get one message that the position does not count. That message
         will be read again elsewhere; it is never lost.
@@ -72,18 +72,18 @@ class Chunk:
 
     @property
     def handed(self) -> int:
-        """The number of messages handed out."""
+        """The number of messages that were handed out."""
         handed = self._count - length_hint(self._iterator)
         return handed if self._stopped_at is None else self._stopped_at[0]
 
     @property
     def remaining(self) -> int:
-        """The number of messages that are left; 0 after ``stop``."""
+        """The number of messages that have not been handed out; 0 after ``stop``."""
         return length_hint(self._iterator)
 
     @property
     def position(self) -> int:
-        """The offset of the next message to hand out; ``next_offset`` if none is left."""
+        """The offset of the next message to hand out, or ``next_offset`` if there is none."""
         handed = self._count - length_hint(self._iterator)
         if self._stopped_at is not None:
             return self._stopped_at[1]
@@ -91,7 +91,7 @@ class Chunk:
 
     @property
     def last_handed(self) -> int:
-        """The offset of the last message handed out; -1 if none was."""
+        """The offset of the last message that was handed out; -1 if none was."""
         handed = self._count - length_hint(self._iterator)
         if self._stopped_at is not None:
             return self._stopped_at[2]
@@ -99,8 +99,8 @@ class Chunk:
 
 
 class IteratorChunk(Chunk):
-    """A chunk whose messages are made when they are handed out, by *iterator*: a ``MessageIterator`` of the
-    compiled kernel.
+    """A chunk whose messages are made when they are handed out. *iterator*, a ``MessageIterator`` of the
+    compiled kernel, makes them.
 
     It refers to the buffer of the messages, which must not change until they have been read.
     """

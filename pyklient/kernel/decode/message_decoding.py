@@ -1,4 +1,4 @@
-"""Decodes a fetched buffer into messages: the part that both kernels share."""
+"""Decodes a fetched buffer into messages. Both kernels share this module."""
 
 from bisect import bisect_left
 from collections.abc import Callable
@@ -41,15 +41,16 @@ def decode(
     """Return the next messages of a fetched *buffer*, from byte *position* and offset *start_offset* on.
 
     Whole batches are decoded until the chunk has enough messages. *buffer* must not change until the chunk's
-    messages have been handed out. Continue at ``position + chunk.nbytes`` with ``chunk.next_offset`` and the
-    same *aborted*. A chunk without messages and with ``nbytes`` 0 is the end: only an incomplete batch is
-    left.
+    messages have been handed out. To get further messages, call again with ``position + chunk.nbytes``,
+    ``chunk.next_offset`` and the same *aborted*. At the end of the buffer, where only an incomplete batch may
+    be left, the chunk has no messages and its ``nbytes`` is 0.
 
-    Control batches and the batches that *aborted* covers are skipped. Without *aborted*, everything is read
-    (``read_uncommitted``).
+    Control batches are skipped, and so are the batches of aborted transactions, which *aborted* knows. If
+    *aborted* is None, those are read too (``read_uncommitted``).
 
-    Raises CorruptRecordError, UnsupportedCodecError or MessageTooLargeError for bad bytes, and any error of a
-    decoder, with a note that names the record. The messages before the bad record are returned first.
+    Raises CorruptRecordError, UnsupportedCodecError or MessageTooLargeError for bytes that cannot be decoded,
+    and any error of a decoder, with a note that names the record. The messages before the bad record are
+    returned first.
     """
     reader = _MessageReader(
         loops,
@@ -69,7 +70,7 @@ def decode(
 
 
 class _MessageReader(BatchReader):
-    """Collects messages, for one call of :func:`decode`."""
+    """Collects messages, during one call of :func:`decode`."""
 
     def __init__(
         self,
@@ -86,7 +87,8 @@ class _MessageReader(BatchReader):
         super().__init__(loops, start_offset, check_crcs, aborted, max_decompressed)
         self.messages: list[Message] = []
         self.iterator: Any = None
-        """If set, it has all the messages, and ``messages`` is empty."""
+        """An iterator over the messages. If it is not None, it has all messages, and ``messages`` is
+        empty."""
         self._topic = topic
         self._partition = partition
         self._key_decoder = key_decoder
@@ -156,7 +158,10 @@ def _is_enough(batch: memoryview) -> bool:
 def _decoded(
     column: list[bytes | None], decoder: Callable[[bytes | None], Any] | None
 ) -> tuple[list[Any], Exception | None]:
-    """Return the decoded values before the first one at which *decoder* raises, and that exception."""
+    """Decode the values in *column* up to the first one at which *decoder* raises an exception.
+
+    Return the decoded values, and the exception or None.
+    """
     if decoder is None:
         return column, None
     decoded: list[Any] = []

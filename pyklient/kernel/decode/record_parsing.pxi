@@ -18,7 +18,7 @@ cdef struct Parsed:
 cdef inline Fault _sized(
     Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
 ) noexcept nogil:
-    """Read bytes with their number in front."""
+    """Read bytes that follow their number."""
     cdef uint64_t folded = 0
     cdef Fault fault = read_folded(cursor, &folded, 32)
     if fault != NO_FAULT:
@@ -36,7 +36,7 @@ cdef inline Fault _sized(
 cdef inline Fault _bytes(
     Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
 ) noexcept nogil:
-    """Read bytes or None, whose size is -1."""
+    """Read bytes that may be None, in which case their size is -1."""
     if cursor.at < cursor.end and cursor.at[0] == 1:
         cursor.at += 1
         size[0] = -1
@@ -45,8 +45,8 @@ cdef inline Fault _bytes(
 
 
 cdef inline Fault _next(Cursor* cursor, Parsed* record, int64_t base_timestamp) noexcept nogil:
-    """Read a record up to its headers. ``too_late`` means that its timestamp does not fit; that is checked once
-    all records have been parsed."""
+    """Read a record up to its headers. ``too_late`` means that its timestamp does not fit; this is checked
+    once all records have been parsed."""
     cdef uint64_t folded = 0
     cdef Fault fault = read_folded(cursor, &folded, 32)
     if fault != NO_FAULT:
@@ -129,7 +129,7 @@ cdef tuple _headers(Cursor* cursor):
 
 @cython.final
 cdef class _Section:
-    """The records section of one batch while it is read. It keeps its buffer."""
+    """The records of one batch while they are read. The object keeps their buffer."""
 
     cdef Py_buffer view
     cdef bint held
@@ -161,7 +161,7 @@ cdef class _Section:
             PyBuffer_Release(&self.view)
 
     cdef inline tuple next(self):
-        """Read the next record. Return its headers, None if it has none."""
+        """Read the next record. Return its headers, or None if it has none."""
         cdef Fault fault = _next(&self.cursor, &self.record, self.base_timestamp)
         if fault != NO_FAULT:
             _raise(fault)
@@ -185,7 +185,7 @@ cdef class _Section:
         )
 
     cdef int finish(self, int64_t count) except -1:
-        """Check the records together: their order, their times, and where they end."""
+        """Check what concerns all records: their order, their timestamps, and where they end."""
         cdef int64_t last
         if self.cursor.at != self.cursor.end:
             raise CorruptRecordError(
@@ -201,10 +201,10 @@ cdef class _Section:
 
 
 def parse_records(data, int64_t count, int64_t base_offset, int64_t last_delta, int64_t base_timestamp):
-    """Parse the decompressed records section of a batch of format 2, field by field.
+    """Parse the decompressed records of a batch of format 2 into one list per field.
 
-    Raises CorruptRecordError unless *data* is exactly *count* well-formed records, with offsets that rise
-    within 0 … *last_delta*.
+    Raises CorruptRecordError unless *data* is exactly *count* well-formed records whose offset deltas
+    increase, and are within 0 … *last_delta*.
     """
     cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
     cdef list offsets = []
@@ -238,10 +238,11 @@ def parse_messages(
     int32_t partition,
     int64_t start_offset,
 ):
-    """Return the messages at *start_offset* and above in the decompressed records section of a batch of format 2.
+    """Return the messages at *start_offset* and above of a batch of format 2, whose decompressed records are
+    *data*.
 
-    *append_time* is what all timestamps are where the broker has set them, else None. Raises as
-    :func:`parse_records`.
+    *append_time* is the timestamp of all messages if the broker has set it, otherwise None. Raises the errors
+    of :func:`parse_records`.
     """
     cdef _Section section = _Section.__new__(_Section, data, count, base_offset, last_delta, base_timestamp)
     cdef bint stamped = append_time is not None

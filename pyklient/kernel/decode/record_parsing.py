@@ -1,7 +1,7 @@
-"""Parses records, in Python. ``record_parsing.pxi`` must behave exactly as this.
+"""Parses records, in Python. ``record_parsing.pxi`` must behave exactly as this module.
 
-Loops use local variables, read one- and two-byte varints inline and check each record once, at its end: with
-a wrong length, the fields do not end where the record ends.
+Loops use local variables, read one- and two-byte varints inline, and check each record once, at its end: if
+its length is wrong, the fields do not end where the record ends.
 """
 
 from bisect import bisect_left
@@ -28,10 +28,10 @@ __all__ = ["parse_messages", "parse_records"]
 def parse_records(
     data: Buffer, count: int, base_offset: int, last_delta: int, base_timestamp: int
 ) -> Columns:
-    """Parse the decompressed records section of a batch of format 2, field by field.
+    """Parse the decompressed records of a batch of format 2 into one list per field.
 
-    Raises CorruptRecordError unless *data* is exactly *count* well-formed records whose offsets increase
-    within 0 … *last_delta*.
+    Raises CorruptRecordError unless *data* is exactly *count* well-formed records whose offset deltas
+    increase, and are within 0 … *last_delta*.
     """
     if not 0 <= count * RECORD_LEAST <= len(data):
         raise CorruptRecordError(f"a batch of {len(data)} bytes cannot hold {count} records")
@@ -59,7 +59,7 @@ def parse_records(
 
 
 def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - calls cost time
-    """Append *count* records with relative offsets to *columns*. Return their end, or raise IndexError."""
+    """Append *count* records to *columns*. Return where they end. Raise IndexError if *data* ends before."""
     deltas, timestamps, keys, values, headers = columns
     position = 0
     for index in range(count):
@@ -121,8 +121,10 @@ def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int
 
 
 def _read_timestamp_delta(data: bytes, position: int, base_timestamp: int) -> tuple[int, int]:
-    """Return the folded number at *position*, and its end. Raises CorruptRecordError if the timestamp does
-    not fit 64 bits."""
+    """Return the timestamp delta at *position* as a folded number, and the position after it.
+
+    Raises CorruptRecordError if the timestamp does not fit into 64 bits.
+    """
     folded, end = read_folded(data, position, 64)
     if folded >> 62 and not INT64_MIN <= base_timestamp + unfold(folded) <= INT64_MAX:
         raise CorruptRecordError("a timestamp does not fit 64 bits")
@@ -174,11 +176,11 @@ def parse_messages(
     partition: int,
     start_offset: int,
 ) -> list[Message]:
-    """Return the messages at *start_offset* and above in the decompressed records section of a batch of
-    format 2.
+    """Return the messages at *start_offset* and above of a batch of format 2, whose decompressed records are
+    *data*.
 
-    *append_time* is the timestamp of all messages if the broker has set it, else None. Raises the errors of
-    :func:`parse_records`.
+    *append_time* is the timestamp of all messages if the broker has set it, otherwise None. Raises the errors
+    of :func:`parse_records`.
     """
     columns = parse_records(data, count, base_offset, last_delta, base_timestamp)
     columns = columns.since(bisect_left(columns.offsets, start_offset))

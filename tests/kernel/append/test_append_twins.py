@@ -353,7 +353,7 @@ class TestEach:
         bench.appender.set_partitions("t", 1)
         bench.step("open", "t", 0)
         delivery = bench.appender.send("t", b"v")
-        with pytest.raises(KafkaTimeoutError, match=r"t-0: not confirmed within 0\.1 s"):
+        with pytest.raises(KafkaTimeoutError, match=r"a record to t-0 was not confirmed within 0\.1 s"):
             delivery.result(0.1)
 
     def test_threads_that_send_at_once_lose_nothing(self, kernel: Any) -> None:

@@ -302,8 +302,11 @@ class TestEach:
 
 NAMES: Final = cells([b"a", b"b"])
 WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
-    "too few offsets": ((cells([b"a", b"b"])._replace(length=3),), "12 bytes of offsets, and 16 are needed"),
-    "too little validity": ((cells([None] * 9)._replace(validity=b"\x00"),), "1 bytes of validity, and 2"),
+    "too few offsets": ((cells([b"a", b"b"])._replace(length=3),), "12 bytes of offsets, but needs 16"),
+    "too little validity": (
+        (cells([None] * 9)._replace(validity=b"\x00"),),
+        "1 bytes of validity, but needs 2",
+    ),
     "negative": ((cells([b"a"])._replace(first=-1),), "1 cells that begin at cell -1"),
     "beyond the data": ((cells([b"abc"])._replace(data=b"ab"),), "do not rise from 0 to 2"),
     "falling": ((cells([b"a", b"b"])._replace(offsets=bytes.fromhex("000000000200000001000000")),), "rise"),
@@ -311,11 +314,11 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     "unequal": ((cells([b"a"]), cells([])), "column key has 0 cells, but there are 1 values"),
     "too few numbers": (
         (cells([b"a"]), None, numbers([3])._replace(data=b"1234567")),
-        "7 bytes of data, and 8",
+        "7 bytes of data, but needs 8",
     ),
     "nameless": (
         (cells([b"a"]), None, None, None, header_lists([(("n", b""),)])._replace(names=cells([None]))),
-        "the name of a header is null",
+        "column headers has a header whose name is null",
     ),
     "no text": (
         (cells([b"a"]), None, None, None, header_lists([(("n", b""),)])._replace(names=cells([b"\xff"]))),
@@ -323,7 +326,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
     ),
     "names without values": (
         (cells([b"a"]), None, None, None, HeaderLists(1, 0, None, bytes(8), NAMES, cells([]))),
-        "does not have as many names as values",
+        "column headers has 2 names, but 0 values",
     ),
     "beyond the headers": (
         (
@@ -333,7 +336,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
             None,
             header_lists([(("n", b""),)])._replace(names=cells([]), values=cells([])),
         ),
-        "column headers: its offsets do not rise from 0 to 0",
+        "the offsets of column headers do not rise from 0 to 0",
     ),
 }
 
