@@ -1,4 +1,4 @@
-"""The assignment handler: it gives assigned partitions to streams, and takes them back when they are
+"""The assignment handler: it gives assigned partitions to streams, and takes them away when they are
 revoked."""
 
 import logging
@@ -23,14 +23,14 @@ __all__ = ["AssignmentHandler"]
 log = logging.getLogger("pyklient.consumer")
 
 _TO_LEAVE = 10.0
-"""The seconds (two thirds of the time to close at most) that are kept for committing and leaving the group. A
-loop may finish its message before them."""
+"""The seconds (at most two thirds of the time to close) that are kept for committing and leaving the group.
+Before that, a loop may finish its message."""
 _TO_COMMIT = 0.9
-"""The fraction of the time-out of ``close`` after which the last commit must end."""
+"""The fraction of the time-out of ``close`` after which the last commit must have ended."""
 
 
 class AssignmentHandler:
-    """Reads the partitions of one connector. Only its membership calls it, except for ``close``.
+    """Reads the partitions of one connector. Except for ``close``, only the connector's membership calls it.
 
     ``revoked`` and ``assigned`` may wait, so they must not be called on a thread that does other work
     meanwhile. The other methods return at once.
@@ -59,18 +59,21 @@ class AssignmentHandler:
         self.auto_commit = config.enable_auto_commit and config.group_id is not None
         self._commit_interval = config.auto_commit_interval_ms / 1000 if self.auto_commit else math.inf
         self.next_commit_at = time.monotonic() + self._commit_interval
-        """The next time at which :meth:`commit_if_due` commits; infinite if it never does."""
+        """The next time at which :meth:`commit_if_due` commits. Infinite if it never commits."""
         self._longest_stall = config.max_poll_interval_ms / 1000
         self._stalled: list[StreamCore] = []
         self._count_in_hand = False
         self._wait_until = math.inf
-        """The time after which the handler waits no longer for what is in hand."""
+        """The time after which the handler does not wait any longer for loops to finish their messages in
+        hand."""
         self._commit_until = math.inf
-        """The time after which the handler tries no more commits."""
+        """The time after which the handler does not try to commit any more."""
 
     def close(self, *, count_in_hand: bool, timeout: float) -> None:
-        """End the streams. From now on, :meth:`revoked` waits and commits for *timeout* seconds at most. It
-        also commits what is in hand if *count_in_hand*."""
+        """End the streams. From now on, :meth:`revoked` waits and commits for *timeout* seconds at most.
+
+        With *count_in_hand*, it then commits messages in hand too.
+        """
         self._count_in_hand = count_in_hand
         now = time.monotonic()
         self._wait_until = now + max(timeout - _TO_LEAVE, timeout / 3)
@@ -88,12 +91,12 @@ class AssignmentHandler:
         created: bool = False,
         stream_numbers: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        """Begin to read *partitions* from their committed offsets, and commit under *identity*.
+        """Begin to read *partitions* from their committed offsets, and commit under *identity* from now on.
 
         If *created*, the partitions are new and are read from their first offset. *stream_numbers* has the
-        number of the stream that reads each partition, among the streams of its topic; without it, they are
-        divided evenly between the streams. Raise the error of the
-        offset store: if it is retriable, nothing has changed, and the call may be made again.
+        number of the stream that reads each partition, among the streams of its topic. Without it, the
+        partitions are divided evenly between the streams. Raises the error of the offset store. If the error
+        is retriable, nothing has changed, and the call may be made again.
         """
         starts = self._store.fetch(partitions, self._fetch_timeout)
         with self._ownership.changing():
@@ -118,11 +121,11 @@ class AssignmentHandler:
         timeout: float,
         identity: MemberIdentity | None = None,
     ) -> None:
-        """Stop handing out messages of *partitions*, wait *timeout* seconds at most for their messages in
-        hand, commit, and tell the listener. With *identity*, commit under that from now on.
+        """Stop handing out messages of *partitions*, wait for their messages in hand, commit, and tell the
+        listener.
 
-        For partitions that are ``lost``, or become so meanwhile, nothing is waited for and nothing is
-        committed.
+        The wait takes *timeout* seconds at most. With *identity*, offsets are committed under that identity
+        from now on. For partitions that are lost, or become lost meanwhile, this neither waits nor commits.
         """
         with self._ownership.changing():
             deadline = time.monotonic() + timeout
@@ -132,14 +135,17 @@ class AssignmentHandler:
             self._tell_before_releasing(revoked)
 
     def lost(self, partitions: Collection[TopicPartition]) -> None:
-        """Mark *partitions* as lost, because the group has given them to other members. Revoke them after
-        this call; a call of :meth:`revoked` that is waiting waits no longer."""
+        """Mark *partitions* as lost, because the group has given them to other members.
+
+        A call of :meth:`revoked` for these partitions must follow. If one is waiting already, it stops
+        waiting.
+        """
         self._ownership.lose(partitions)
         for stream in self._all:
             stream.look_again()
 
     def left(self) -> None:
-        """Record that the membership has left its group, so nothing can be committed any more."""
+        """Record that the membership has left its group, so that no offset can be committed any more."""
         self._ownership.leave()
 
     def ended(self) -> None:
@@ -147,7 +153,7 @@ class AssignmentHandler:
         self._ownership.ended = True
 
     def fail(self, error: Exception) -> None:
-        """Make every loop raise *error*, because reading cannot go on."""
+        """Make every loop raise *error*, because reading cannot continue."""
         self._ownership.ended = True
         if (assignment := self._ownership.assignment) is not None:
             self._ownership.lose(assignment.partitions)
@@ -161,30 +167,37 @@ class AssignmentHandler:
         self._fetchers.watch(topics)
 
     def set_topic_errors(self, errors: Mapping[str, KafkaError]) -> None:
-        """Make loops raise the errors of the topics in *errors*, which the brokers do not allow. Loops over
-        all other topics go on."""
+        """Make loops raise the errors of the topics in *errors*, which the brokers do not allow.
+
+        Loops over other topics continue.
+        """
         for stream in self._all:
             stream.queue.set_topic_error(
                 next((errors[topic] for topic in stream.topics if topic in errors), None)
             )
 
     def commit_if_due(self, now: float) -> None:
-        """Commit the messages that are done, if ``auto_commit_interval_ms`` has passed. Does not wait for the
-        response."""
+        """Commit the messages that are done, if ``auto_commit_interval_ms`` has passed.
+
+        This does not wait for the response.
+        """
         if now >= self.next_commit_at:
             self.next_commit_at = now + self._commit_interval
             self._commits.commit_completed_async()
 
     def stalled_for(self) -> float:
-        """Return for how many seconds loops have asked for no message although one waits; 0.0 while they
-        ask."""
+        """Return for how many seconds a loop has not asked for a message, although one waits.
+
+        Of several loops, the longest time counts. The time is 0.0 while all loops ask for messages.
+        """
         now = time.monotonic()
         times = {stream: stream.stalled_for(now) for stream in self._all}
         self._stalled = [stream for stream, stalled in times.items() if stalled >= self._longest_stall]
         return max(times.values(), default=0.0)
 
     def goes_on(self) -> bool:
-        """Return True if every loop that stood still at the last call of :meth:`stalled_for` has gone on."""
+        """Return True if every loop that stood still at the last call of :meth:`stalled_for` has
+        continued."""
         return all(stream.wanted for stream in self._stalled)
 
     def _remove_from_streams(self, revoked: Sequence[OwnedPartition], deadline: float) -> None:
@@ -210,8 +223,10 @@ class AssignmentHandler:
         return cursor
 
     def _note_starts(self, cursors: Sequence[Cursor]) -> None:
-        """Record the looked-up starts of *cursors* that no stream knows yet, because the last assignment
-        ended just after the lookup."""
+        """Record the starts of *cursors* that were looked up, and that no stream knows yet.
+
+        A stream does not know a start if the last assignment ended just after the lookup.
+        """
         noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
         for cursor in cursors:
             found = cursor.owned.looked_up_start

@@ -1,7 +1,7 @@
 """Assignors: the rules by which the leader of a group assigns partitions to its members.
 
-The results of ``range`` and ``roundrobin`` are, partition for partition, those of Java's RangeAssignor and
-RoundRobinAssignor, so it does not matter which member of a mixed group becomes its leader.
+``range`` and ``roundrobin`` assign each partition to the same member as Java's RangeAssignor and
+RoundRobinAssignor do, so it does not matter which member of a mixed group becomes its leader.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -24,25 +24,26 @@ _T = TypeVar("_T")
 
 
 class Subscriber(NamedTuple):
-    """A member as an assignor sees it."""
+    """A member of a group, as an assignor sees it."""
 
     member_id: str
     topics: frozenset[str]
     instance_id: str | None = None
     owned: frozenset[TopicPartition] = frozenset()
-    """The partitions that the member owned when it joined. Empty if it had given them back before."""
+    """The partitions that the member owned when it joined. Empty if it had given them back before it
+    joined."""
     generation: int = -1
-    """The generation in which the member owned them; -1 if the member does not tell it."""
+    """The generation in which the member owned these partitions. -1 if the member does not tell it."""
     rack: str | None = None
 
 
 Partitions: TypeAlias = Mapping[str, Sequence[frozenset[str]]]
-"""For each topic, the racks of the replicas of each of its partitions, by partition number. A topic that does
-not exist has no partitions."""
+"""For each topic, a sequence with one entry per partition, in the order of their numbers. Each entry contains
+the racks of the partition's replicas. A topic that does not exist has no partitions."""
 
 Assign: TypeAlias = Callable[[Iterable[Subscriber], Partitions], dict[str, list[TopicPartition]]]
-"""A pure function that takes members and partitions, and returns the partitions of each member by member id.
-"""
+"""A pure function that is called with members and partitions, and returns the partitions of each member by
+member id."""
 
 
 class Assignor(NamedTuple):
@@ -51,12 +52,13 @@ class Assignor(NamedTuple):
     name: str
     assign: Assign
     incremental: bool = False
-    """True if members keep what they own while the group rebalances (KIP-429). The rule must then not give a
-    partition to a member as long as another one owns it."""
+    """True if members keep their partitions while the group rebalances (KIP-429). The rule must then not
+    assign a partition to a member while another member owns it."""
 
 
 def split_evenly(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
-    """Divide *items* into *takers* runs of neighbours, whose sizes differ by at most one, longer runs first.
+    """Divide *items* into *takers* runs of neighbours. Their sizes differ by at most one, and longer runs
+    come first.
 
     >>> split_evenly(range(10), 3)
     [range(0, 4), range(4, 7), range(7, 10)]
@@ -67,7 +69,7 @@ def split_evenly(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
 
 
 def assign_range(members: Iterable[Subscriber], partitions: Partitions) -> dict[str, list[TopicPartition]]:
-    """Give each subscribed member a range of neighbouring partitions, topic by topic."""
+    """Assign each subscribed member a range of neighbouring partitions, topic by topic."""
     ordered = sorted(members, key=_rank)
     assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}
     for topic in sorted(partitions):
@@ -83,8 +85,8 @@ def assign_range(members: Iterable[Subscriber], partitions: Partitions) -> dict[
 def assign_round_robin(
     members: Iterable[Subscriber], partitions: Partitions
 ) -> dict[str, list[TopicPartition]]:
-    """Assign the partitions of all topics to the members in turn, skipping members that do not subscribe to
-    the topic."""
+    """Assign the partitions of all topics to the members in turn. A member that does not subscribe to the
+    topic is skipped."""
     ordered = sorted(members, key=_rank)
     assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}
     wanted = frozenset().union(*(member.topics for member in ordered))
@@ -99,7 +101,7 @@ def assign_round_robin(
 ASSIGNORS: dict[str, Assignor] = {
     each.name: each for each in (Assignor("range", assign_range), Assignor("roundrobin", assign_round_robin))
 }
-"""The assignors that can be named in ``partition_assignment_strategy``."""
+"""The assignors by their names, which the option ``partition_assignment_strategy`` accepts."""
 
 
 def _rank(member: Subscriber) -> tuple[bool, bytes]:

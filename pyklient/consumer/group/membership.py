@@ -15,7 +15,8 @@ class Membership(Protocol):
     """Decides which partitions a client owns, and under which identity it commits their offsets.
 
     A membership works in threads of its own and tells an AssignmentHandler what to read. Partitions may be
-    revoked and assigned all at once or one at a time: the handler goes on reading those that are not named.
+    revoked and assigned all at once or one at a time: the handler continues to read the partitions that are
+    not named.
     """
 
     @property
@@ -23,26 +24,29 @@ class Membership(Protocol):
         """The identity under which offsets are committed now."""
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
-        """Subscribe, and return once the first partitions are assigned.
+        """Subscribe, and return when the first partitions are assigned to *handler*.
 
-        Raise an error if that is impossible.
+        Raise an error if no partitions can be assigned.
         """
 
     def subscribe(self, subscription: Subscription) -> None:
-        """Replace the subscription. Returns at once; the assignment changes later."""
+        """Replace the subscription. This call returns at once, and the assignment changes later."""
 
     def runs_here(self) -> bool:
-        """Return True if the caller runs on a thread of this membership, as a rebalance listener does."""
+        """Return True if the calling thread belongs to this membership, as in a call of a rebalance
+        listener."""
 
     def leave(self, timeout: float) -> None:
-        """Have all partitions revoked, and end. Returns within about *timeout* seconds."""
+        """Give all partitions back, and end. Return within about *timeout* seconds."""
 
     def abandon(self, then: Callable[[], None]) -> bool:
         """Leave because the connector was dropped, and call *then* as the last step, on a thread of this
-        membership. Acquires no lock and waits for nothing.
+        membership.
 
-        Return False if that thread has ended, so that *then* may not be called.
+        This acquires no lock and never waits. Return False if that thread has ended, so that *then* may not
+        be called.
         """
 
     def join(self, timeout: float) -> None:
-        """Wait up to *timeout* seconds for the threads of this membership to end, except for the caller's."""
+        """Wait up to *timeout* seconds for the threads of this membership to end, except for the calling
+        thread."""

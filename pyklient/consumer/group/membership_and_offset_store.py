@@ -1,5 +1,4 @@
-"""The choice of the membership, which decides what a client owns, and the offset store, which keeps
-positions."""
+"""Chooses the membership, which decides what a client owns, and the offset store, which keeps positions."""
 
 from typing import NamedTuple
 

@@ -8,15 +8,21 @@ __all__ = ["ConsumerRebalanceListener"]
 class ConsumerRebalanceListener(Protocol):
     """The methods that a connector calls during a rebalance, on a separate thread.
 
-    Heartbeats go on while a method runs, so it may take longer than ``session_timeout_ms``. The group waits
-    ``rebalance_timeout_ms`` for ``before_releasing_partitions``, and removes a member that takes longer. An
-    exception that a method raises is logged.
+    Heartbeats continue while a method runs, so it may take longer than ``session_timeout_ms``. The group
+    waits ``rebalance_timeout_ms`` for ``before_releasing_partitions``, and removes a member that takes
+    longer. An exception that a method raises is logged.
     """
 
     def before_releasing_partitions(self, owned: dict[str, set[int]]) -> None:
-        """Called when no more messages of the partitions in *owned* (topic → partitions) will be handed out,
-        and their offsets can still be committed. *owned* is empty in the first call."""
+        """Prepare to lose the partitions in *owned* (topic → partitions), whose offsets can still be
+        committed.
+
+        This is called when no more messages of these partitions will be handed out. *owned* is empty in the
+        first call.
+        """
 
     def before_starting_fetchers(self, consumer_id: str, assignment: dict[str, dict[int, str]]) -> None:
-        """Called before the partitions in *assignment* (topic → partition → stream) are read. The name of a
-        stream is ``<consumer id>-<index>``."""
+        """Prepare to read the partitions in *assignment* (topic → partition → name of the stream).
+
+        This is called before any of them is read. The name of a stream is ``<consumer id>-<index>``.
+        """

@@ -1,4 +1,4 @@
-"""The thread on which partitions are assigned and revoked, so that heartbeats go on meanwhile."""
+"""The thread on which partitions are assigned and revoked, so that heartbeats continue meanwhile."""
 
 import queue
 import threading
@@ -9,7 +9,7 @@ __all__ = ["RebalanceThread"]
 
 
 class RebalanceThread:
-    """A thread that makes calls in order. It calls *done* after each of them, which must not block."""
+    """A thread that runs functions in order, and calls *done* after each of them. *done* must not block."""
 
     def __init__(self, name: str, done: Callable[[], None]) -> None:
         self._calls: queue.SimpleQueue[tuple[Callable[[], None], Future[None]] | None] = queue.SimpleQueue()
@@ -17,13 +17,14 @@ class RebalanceThread:
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def call(self, function: Callable[[], None]) -> "Future[None]":
-        """Call *function* on this thread. Return a future that is done when it has returned or raised."""
+        """Call *function* on this thread. Return a future that is done when *function* has returned or
+        raised."""
         result: Future[None] = Future()
         self._calls.put((function, result))
         return result
 
     def end(self) -> None:
-        """End the thread after the call that it makes now. Does not wait for that."""
+        """Make the thread end after the function that it runs now. This call does not wait for the end."""
         self._calls.put(None)
 
     def _run(self) -> None:

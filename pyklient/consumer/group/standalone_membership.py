@@ -20,8 +20,10 @@ _TICK = 0.5
 
 
 class StandaloneMembership:
-    """A Membership that owns all partitions of its topics. Partitions that appear later are read from their
-    first offset."""
+    """A Membership without a group, which owns all partitions of its topics.
+
+    Partitions that are added to a topic later are read from their first offset.
+    """
 
     identity: MemberIdentity = NOBODY
 
@@ -33,14 +35,14 @@ class StandaloneMembership:
         self._seen = self._selection
         """The selection when the thread last looked at the metadata."""
         self._read: Set[str] = frozenset()
-        """The topics that were read when the thread last looked at the metadata."""
+        """The topics that were read when the thread looked at the metadata last."""
         self._owned: set[TopicPartition] = set()
         self._closing = threading.Event()
         self._then: Callable[[], None] | None = None
         self.thread = threading.Thread(target=self._run, name="pyklient-topics", daemon=True)
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
-        """See Membership.start."""
+        """Read all partitions of the topics from now on, and return when *handler* has got them."""
         self._selection = self._seen = TopicSelection(subscription)
         self._handler = handler
         handler.watch(subscription.asks_for)
@@ -51,33 +53,37 @@ class StandaloneMembership:
         errors = metadata.topic_errors(topics)
         handler.set_topic_errors(errors)
         if missing := topics - {partition.topic for partition in self._owned} - errors.keys():
-            log.warning("these topics do not exist yet: %s", ", ".join(sorted(missing)))
+            log.warning("topics to read do not exist yet: %s", ", ".join(sorted(missing)))
         handler.assigned(sorted(self._owned), NOBODY)
         self.thread.start()
 
     def subscribe(self, subscription: Subscription) -> None:
-        """See Membership.subscribe. The thread notices the change within half a second."""
+        """Replace the subscription. The thread notices the change within half a second."""
         self._selection = TopicSelection(subscription)
         self._handler.watch(subscription.asks_for)
 
     def runs_here(self) -> bool:
-        """See Membership.runs_here."""
+        """Return True if the calling thread belongs to this membership, as in a call of a rebalance
+        listener."""
         return threading.current_thread() is self.thread
 
     def leave(self, timeout: float) -> None:
-        """See Membership.leave."""
+        """Give all partitions back, and end the thread. Return within about *timeout* seconds."""
         self._closing.set()
         self.join(timeout)
         self._handler.revoked(self._owned, timeout)
 
     def abandon(self, then: Callable[[], None]) -> bool:
-        """See Membership.abandon. The thread notices it within half a second: to wake it with an Event would
-        acquire a lock."""
+        """End because the connector was dropped, and call *then* as the last step of the thread.
+
+        The thread notices it within half a second, because to wake it with an Event would acquire a lock.
+        Return False if the thread has ended, so that *then* is not called.
+        """
         self._then = then
         return self.thread.is_alive()
 
     def join(self, timeout: float) -> None:
-        """See Membership.join."""
+        """Wait up to *timeout* seconds for the thread to end, unless the calling thread is that thread."""
         if self.thread.is_alive() and not self.runs_here():
             self.thread.join(timeout)
 
@@ -90,8 +96,8 @@ class StandaloneMembership:
             self._look()
 
     def _look(self) -> None:
-        """Assign partitions that have been added to the topics, and revoke those of topics that are not
-        subscribed any more."""
+        """Assign partitions that were added to the topics, and revoke those of topics that are no longer
+        subscribed."""
         selection, metadata, before = self._selection, self._client.metadata, self._read
         topics = selection.update(metadata)
         self._handler.set_topic_errors(metadata.topic_errors(topics))

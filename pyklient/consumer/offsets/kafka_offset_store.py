@@ -1,4 +1,4 @@
-"""The offsets that a group coordinator keeps: they are committed and fetched here."""
+"""The offset store that commits offsets to a group coordinator, and fetches them from it."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -29,7 +29,7 @@ log = logging.getLogger("pyklient.consumer")
 _T = TypeVar("_T")
 
 _COMMIT_VERSION = 9
-"""The newest version of OffsetCommit that names topics; later versions have ids only."""
+"""The newest version of OffsetCommit that names topics by name. Later versions have topic ids only."""
 _FETCH_VERSION = 7
 """The newest version of OffsetFetch that asks for a single group."""
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
@@ -42,7 +42,7 @@ _OUTDATED = (
 
 
 class KafkaOffsetStore:
-    """The offsets of the group that *coordinator* coordinates."""
+    """An OffsetStore that keeps positions at the group coordinator *coordinator*."""
 
     def __init__(
         self, client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
@@ -57,14 +57,20 @@ class KafkaOffsetStore:
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """See OffsetStore.fetch. Under ``read_committed``, wait for transactions that are about to commit
-        offsets (KIP-447)."""
+        """Return the committed offset of each of *partitions*, or None for a partition without one.
+
+        Under ``read_committed``, wait for transactions that are about to commit offsets (KIP-447).
+        """
         return self._play(fetch_offsets(self._coordinator, partitions, stable=self._stable), timeout)
 
     def commit(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
     ) -> Rejections:
-        """See OffsetStore.commit."""
+        """Commit *positions* as the member with *identity*. Return the positions that the coordinator has
+        rejected.
+
+        Raises KafkaTimeoutError after *timeout* seconds.
+        """
         try:
             return self._play(commit_offsets(self._coordinator, identity, positions), timeout)
         except KafkaTimeoutError as error:
@@ -75,7 +81,10 @@ class KafkaOffsetStore:
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """See OffsetStore.commit_async. Waits only if a connection has to be opened."""
+        """Commit *positions* without waiting for the response. Return None if they cannot be sent now.
+
+        This waits only if a connection has to be opened.
+        """
         node_id = self._coordinator.node_id
         if node_id is None:
             return None
@@ -94,16 +103,16 @@ class KafkaOffsetStore:
             request = _commit_request(self._coordinator.group_id, identity, positions)
             connection.send(request, max_version=_COMMIT_VERSION).add_done_callback(answered)
         except KafkaError as error:
-            log.info("group %s: offsets cannot be committed now: %s", self._coordinator.group_id, error)
+            log.info("group %s: offsets cannot be committed yet: %s", self._coordinator.group_id, error)
             return None
         return rejections
 
     def unreachable(self) -> KafkaError | None:
-        """See OffsetStore.unreachable."""
+        """Return the reason why no broker can be reached at the moment. Return None if no reason is known."""
         return self._client.unreachable()
 
     def stop_retrying(self) -> None:
-        """See OffsetStore.stop_retrying."""
+        """Stop retrying from now on if no broker can be reached, because the client closes."""
         self._closing = True
 
     def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
@@ -118,7 +127,7 @@ def commit_offsets(
     identity: MemberIdentity,
     positions: Mapping[TopicPartition, OffsetAndMetadata],
 ) -> Dialogue[Rejections]:
-    """Commit *positions*. Return those that the coordinator has finally rejected."""
+    """Commit *positions*. Return those that the coordinator has rejected, and for which no retry helps."""
     rejections: dict[TopicPartition, Rejection] = {}
     left = dict(positions)
     if left:
@@ -132,9 +141,9 @@ def _commit_left(
     left: dict[TopicPartition, OffsetAndMetadata],
     rejections: dict[TopicPartition, Rejection],
 ) -> Dialogue[None]:
-    """Commit the positions in *left*, and remove those that need not be tried again.
+    """Commit the positions in *left*, and remove from *left* those that need not be tried again.
 
-    Add those that were rejected to *rejections*. Raise an error if positions are left.
+    Add the positions that were rejected to *rejections*. Raise an error if positions are left.
     """
     request = _commit_request(coordinator.group_id, identity, left)
     response = yield from coordinator.ask(request, purpose=Purpose.OTHER, max_version=_COMMIT_VERSION)
@@ -152,9 +161,9 @@ def _commit_left(
 def fetch_offsets(
     coordinator: GroupCoordinatorClient, partitions: Collection[TopicPartition], *, stable: bool
 ) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
-    """Return the committed offsets of *partitions*, None for those without one.
+    """Return the committed offset of each of *partitions*, or None for a partition without one.
 
-    *stable* waits for transactions that are about to commit offsets (KIP-447).
+    If *stable*, wait for transactions that are about to commit offsets (KIP-447).
     """
     topics: dict[str, list[int]] = {}
     for topic, partition in partitions:
@@ -222,7 +231,7 @@ def _commit_request(
 
 
 def _error_codes(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
-    """Return the error codes in *response*, of the partitions that have one."""
+    """Return the error code of each partition in *response* that has one."""
     return {
         TopicPartition(topic.name, partition.partition_index): partition.error_code
         for topic in response.topics
@@ -232,7 +241,7 @@ def _error_codes(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
 
 
 def _committed(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], int]:
-    """Return the offsets in *response*, and the first error code in it."""
+    """Return the committed offsets in *response*, and the first error code in it, or 0."""
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
     code = response.error_code
     for topic in response.topics:

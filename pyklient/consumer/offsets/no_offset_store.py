@@ -17,23 +17,23 @@ class NoOffsetStore:
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return no position for each of *partitions*."""
+        """Return None for each of *partitions*, because this store has no positions."""
         return dict.fromkeys(partitions)
 
     def commit(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
     ) -> Rejections:
-        """Raise ConfigurationError."""
+        """Raise ConfigurationError, because offsets can be committed only for a group."""
         raise ConfigurationError("offsets can be committed only for a group; set group_id")
 
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Return None: nothing can be sent."""
+        """Return None, because no positions can be sent to this store."""
         return None
 
     def unreachable(self) -> KafkaError | None:
-        """Return None: this store is never out of reach."""
+        """Return None, because this store can always be reached."""
         return None
 
     def stop_retrying(self) -> None:

@@ -1,4 +1,4 @@
-"""Commits: they store the positions that the streams have reached and the offset store does not have yet."""
+"""Commits: they store positions that the streams have reached and that the offset store does not have yet."""
 
 import logging
 import threading
@@ -23,7 +23,7 @@ _POLL = 0.05
 
 
 class _ToCommit(NamedTuple):
-    """An offset to commit. ``generation`` and ``read`` are those of Position."""
+    """An offset to commit. ``generation`` and ``read`` have the same meaning as in Position."""
 
     at: OffsetAndMetadata
     generation: int
@@ -33,7 +33,7 @@ class _ToCommit(NamedTuple):
 class OffsetCommitter:
     """Commits the positions of one connector's streams, one commit at a time.
 
-    *partition_count* returns how many partitions a topic has, or None if that is not known.
+    *partition_count* returns how many partitions a topic has, or 0 if that is not known.
     """
 
     def __init__(
@@ -57,10 +57,11 @@ class OffsetCommitter:
         self._failure_logged = False
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
-        """Prepare for *assignment*, in which *assigned* are new and start from their committed offsets.
+        """Prepare for *assignment*, in which the partitions *assigned* are new and begin at their committed
+        offsets.
 
-        Positions are kept for partitions that the client has owned without a gap, and if they are still to be
-        committed. All others are forgotten.
+        Keep positions that are still to be committed, of partitions that the client has owned without a gap.
+        Forget all other positions.
         """
         stay = assignment.partitions.keys() - set(assigned)
         for stream in self._streams:
@@ -91,15 +92,16 @@ class OffsetCommitter:
     def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:
         """Commit the positions of *streams*, without messages that a loop in another thread has in hand.
 
-        Raise CommitError naming the partitions that were not committed, after committing all others; and
-        KafkaTimeoutError, naming the last failure, after *timeout* seconds.
+        Raises CommitError if some partitions were not committed; all others are. Raises KafkaTimeoutError
+        with the last failure after *timeout* seconds.
         """
         deadline = time.monotonic() + timeout
         with self._taking_turns(timeout):
             self._commit(self._handed(streams, in_hand=True), deadline)
 
     def commit_these(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
-        """Commit *offsets*, regardless of what has been handed out. Raise the errors of :meth:`commit`."""
+        """Commit *offsets*, whatever messages have been handed out. The errors are those of
+        :meth:`commit`."""
         deadline = time.monotonic() + timeout
         with self._taking_turns(timeout):
             assignment = self._ownership.assignment or Assignment()
@@ -108,7 +110,7 @@ class OffsetCommitter:
             self._commit({each: _ToCommit(at, generation) for each, at in offsets.items()}, deadline)
 
     def commit_completed_async(self) -> None:
-        """Commit the positions of messages that are done, without waiting for the response."""
+        """Commit the positions of the messages that are done, without waiting for the response."""
         assignment = self._ownership.assignment
         if assignment is None or (self._sent is not None and not self._sent.done()):
             return
@@ -128,8 +130,11 @@ class OffsetCommitter:
             self._sent.add_done_callback(lambda future: self._answered(assignment, sent, future))
 
     def commit_completed(self, timeout: float, *, in_hand: bool) -> None:
-        """Commit what has been handed out, with or without what is in hand, and log failures. Called before
-        partitions are given back."""
+        """Commit the messages that were handed out, and log failures. This is called before partitions are
+        given back.
+
+        With *in_hand*, the messages in hand are committed too.
+        """
         deadline = time.monotonic() + timeout
         self._failure_logged = False
         try:
@@ -143,8 +148,11 @@ class OffsetCommitter:
             self._failure_logged = True
 
     def log_uncommitted(self) -> None:
-        """Log the partitions with messages that were handed out and are not committed, unless the failure
-        of their commit has been logged. Called as the last step of closing the connector."""
+        """Log the partitions with messages that were handed out and are not committed.
+
+        This is called as the last step of closing the connector. It logs nothing if the failure of the last
+        commit has been logged.
+        """
         positions = self._handed(self._streams, in_hand=False)
         left = sorted(each for each, position in positions.items() if position.read)
         if left and not self._failure_logged:
@@ -158,9 +166,10 @@ class OffsetCommitter:
 
     @contextmanager
     def _taking_turns(self, timeout: float) -> Iterator[None]:
-        """Make commits one at a time, so that no older position is stored after a newer one.
+        """Let one commit at a time run in the ``with`` block, so that no older position is stored after a
+        newer one.
 
-        Raise KafkaTimeoutError, with the reason if it is known, if the previous commit takes longer than
+        Raises KafkaTimeoutError, with the reason if it is known, if the previous commit takes longer than
         *timeout* seconds.
         """
         if not self._turn.acquire(timeout=max(0.0, timeout)):
@@ -179,14 +188,15 @@ class OffsetCommitter:
         return ", because the group rebalances" if self._ownership.rebalancing else ""
 
     def _handed(self, streams: Sequence[StreamCore], *, in_hand: bool) -> dict[TopicPartition, _ToCommit]:
-        """Return the position of each partition that is not committed yet.
+        """Return the positions of *streams* that are not committed yet.
 
         An offset that was looked up counts as a position, unless the user has committed an offset of that
         partition.
 
-        If a partition was committed with its message in hand, it stays committed: to leave that message out
-        would take the commit back. The same holds for a message that was committed in the middle of a
-        rebalance and comes again because the new assignment starts from the offset that was committed before.
+        If a partition was committed with its message in hand, it stays committed, because a commit without
+        that message would take the earlier commit back. The same holds for a message that was committed in
+        the middle of a rebalance, and that comes again because the new assignment begins at an older
+        committed offset.
         """
         found: dict[TopicPartition, Position] = {}
         settled: set[TopicPartition] = set()
@@ -211,10 +221,10 @@ class OffsetCommitter:
         }
 
     def _commit(self, wanted: Mapping[TopicPartition, _ToCommit], deadline: float) -> None:
-        """Commit under the current identity. If the group has begun another generation, wait for the next
-        identity.
+        """Commit *wanted* under the current identity of the member.
 
-        A partition that another member owns now is an error, unless nothing was handed out of it.
+        If the group has begun another generation, wait for the next identity. A partition that another member
+        owns now is an error, unless no message of it was handed out.
         """
         failed: dict[TopicPartition, KafkaError] = {}
         left = dict(wanted)
@@ -250,7 +260,7 @@ class OffsetCommitter:
             )
 
     def _note_committed(self, assignment: Assignment, stored: Mapping[TopicPartition, _ToCommit]) -> None:
-        """Record that *stored* have been committed by the owner of *assignment*."""
+        """Record that the positions *stored* have been committed under *assignment*."""
         for each, position in stored.items():
             self._committed[each] = position.at.offset
             owned = assignment.partitions[each]
@@ -258,7 +268,7 @@ class OffsetCommitter:
                 self._again[each] = range(owned.start or 0, position.at.offset)
 
     def _why_not_ours(self, partition: TopicPartition, assignment: Assignment, generation: int) -> str:
-        """Return the known reason why the client has not owned *partition* since *generation*."""
+        """Return a text with the known reason why the client has not owned *partition* since *generation*."""
         if not any(partition.topic in stream.topics for stream in self._streams):
             return "this connector has no stream of that topic"
         count = self._partition_count(partition.topic)
@@ -286,8 +296,11 @@ class OffsetCommitter:
     def _await_next(
         self, assignment: Assignment, rejected: Rejections, deadline: float
     ) -> list[TopicPartition]:
-        """Wait for the assignment after *assignment*, and return those of *rejected* that can be committed
-        under it."""
+        """Wait for the assignment that follows *assignment*.
+
+        Return the partitions in *rejected* that can be committed under the next assignment. Return none if
+        there is no next one before *deadline*.
+        """
         again = [each for each, why in rejected.items() if why.outdated]
         if not again or self._ownership.changes_here():
             return []
@@ -303,7 +316,7 @@ class OffsetCommitter:
         sent: Mapping[TopicPartition, _ToCommit],
         future: "Future[Rejections]",
     ) -> None:
-        """Handle the response to an automatic commit. Called on the connection's reader thread."""
+        """Handle the response to an automatic commit. The connection's reader thread calls this."""
         error = future.exception()
         if error is not None:
             log.info("the automatic commit failed and will be tried again: %s", error)

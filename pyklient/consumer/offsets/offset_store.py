@@ -12,33 +12,36 @@ __all__ = ["OffsetStore", "Rejection", "Rejections"]
 
 
 class Rejection(NamedTuple):
-    """The reason why a store did not store the position of a partition."""
+    """The reason why an offset store did not store the position of a partition."""
 
     error: KafkaError
     outdated: bool = False
-    """True if the group has begun another generation since the commit was made: the same commit may succeed
-    under the next identity."""
+    """True if the group has begun another generation since the commit was made. The same commit may then
+    succeed under the next identity."""
 
 
 Rejections: TypeAlias = Mapping[TopicPartition, Rejection]
-"""The partitions whose positions were not stored. Empty if all of them were."""
+"""The partitions whose positions were not stored, each with the reason. Empty if all positions were
+stored."""
 
 
 class OffsetStore(Protocol):
-    """A place where the positions of a group are kept. Several threads call it."""
+    """A place where the positions of a group are kept. Several threads may use it at the same time."""
 
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """Return the position of each of *partitions*, None for those without one.
+        """Return the position of each of *partitions*, or None for a partition without one.
 
-        Raise a KafkaError after *timeout* seconds at most. It is retriable if another call may succeed.
+        Raise a KafkaError after *timeout* seconds at most. The error is retriable if another call may
+        succeed.
         """
 
     def commit(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
     ) -> Rejections:
-        """Store *positions* as the member with *identity*. Return those that were not stored.
+        """Store *positions* as the member with *identity*. Return the partitions whose positions were
+        rejected.
 
         Raise the last failure if the store cannot be reached within *timeout* seconds.
         """
@@ -49,8 +52,11 @@ class OffsetStore(Protocol):
         """Store *positions* without waiting for the response. Return None if they cannot be sent now."""
 
     def unreachable(self) -> KafkaError | None:
-        """Return the reason why the store cannot be reached at the moment; None if no reason is known."""
+        """Return the reason why the store cannot be reached at the moment. Return None if no reason is
+        known."""
 
     def stop_retrying(self) -> None:
-        """From now on, stop retrying when the store cannot be reached, also in calls that are under way,
-        because the client closes."""
+        """Stop retrying from now on if the store cannot be reached, because the client closes.
+
+        Calls that are running stop retrying too.
+        """

@@ -24,7 +24,7 @@ _TICK = 0.1
 
 
 class ClassicMembership:
-    """A member of the group that *coordinator* coordinates."""
+    """A Membership in the group that *coordinator* coordinates, by Kafka's classic protocol."""
 
     def __init__(
         self, client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
@@ -46,13 +46,14 @@ class ClassicMembership:
 
     @property
     def identity(self) -> MemberIdentity:
-        """See Membership.identity."""
+        """The identity under which offsets are committed now."""
         return self._member.identity
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
-        """See Membership.start.
+        """Subscribe, and return when the group has assigned the first partitions.
 
-        The first request is made here, in the caller's thread, so that a wrong address raises an error soon.
+        The first request is made in the caller's thread, so that a wrong address raises an error soon. Raises
+        KafkaTimeoutError if the member cannot join in time.
         """
         self._member.subscribe(subscription)
         self._loop.handler = handler
@@ -67,21 +68,22 @@ class ClassicMembership:
             raise
         except TimeoutError:
             raise KafkaTimeoutError(
-                f"group {self._member.group_id}: not joined within {self._join_timeout:.3g} s; "
-                "perhaps another member is slow to give its partitions back"
+                f"group {self._member.group_id}: this member could not join within "
+                f"{self._join_timeout:.3g} s; perhaps another member is slow to give its partitions back"
             ) from None
 
     def subscribe(self, subscription: Subscription) -> None:
-        """See Membership.subscribe. The group rebalances."""
+        """Replace the subscription of the member. The group then rebalances."""
         self._member.subscribe(subscription)
         self._loop.wake()
 
     def runs_here(self) -> bool:
-        """See Membership.runs_here."""
+        """Return True if the calling thread belongs to this membership, as in a call of a rebalance
+        listener."""
         return threading.current_thread() in self._threads
 
     def leave(self, timeout: float) -> None:
-        """See Membership.leave."""
+        """Commit, leave the group and end the threads. Return within about *timeout* seconds."""
         self._loop.close()
         deadline = time.monotonic() + timeout
         while self.thread.is_alive() and time.monotonic() < deadline:
@@ -94,13 +96,18 @@ class ClassicMembership:
         self._loop.rebalance_thread.end()
 
     def abandon(self, then: Callable[[], None]) -> bool:
-        """See Membership.abandon."""
+        """Leave the group because the connector was dropped, and call *then* as the last step of the group
+        thread.
+
+        Return False if the group thread has ended, so that *then* may not be called.
+        """
         self._loop.then = then
         self._loop.close()
         return not self._loop.over
 
     def join(self, timeout: float) -> None:
-        """See Membership.join."""
+        """Wait up to *timeout* seconds for the threads of this membership to end, except for the calling
+        thread."""
         deadline = time.monotonic() + timeout
         for thread in self._threads:
             if thread.is_alive() and thread is not threading.current_thread():

@@ -16,8 +16,10 @@ log = logging.getLogger("pyklient.consumer")
 
 
 def heartbeat(member: Member) -> Dialogue[Event | None]:
-    """Tell the coordinator that the member is alive. Return the event that follows from the response; None if
-    nothing has changed."""
+    """Tell the group coordinator that *member* is alive.
+
+    Return the event that follows from the response, or None if nothing has changed.
+    """
     request = HeartbeatRequest(
         group_id=member.group_id,
         generation_id=member.generation,
@@ -32,8 +34,9 @@ def heartbeat(member: Member) -> Dialogue[Event | None]:
             return Event.REJOIN
         case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
             log.warning(
-                "group %s has removed member %s: no heartbeat reached it for session_timeout_ms=%d, or the "
-                "member took longer than rebalance_timeout_ms=%d to give its partitions back; joining again",
+                "group %s has removed member %s, which joins again: no heartbeat reached the coordinator for "
+                "session_timeout_ms=%d, or the member took longer than rebalance_timeout_ms=%d to give its "
+                "partitions back",
                 member.group_id,
                 member.member_id,
                 member.session_timeout_ms,
@@ -47,9 +50,10 @@ def heartbeat(member: Member) -> Dialogue[Event | None]:
 
 
 def leave(member: Member, reason: str) -> Dialogue[None]:
-    """Tell the coordinator that the member leaves, so that it does not wait for the session time-out.
+    """Tell the group coordinator that *member* leaves, so that the group need not wait for the session
+    time-out.
 
-    A static member sends nothing: it may come back within its session time-out (KIP-345).
+    A static member sends nothing, because it may come back within its session time-out (KIP-345).
     """
     if not member.member_id or member.instance_id is not None:
         return
@@ -64,8 +68,11 @@ def leave(member: Member, reason: str) -> Dialogue[None]:
 
 
 def wait_or_raise(member: Member, code: int, doing: str) -> Dialogue[None]:
-    """Wait if another try may help, and look up the coordinator again if it has moved. Otherwise raise the
-    error of *code*."""
+    """Wait if another attempt may succeed after the error *code*. Otherwise raise the error.
+
+    If the coordinator has moved, the next attempt looks it up again. *doing* says what has failed, such as
+    "join".
+    """
     hint = ""
     if code in (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE):
         member.coordinator.forget()

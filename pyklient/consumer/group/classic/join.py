@@ -1,7 +1,7 @@
 """Join and sync: how a member takes part in the next generation of its group and gets its partitions.
 
-These dialogues yield requests and are resumed with the responses, so they run the same over sockets and over
-a list of responses. Their results are kept in the :class:`Member`.
+These dialogues yield requests and are resumed with the responses, so they run over sockets in the same way as
+over a list of responses. Their results are kept in the :class:`Member`.
 """
 
 import logging
@@ -29,15 +29,16 @@ log = logging.getLogger("pyklient.consumer")
 
 _PROTOCOL_TYPE = "consumer"
 _SUBSCRIPTION_VERSION = 1
-"""The first version of a subscription that tells which partitions a member owns."""
+"""The first version of a member's subscription that contains the partitions that the member owns."""
 _ANSWER_MARGIN = 5.0  # Java's: the coordinator answers at its rebalance time-out, not before
 
 
 def join(member: Member, reason: str) -> Dialogue[list[TopicPartition]]:
-    """Take part in the next generation and return the partitions that this member gets in it.
+    """Take part in the next generation of the group, and return the partitions that *member* gets in it.
 
-    Try again after every failure that may pass. Raise the broker's error after other failures: the group does
-    not accept this member, uses other assignors, or another process has taken over the ``group_instance_id``.
+    Try again after every failure that may pass. After other failures, raise the broker's error: the group
+    does not accept the member, uses other assignors, or another process has taken over the
+    ``group_instance_id``.
     """
     while True:
         try:
@@ -50,14 +51,18 @@ def join(member: Member, reason: str) -> Dialogue[list[TopicPartition]]:
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.info("group %s: cannot join yet, trying again: %s", member.group_id, error)
+            log.info("group %s: this member cannot join yet, and tries again: %s", member.group_id, error)
             yield Pause(because=error)
         if member.state is State.SYNCING:
             member.on(Event.REJOIN)
 
 
 def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
-    """Ask to join. Return the response once a generation has begun with this member; None to try again."""
+    """Ask the coordinator to let *member* join, once.
+
+    Return the response when a generation with the member has begun. Return None if the member has to try
+    again.
+    """
     subscription = ConsumerProtocolSubscription(
         topics=sorted(member.topics), owned_partitions=_owned(member.owned)
     ).encode_blob(_SUBSCRIPTION_VERSION)
@@ -92,8 +97,11 @@ def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
 
 
 def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicPartition] | None]:
-    """Fetch this member's partitions; as the leader, assign the partitions of all members first. Return None
-    to join again."""
+    """Fetch the partitions of *member*. If it is the leader of its group, assign the partitions of all
+    members first.
+
+    Return None if the member has to join again.
+    """
     request = SyncGroupRequest(
         group_id=member.group_id,
         generation_id=member.generation,

@@ -1,4 +1,4 @@
-"""The leader's part of a rebalance: look up the topics, and assign their partitions to all members."""
+"""The leader's part of a rebalance: it looks up the topics, and assigns their partitions to all members."""
 
 import logging
 from collections.abc import Set
@@ -24,7 +24,8 @@ log = logging.getLogger("pyklient.consumer")
 def assign_all(
     member: Member, joined: JoinGroupResponse
 ) -> Dialogue[list[SyncGroupRequest.SyncGroupRequestAssignment]]:
-    """Return the partitions of each member of the group, by the assignor that the group has chosen."""
+    """Return the partitions of each member of the group, as the assignor that the group has chosen assigns
+    them."""
     subscribers = [
         _subscriber(each.member_id, each.metadata, each.group_instance_id) for each in joined.members
     ]
@@ -60,7 +61,7 @@ def assign_all(
 
 
 def _racks(metadata: Metadata, topics: list[str]) -> Partitions:
-    """Return the racks of each partition's replicas, by topic."""
+    """Return the racks of the replicas of each partition, by topic."""
     found: dict[str, list[frozenset[str]]] = {}
     for topic in topics:
         info = metadata.topics.get(topic)
@@ -76,7 +77,7 @@ def _racks(metadata: Metadata, topics: list[str]) -> Partitions:
 
 
 def _note_members(member: Member, names: Set[str]) -> None:
-    """Log which members have joined and left the group since this member was last the leader."""
+    """Log which members have joined and left the group since *member* was its leader last."""
     come, gone = sorted(names - member.members), sorted(member.members - names)
     log.info(
         "group %s, generation %d: this member is the leader of %d members; joined: %s; left: %s",

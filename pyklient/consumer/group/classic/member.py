@@ -1,4 +1,4 @@
-"""A member of a group, as the member itself and its group coordinator know it."""
+"""A member of a group, with the state that the member and its group coordinator share."""
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ __all__ = ["Member"]
 
 @dataclass(slots=True)
 class Member:
-    """The state of one member. Only the dialogues and the group thread change it."""
+    """The state of one member of a group. Only the dialogues and the group thread change it."""
 
     coordinator: GroupCoordinatorClient
     instance_id: str | None
@@ -29,13 +29,13 @@ class Member:
     member_id: str = ""
     generation: int = -1
     owned: frozenset[TopicPartition] = frozenset()
-    """The partitions that this member still owns when it joins. Empty for assignors that are not
-    incremental, and after the group has removed the member."""
+    """The partitions that this member still owns when it joins. Empty if its assignors are not incremental,
+    and after the group has removed the member."""
     watched: Mapping[str, int] | None = None
-    """The partition counts by which this member, as the leader, has assigned; None if another member leads.
-    """
+    """The number of partitions of each topic, by which this member has assigned as the leader. None if
+    another member is the leader."""
     members: Set[str] = frozenset()
-    """The group's members, as this member knew them when it last was the leader."""
+    """The ids of the group's members when this member was the leader last."""
 
     @property
     def group_id(self) -> str:
@@ -53,22 +53,27 @@ class Member:
 
     @property
     def identity(self) -> MemberIdentity:
-        """The identity under which offsets are committed."""
+        """The identity under which this member commits offsets."""
         return MemberIdentity(self.generation, self.member_id, self.instance_id)
 
     @property
     def incremental(self) -> bool:
-        """True if partitions are kept while the group rebalances. All assignors offered must allow that,
-        because the group may choose any of them."""
+        """True if the member keeps its partitions while the group rebalances.
+
+        All assignors that the member offers must allow that, because the group may choose any of them.
+        """
         return all(assignor.incremental for assignor in self.assignors)
 
     def on(self, event: Event) -> None:
-        """Change the state as the table of states says for *event*."""
+        """Change the state of the member to the next one for *event*, by the table of states."""
         self.state = next_state(self.state, event)
 
     def forget(self, code: int = 0) -> None:
-        """Join as a new member next time. After ILLEGAL_GENERATION, keep the member id, because the group
-        would wait for the member with the old id."""
+        """Make the member join as a new one next time, after the error *code*.
+
+        After ILLEGAL_GENERATION, the member id is kept, because the group would wait for the member with the
+        old id.
+        """
         self.generation = -1
         self.owned = frozenset()
         if code != ErrorCode.ILLEGAL_GENERATION:

@@ -1,9 +1,9 @@
-"""The group thread: it joins, sends heartbeats and leaves, as the table of states says.
+"""The group thread: it joins, sends heartbeats and leaves, in the order that the table of states gives.
 
 A second thread calls the assignment handler to revoke and assign partitions, and the group thread sends
-heartbeats until that is done. So neither a slow handler of messages nor a slow rebalance listener ends the
-session. ``max_poll_interval_ms`` limits a handler of messages; ``rebalance_timeout_ms`` limits both during a
-rebalance.
+heartbeats until that call has returned. So neither a slow handler of messages nor a slow rebalance listener
+ends the session. ``max_poll_interval_ms`` limits the time for a handler of messages. During a rebalance,
+``rebalance_timeout_ms`` limits the time for the handler and the listener together.
 """
 
 import logging
@@ -38,13 +38,12 @@ _T = TypeVar("_T")
 _LEAVE_TIMEOUT = 3.0
 _JOIN_MARGIN = 10.0
 _SHARE_IN_HAND = 0.9
-"""The part of the rebalance time-out that a loop gets to finish its message in hand. The remainder is for a
+"""The part of the rebalance time-out in which a loop may finish its message in hand. The remainder is for a
 commit, the listener and the request to join."""
 
 
 class MemberLoop:
-    """The steps of *member*, done on one thread by :meth:`run`. *handler* reads the partitions that the group
-    assigns.
+    """Does the steps of *member* on one thread, in :meth:`run`. *handler* reads the assigned partitions.
 
     ``joined`` is done when the first partitions are assigned, or when an error makes that impossible.
     """
@@ -63,17 +62,17 @@ class MemberLoop:
         self.over = False
         """True when this thread has nothing more to do except to call ``then``."""
         self.then: Callable[[], None] | None = None
-        """A function that this thread calls as its last step."""
+        """A function that this thread calls as its last step, or None."""
         bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._bell = bell
         self._owned: frozenset[TopicPartition] = frozenset()
         self._pending: list[TopicPartition] | None = None
-        """The partitions of this generation, until all of them are assigned at the handler."""
+        """The partitions of this generation, until the handler has got all of them."""
         self._subscribed: Set[str] = member.topics
-        """The topics with which the member joined last."""
+        """The topics to which the member subscribed when it joined last."""
         self._noticed: Event | None = None
         self._rejoin = False
-        """True if partitions were given back for which other members wait."""
+        """True if the member has given back partitions for which other members wait."""
         self._closing = False
         self._stalled = False
         self._cause = "the member is new"
@@ -83,16 +82,18 @@ class MemberLoop:
         )
 
     def close(self) -> None:
-        """Make the thread leave the group and end. Acquires no lock and waits for nothing."""
+        """Make the thread leave the group and end. Call this from any thread: it acquires no lock and never
+        waits."""
         self._closing = True
         self._bell.put(None)
 
     def wake(self) -> None:
-        """Make the thread look for something to do at once."""
+        """Make the thread check at once what there is to do."""
         self._bell.put(None)
 
     def run(self) -> None:
-        """Do one step after another until the member has left its group for good."""
+        """Do one step after another, as the table of states says, until the member has left its group for
+        good."""
         steps: dict[State, Callable[[], None]] = {
             State.OUTSIDE: self._stay_outside,
             State.JOINING: self._join,
@@ -124,13 +125,14 @@ class MemberLoop:
             self.then()
 
     def notice_topics(self) -> None:
-        """Select the topics to read by the newest metadata, and tell the handler which topics the brokers do
+        """Select the topics to read by the newest metadata, and tell the handler which of them the brokers do
         not allow."""
         topics = self._member.selection.update(self._client.metadata)
         self.handler.set_topic_errors(self._client.metadata.topic_errors(topics))
 
     def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
-        """Play *dialogue*. While the client closes, stop as soon as no broker can be reached."""
+        """Play *dialogue*, and return its result. While the client closes, stop if no broker can be
+        reached."""
 
         def in_vain() -> KafkaError | None:
             return self._client.unreachable() if self._closing else None
@@ -144,7 +146,7 @@ class MemberLoop:
             self._wait(self._heartbeat_interval)
         else:
             if self._stalled:
-                self._begin_rebalance("its loop goes on")
+                self._begin_rebalance("the member's loop goes on")
                 self._stalled = False
             self._member.on(Event.START)
 
@@ -164,17 +166,17 @@ class MemberLoop:
         self._heartbeat_at = time.monotonic() + self._heartbeat_interval
         # Before the handler has them: the first message may be handed out while this thread is still busy.
         log.info(
-            "group %s: generation %d, %d partitions for %s, after %.2f s; rebalanced because %s",
+            "group %s has rebalanced, because %s; member %s got %d partitions in generation %d, after %.2f s",
             member.group_id,
-            member.generation,
-            len(self._pending),
-            member.member_id,
-            time.monotonic() - self._began,
             self._cause,
+            member.member_id,
+            len(self._pending),
+            member.generation,
+            time.monotonic() - self._began,
         )
 
     def _stay(self) -> None:
-        """Do one round: assign pending partitions, wait, commit, send a heartbeat."""
+        """Do one round of a stable member: assign pending partitions, wait, commit, send a heartbeat."""
         if self._pending is not None:
             self._assign(self._pending)
             if self._member.state is not State.STABLE:
@@ -188,17 +190,17 @@ class MemberLoop:
             return
         self.handler.commit_if_due(now)
         if self._member.selection.update(self._client.metadata) != self._subscribed:
-            self._begin_rebalance("its subscription has changed")
+            self._begin_rebalance("the member's subscription has changed")
             self._member.on(Event.REJOIN)
         elif now >= self._heartbeat_at:
             self._heartbeat_at = now + self._heartbeat_interval
             self._look_around()
 
     def _assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Have the handler revoke partitions that are not in *partitions*, and assign those that are new.
+        """Make the handler revoke partitions that are not in *partitions*, and assign those that are new.
 
-        Only an incremental assignor leaves anything to revoke here: with other assignors the member has given
-        everything back before. What is revoked here goes to other members once all have joined again.
+        Only with an incremental assignor is anything revoked here: with other assignors, the member has given
+        all partitions back before. Revoked partitions go to other members when all have joined again.
         """
         member, identity = self._member, self._member.identity
         if self._owned and not member.owned:
@@ -215,7 +217,7 @@ class MemberLoop:
             if not error.retriable:
                 raise
             log.info(
-                "group %s: the committed offsets cannot be fetched yet, trying again: %s",
+                "group %s: the committed offsets cannot be fetched yet, and will be asked for again: %s",
                 member.group_id,
                 error,
             )
@@ -230,22 +232,23 @@ class MemberLoop:
         if event is not None:
             self._rebalance(event)
         elif self._rejoin and self._pending is None:
-            self._begin_rebalance("it has given partitions back")
+            self._begin_rebalance("the member has given partitions back")
             member.on(Event.REJOIN)
 
     def _look_around(self) -> None:
-        """Do what is to be done once every heartbeat interval."""
+        """Check topics, loops and the number of partitions, and send a heartbeat, once every heartbeat
+        interval."""
         member = self._member
         self.notice_topics()
         if self.handler.stalled_for() * 1000 >= self._max_poll_interval_ms:
             log.warning(
                 "group %s: member %s leaves, because its loop has asked for no message within "
-                "max_poll_interval_ms=%d although one waits; it joins again when the loop goes on",
+                "max_poll_interval_ms=%d although one waits; the member joins again when the loop continues",
                 member.group_id,
                 member.member_id,
                 self._max_poll_interval_ms,
             )
-            self._cause, self._stalled = "its loop stood still", True
+            self._cause, self._stalled = "the member's loop stood still", True
             member.on(Event.STALLED)
         elif grown := topic_changes(self._member, self._client.metadata):
             self._begin_rebalance(grown)
@@ -254,7 +257,7 @@ class MemberLoop:
             self._rebalance(event)
 
     def _heartbeat(self) -> Event | None:
-        """Send one heartbeat. Return the event that follows from the response; None if nothing has
+        """Send one heartbeat. Return the event that follows from the response, or None if nothing has
         changed."""
         try:
             event = self._play(heartbeat(self._member), self._heartbeat_timeout)
@@ -271,9 +274,9 @@ class MemberLoop:
         return event
 
     def _rebalance(self, event: Event) -> None:
-        """Do what *event*, which came from a heartbeat, requires."""
+        """Begin the rebalance that *event*, which came from a heartbeat, requires."""
         self._begin_rebalance(
-            "the group had removed it" if event is Event.LOST else "a member joined or left"
+            "the group had removed the member" if event is Event.LOST else "a member joined or left"
         )
         self._member.on(event)
 
@@ -281,10 +284,10 @@ class MemberLoop:
         self._cause, self._began = cause, time.monotonic()
 
     def _have(self, call: Callable[[], None]) -> Event | None:
-        """Have the rebalance thread make *call*, and send heartbeats until it returns. Return the event that
-        followed from these heartbeats, which ``_noticed`` holds too.
+        """Make the rebalance thread run *call*, and send heartbeats until *call* returns. Return the event
+        that followed from these heartbeats, which ``_noticed`` holds too.
 
-        Raise what *call* raises, and ClosedError when the client is closed.
+        Raises what *call* raises, and ClosedError when the client is closed.
         """
         done = self.rebalance_thread.call(call)
         self._noticed = None
@@ -312,7 +315,8 @@ class MemberLoop:
             self._owned = self._owned.difference(partitions)
 
     def _release(self) -> None:
-        """Give the partitions back before joining again, unless the member may keep them meanwhile."""
+        """Give the partitions back before joining again, unless the member may keep them during the
+        rebalance."""
         self._pending = None
         if not (self._member.incremental and self._member.generation >= 0):
             self._have_revoked(self._owned, self._revocation_timeout)
@@ -332,7 +336,7 @@ class MemberLoop:
     def _fail(self, error: Exception) -> None:
         if self._closing and isinstance(error, ClosedError):
             return
-        log.error("group %s: this member has stopped reading: %s", self._member.group_id, error)
+        log.error("group %s: this member has stopped because of an error: %s", self._member.group_id, error)
         self.handler.fail(error)
         if not self.joined.done():
             self.joined.set_exception(error)
@@ -344,8 +348,10 @@ class MemberLoop:
 
 
 def topic_changes(member: Member, metadata: Metadata) -> str:
-    """Return how the topics have changed since *member* assigned them as the leader; empty if they have
-    not."""
+    """Return a text that says how the topics have changed since *member* assigned them as the leader.
+
+    The text is empty if they have not changed.
+    """
     changes = [
         f"topic {topic} has {count} partitions now, {before} before"
         for topic, before in (member.watched or {}).items()

@@ -1,6 +1,7 @@
 """The states of a group member, as a table that gives the next state for a state and an event.
 
-A pair that is missing from the table cannot happen. If it does, that is a bug, and an error is raised.
+A pair of state and event that is not in the table cannot happen. If it does happen, that is a bug, and an
+error is raised.
 """
 
 from enum import StrEnum
@@ -14,9 +15,9 @@ class State(StrEnum):
     """The states of a member."""
 
     OUTSIDE = "outside"
-    """The member is not in the group: not yet, not any more, or not while its loop stands still."""
+    """The member is not in the group: it has not joined yet, has left, or its loop stands still."""
     JOINING = "joining"
-    """The member has asked to join and waits for the others."""
+    """The member has asked to join, and waits until the other members have joined."""
     SYNCING = "syncing"
     """The member is in the new generation and waits for its partitions."""
     STABLE = "stable"
@@ -33,7 +34,7 @@ class Event(StrEnum):
     """The events that change the state of a member."""
 
     START = "start"
-    """The member is to join, because its streams are read."""
+    """The member is to join the group, because its streams are read."""
     JOINED = "joined"
     """A generation has begun, and the member belongs to it."""
     ASSIGNED = "assigned"
@@ -45,7 +46,7 @@ class Event(StrEnum):
     STALLED = "stalled"
     """The loop has asked for no message for max_poll_interval_ms, although one waits."""
     RELEASED = "released"
-    """The old partitions have been given back, or are kept while the member joins."""
+    """The old partitions have been given back, or the member keeps them while it joins."""
     CLOSE = "close"
     """The client closes, or cannot go on."""
 
@@ -70,7 +71,8 @@ TRANSITIONS: Final = MappingProxyType(
 
 
 def next_state(state: State, event: Event) -> State:
-    """Return the state after *event* in *state*. Raise RuntimeError if the table has no such pair."""
+    """Return the state that follows *state* after *event*. Raise RuntimeError if the table has no such
+    pair."""
     try:
         return TRANSITIONS[state, event]
     except KeyError:
