@@ -1,4 +1,4 @@
-"""The choice of the stream that reads a partition."""
+"""Chooses the stream that reads each partition."""
 
 import logging
 from collections import Counter
@@ -17,7 +17,7 @@ log = logging.getLogger("pyklient.consumer")
 class StreamChoice:
     """The streams of one connector, and which of them reads each partition.
 
-    *named* has the streams of each topic, *shared* the streams that read all topics of a filter.
+    *named* has the streams of each topic. *shared* has the streams that read all topics of a topic filter.
     """
 
     def __init__(
@@ -37,11 +37,11 @@ class StreamChoice:
         self._stream_of: dict[TopicPartition, StreamCore] = {}
 
     def stream_of(self, partition: TopicPartition) -> StreamCore | None:
-        """Return the stream that reads *partition*; None if no stream reads it."""
+        """Return the stream that reads *partition*, or None if no stream reads it."""
         return self._stream_of.get(partition)
 
     def number_of(self, partition: TopicPartition) -> int:
-        """Return the number, from 0 on, of the stream of *partition* among the streams of its topic."""
+        """Return the number (from 0 on) of the stream that reads *partition*, among its topic's streams."""
         return self._numbers[self._stream_of[partition]]
 
     def choose(
@@ -50,11 +50,11 @@ class StreamChoice:
         stay: Collection[TopicPartition],
         numbers: Mapping[TopicPartition, int] | None = None,
     ) -> None:
-        """Choose a stream for each of *partitions*. The partitions in *stay* keep their streams, and all
-        others have none from now on.
+        """Choose a stream for each of *partitions*.
 
-        *numbers* has the number of the stream of each partition, among the streams of its topic. Without it,
-        the partitions are divided evenly between the streams.
+        The partitions in *stay* keep their streams, and all other partitions have none from now on. *numbers*
+        has the number of the stream of each partition, among the streams of its topic. Without *numbers*, the
+        partitions are divided evenly between the streams.
         """
         self._stream_of = {each: stream for each, stream in self._stream_of.items() if each in stay}
         load = Counter(self._stream_of.values())
@@ -65,7 +65,8 @@ class StreamChoice:
             streams = self._of_topic(topic)
             if not streams:
                 log.warning(
-                    "partitions of topic %s were assigned, but this connector has no stream of that topic",
+                    "partitions of topic %s were assigned to this connector and are not read, because it has "
+                    "no stream of that topic",
                     topic,
                 )
                 continue
@@ -88,8 +89,10 @@ class StreamChoice:
     def _divide(
         self, added: Sequence[TopicPartition], streams: Sequence[StreamCore], load: Counter[StreamCore]
     ) -> dict[TopicPartition, StreamCore]:
-        """Return a stream for each of *added*, which belong to one topic: the streams with the fewest
-        partitions of that topic get the next ones."""
+        """Return a stream for each of the partitions *added*, which belong to one topic.
+
+        The streams that read the fewest partitions of the topic get the next ones.
+        """
         kept = Counter(stream for each, stream in self._stream_of.items() if each.topic == added[0].topic)
         if not kept:
             order = sorted(streams, key=load.__getitem__)

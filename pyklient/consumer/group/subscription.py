@@ -11,16 +11,16 @@ from pyklient.net.metadata import Metadata
 __all__ = ["Subscription", "TopicSelection"]
 
 _SURELY_GONE = 1.0
-"""The shortest time, in seconds, between the two snapshots of the metadata that show that a topic is gone."""
+"""The seconds for which a topic must be missing from the metadata before it counts as deleted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
     """The topics that a connector reads, and its number of streams.
 
-    Without *topic_filter*, it reads the topics of *named*, which has the number of streams of each topic.
-    With *topic_filter*, it reads all topics that the filter selects, and *shared_streams* streams read all of
-    them.
+    Without *topic_filter*, the connector reads the topics of *named*, which has the number of streams of each
+    topic. With *topic_filter*, it reads all topics that the filter selects, and each of *shared_streams*
+    streams reads all of these topics.
     """
 
     named: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
@@ -30,7 +30,7 @@ class Subscription:
     """True if the filter never selects topics in which brokers keep their own data."""
 
     def selects(self, topic: str, *, internal: bool = False) -> bool:
-        """Return True if *topic* is to be read. *internal* tells that brokers keep their own data in it."""
+        """Return True if *topic* is to be read. *internal* is True if brokers keep their own data in it."""
         if self.topic_filter is None:
             return topic in self.named
         if self.hides_internal and (internal or topic in INTERNAL_TOPICS):
@@ -38,12 +38,15 @@ class Subscription:
         return self.topic_filter.allows(topic)
 
     def stream_count(self, topic: str) -> int:
-        """Return how many streams read *topic*, if it is to be read."""
+        """Return how many streams read *topic*, provided that *topic* is to be read."""
         return self.named.get(topic, 0) if self.topic_filter is None else self.shared_streams
 
     def topics(self, metadata: Metadata) -> frozenset[str]:
-        """Return the topics to read: those that are named, whether they exist or not, or those in *metadata*
-        that the filter selects."""
+        """Return the topics to read.
+
+        These are the topics that are named, whether they exist or not, or the topics in *metadata* that the
+        filter selects.
+        """
         if self.topic_filter is None:
             return frozenset(self.named)
         return frozenset(
@@ -54,26 +57,26 @@ class Subscription:
 
     @property
     def asks_for(self) -> frozenset[str] | None:
-        """The topics whose metadata the subscription needs; None for all topics of the cluster."""
+        """The topics whose metadata the subscription needs. None stands for all topics of the cluster."""
         return frozenset(self.named) if self.topic_filter is None else None
 
 
 class TopicSelection:
     """The topics that *subscription* selects at the moment, by the newest metadata.
 
-    A topic leaves the selection when two snapshots do not contain it, because a broker that has just started
-    may not know all topics yet.
+    A topic leaves the selection when the metadata has not contained it for a second, because a broker that
+    has just started may not know all topics yet.
     """
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
         self.topics = frozenset(subscription.named)
-        """The topics to read, as the last :meth:`update` has found them."""
+        """The topics to read, as the last call of :meth:`update` has found them."""
         self._metadata: Metadata | None = None
         self._missing_since: dict[str, float] = {}
 
     def update(self, metadata: Metadata) -> frozenset[str]:
-        """Return the topics to read by *metadata*, which is the newest snapshot."""
+        """Return the topics to read, after a look at *metadata*, the newest metadata of the cluster."""
         if metadata is not self._metadata and self.subscription.topic_filter is not None:
             self._metadata = metadata
             now = time.monotonic()

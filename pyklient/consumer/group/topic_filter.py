@@ -29,7 +29,7 @@ class TopicFilter(ABC):
     def __init__(self, pattern: str) -> None:
         given = argument_checks.text(pattern, f"the pattern of a {type(self).__name__}")
         self.pattern: Final = given.strip().replace(",", "|").replace(" ", "").strip(_QUOTES)
-        """The pattern after cleaning."""
+        """The pattern as it is used, without spaces and quotes, and with ``|`` instead of commas."""
         try:
             self._expression = re.compile(self.pattern)
         except (re.error, OverflowError, RecursionError) as error:
@@ -58,7 +58,7 @@ class Whitelist(TopicFilter):
     kind = "white_list"
 
     def allows(self, topic: str) -> bool:
-        """See TopicFilter.allows."""
+        """Return True if the pattern matches the whole name *topic*."""
         return self._expression.fullmatch(topic) is not None
 
 
@@ -68,5 +68,5 @@ class Blacklist(TopicFilter):
     kind = "black_list"
 
     def allows(self, topic: str) -> bool:
-        """See TopicFilter.allows."""
+        """Return True unless the pattern matches the whole name *topic*."""
         return self._expression.fullmatch(topic) is None

@@ -82,8 +82,7 @@ class MemberLoop:
         )
 
     def close(self) -> None:
-        """Make the thread leave the group and end. Call this from any thread: it acquires no lock and never
-        waits."""
+        """Make the thread leave the group and end. This acquires no lock and never waits."""
         self._closing = True
         self._bell.put(None)
 
@@ -92,8 +91,7 @@ class MemberLoop:
         self._bell.put(None)
 
     def run(self) -> None:
-        """Do one step after another, as the table of states says, until the member has left its group for
-        good."""
+        """Do the steps that the table of states gives, until the member has left its group for good."""
         steps: dict[State, Callable[[], None]] = {
             State.OUTSIDE: self._stay_outside,
             State.JOINING: self._join,
@@ -236,8 +234,7 @@ class MemberLoop:
             member.on(Event.REJOIN)
 
     def _look_around(self) -> None:
-        """Check topics, loops and the number of partitions, and send a heartbeat, once every heartbeat
-        interval."""
+        """Check topics and loops, and send a heartbeat. This is called once every heartbeat interval."""
         member = self._member
         self.notice_topics()
         if self.handler.stalled_for() * 1000 >= self._max_poll_interval_ms:
@@ -315,8 +312,7 @@ class MemberLoop:
             self._owned = self._owned.difference(partitions)
 
     def _release(self) -> None:
-        """Give the partitions back before joining again, unless the member may keep them during the
-        rebalance."""
+        """Give the partitions back before joining again, unless the member may keep them meanwhile."""
         self._pending = None
         if not (self._member.incremental and self._member.generation >= 0):
             self._have_revoked(self._owned, self._revocation_timeout)
