@@ -53,8 +53,8 @@ class ConsumerConfig(ClientConfig):
     )
     auto_offset_reset: str = option(
         "latest",
-        "start of a partition without a committed offset: the oldest message, new messages only, or an "
-        "error (none)",
+        "where a partition without a committed offset begins: at the oldest message (earliest), at messages "
+        "that arrive from now on (latest), or nowhere, with an error (none)",
         choices=("earliest", "latest", "none"),
     )
     enable_auto_commit: bool = option(
@@ -67,7 +67,9 @@ class ConsumerConfig(ClientConfig):
         choices=("read_uncommitted", "read_committed"),
     )
     fetch_min_bytes: int = option(
-        1, "the broker waits until a fetch response has this many bytes", at_least=0
+        1,
+        "the broker waits until a fetch response has this many bytes, but not longer than fetch_max_wait_ms",
+        at_least=0,
     )
     fetch_max_wait_ms: int = option(500, "longest time that the broker waits for fetch_min_bytes", at_least=0)
     fetch_max_bytes: int = option(50 * MIB, "largest number of bytes in one fetch response", at_least=0)

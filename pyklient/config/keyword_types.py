@@ -140,8 +140,8 @@ class ProducerOptions(ClientOptions, total=False):
     partition"""
 
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None
-    """function (topic, key, partition_count) -> int; by default Java's murmur2 of the key, and sticky without
-    a key (only in pyklient)"""
+    """function (topic, key, partition_count) -> int; by default murmur2 of the key, as in Java's client, and
+    without a key one partition until its batch is sent, then another (only in pyklient)"""
 
     key_encoder: Encoder | None
     """function that turns keys into bytes (only in pyklient)"""
@@ -173,7 +173,7 @@ class ReadOptions(ClientOptions, total=False):
     """read_committed leaves out records of aborted and open transactions"""
 
     fetch_min_bytes: int
-    """the broker waits until a fetch response has this many bytes"""
+    """the broker waits until a fetch response has this many bytes, but not longer than fetch_max_wait_ms"""
 
     fetch_max_wait_ms: int
     """longest time that the broker waits for fetch_min_bytes"""
@@ -207,8 +207,8 @@ class ConsumerOptions(ReadOptions, total=False):
     (KIP-345)"""
 
     auto_offset_reset: Literal["earliest", "latest", "none"]
-    """start of a partition without a committed offset: the oldest message, new messages only, or an error
-    (none)"""
+    """where a partition without a committed offset begins: at the oldest message (earliest), at messages that
+    arrive from now on (latest), or nowhere, with an error (none)"""
 
     enable_auto_commit: bool
     """commit the messages that the loop has finished, every auto_commit_interval_ms and on close"""

@@ -79,8 +79,8 @@ class ProducerConfig(ClientConfig):
     )
     partitioner: Callable[[str, bytes | None, int], int] | HasPartition | None = option(
         None,
-        "function (topic, key, partition_count) -> int; by default Java's murmur2 of the key, and sticky "
-        "without a key (only in pyklient)",
+        "function (topic, key, partition_count) -> int; by default murmur2 of the key, as in Java's client, "
+        "and without a key one partition until its batch is sent, then another (only in pyklient)",
     )
     key_encoder: Encoder | None = option(None, "function that turns keys into bytes (only in pyklient)")
     value_encoder: Encoder | None = option(None, "function that turns values into bytes (only in pyklient)")

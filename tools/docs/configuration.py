@@ -7,7 +7,7 @@ import ssl
 from dataclasses import Field, fields
 from typing import Any
 
-from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.config import NOT_READ, ClientConfig, ConsumerConfig, ProducerConfig
 from tools.repository import ROOT
 
 __all__ = ["TARGET", "page"]
@@ -17,17 +17,27 @@ TARGET = ROOT / "docs" / "configuration.md"
 _HEAD = """\
 # Configuration
 
-Options are keyword arguments of the clients. They have Kafka's names, with underscores instead of dots.
-Names with dots are accepted too, with values as text or not:
-`Producer(**{"bootstrap.servers": "one:9092", "acks": "1"})`.
-On the command line, give options as `-X name=value` or as lines of a `--config` file.
+Options are keyword arguments of the clients:
 
-A ConfigurationError is raised for an unknown option, a value out of range, and two options that contradict
-each other. It says what to write instead. A name with dots that only another Kafka client knows is ignored,
-and a line in the log says so.
+```text
+Producer("broker-1:9092", linger_ms=20, compression_type="zstd")
+```
 
-For type checkers, the TypedDicts `pyklient.ProducerOptions`, `ConsumerOptions`, `AdminOptions` and
-`ReadOptions` describe the keyword arguments.
+Options have Kafka's names, with underscores instead of dots. The clients also accept Kafka's names with
+dots. The value of such an option may be a text: `Producer(**{"bootstrap.servers": "broker-1:9092",
+"linger.ms": "20"})`. On the command line, give options as `-X name=value` or as lines of a `--config`
+file.
+
+The name of an option gives the unit of its value: `_ms` is milliseconds, `_bytes` and `_size` are bytes.
+In the tables, "not set" in the column "default" means that the option is None. "Only in pyklient" means
+that Kafka's Java client does not have the option.
+
+A client raises ConfigurationError if an option is unknown, if its value is out of range, or if two
+options contradict each other. The message says what to write instead. A name with dots that only other
+Kafka clients have is ignored, and a line in the log says so.
+
+The TypedDicts `pyklient.ProducerOptions`, `ConsumerOptions`, `AdminOptions` and `ReadOptions` describe
+the keyword arguments for type checkers.
 
 This page is written from the options in `pyklient/config/` by `python -m tools.docs.configuration`; a test
 compares the two.
@@ -36,10 +46,14 @@ compares the two.
 _INTRODUCTIONS = {
     ClientConfig: (
         "Every client",
-        "`Producer`, `ConsumerConnector`, `SimpleConsumer`, `Admin` and `read` have these options:",
+        "`Producer`, `ConsumerConnector`, `read`, `SimpleConsumer` and `Admin` have these options:",
     ),
-    ProducerConfig: ("Producer", "`Producer` has all options above, and:"),
-    ConsumerConfig: ("ConsumerConnector", "`ConsumerConnector` has all options of the first table, and:"),
+    ProducerConfig: ("Producer", "`Producer` has the options of the first table, and these:"),
+    ConsumerConfig: (
+        "ConsumerConnector",
+        "`ConsumerConnector` has the options of the first table, and these. `read` has the same options, "
+        f"except for {', '.join(f'`{name}`' for name in sorted(NOT_READ))}.",
+    ),
 }
 
 
@@ -52,7 +66,7 @@ def page() -> str:
         inherited |= {item.name for item in fields(ClientConfig)}
         parts.append(
             f"## {title}\n\n{introduction}\n\n"
-            "| option | default | takes | meaning |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n"
+            "| option | default | values | meaning |\n| --- | --- | --- | --- |\n" + "\n".join(rows) + "\n"
         )
     return "\n".join(parts)
 
@@ -64,7 +78,7 @@ def _row(item: "Field[Any]") -> str:
 
 def _default(item: "Field[Any]") -> str:
     if item.default is None:
-        return "none"
+        return "not set"
     large = type(item.default) is int and item.default >= 10_000
     return f"`{item.default:_}`" if large else f"`{item.default!r}`"
 
