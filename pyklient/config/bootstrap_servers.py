@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from pyklient.errors import ConfigurationError
 
-__all__ = ["DEFAULT_SERVERS", "parse_bootstrap_servers"]
+__all__ = ["DEFAULT_SERVERS", "is_default", "parse_bootstrap_servers"]
 
 
 class _Unsaid(str):
@@ -14,6 +14,11 @@ class _Unsaid(str):
 
 DEFAULT_SERVERS: Final[str] = _Unsaid("localhost:9092")
 """The default of ``bootstrap_servers``, which is the first argument of every client."""
+
+
+def is_default(servers: str | Sequence[str]) -> bool:
+    """Return whether *servers* is the default, which no caller has given."""
+    return isinstance(servers, _Unsaid)
 
 
 def parse_bootstrap_servers(servers: str | Sequence[str]) -> tuple[tuple[str, int], ...]:

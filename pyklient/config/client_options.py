@@ -8,14 +8,27 @@ checks names, types and ranges, and then the rules between options.
 import ssl
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
-from pyklient.config.bootstrap_servers import DEFAULT_SERVERS, parse_bootstrap_servers
+from pyklient.config.bootstrap_servers import DEFAULT_SERVERS, is_default, parse_bootstrap_servers
 from pyklient.config.option import MIB, check_option, option
 from pyklient.config.unknown_options import advice, did_you_mean, nearest
+from pyklient.config.zookeeper_address import parse_zookeeper
 from pyklient.errors import ConfigurationError
 
 __all__ = ["AdminConfig", "ClientConfig", "unknown_option"]
+
+
+_NEEDED: Final = {
+    "zookeeper_username": "zookeeper",
+    "zookeeper_ssl_client_enable": "zookeeper",
+    "zookeeper_password": "zookeeper_username",
+    "zookeeper_set_acl": "zookeeper_username",
+    "zookeeper_ssl_truststore_location": "zookeeper_ssl_client_enable",
+    "zookeeper_ssl_keystore_location": "zookeeper_ssl_client_enable",
+    "zookeeper_ssl_keystore_password": "zookeeper_ssl_keystore_location",
+}
+"""The options for ZooKeeper that need another option."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +42,15 @@ class ClientConfig:
     """The words by which error messages name the option that limits how long a call waits for a broker."""
 
     bootstrap_servers: str | Sequence[str] = option(
-        str(DEFAULT_SERVERS),
+        DEFAULT_SERVERS,
         "addresses (host:port) of some brokers, as a list or separated by commas; the client finds the "
         "other brokers through them",
+    )
+    zookeeper: str | None = option(
+        None,
+        "address of ZooKeeper (host:port[,host:port]/chroot), for clusters that use it; the client finds the "
+        "brokers there, and needs no bootstrap_servers (only in pyklient; Kafka's old clients call it "
+        "zookeeper.connect)",
     )
     client_id: str = option("pyklient", "name that the broker shows in its logs, quotas and metrics")
     request_timeout_ms: int = option(30_000, "longest wait for one response from a broker", at_least=1)
@@ -91,6 +110,40 @@ class ClientConfig:
     sasl_password: str | None = option(
         None, "SASL password (only in pyklient; Kafka puts it into sasl.jaas.config)", secret=True
     )
+    zookeeper_session_timeout_ms: int = option(
+        6_000,
+        "ZooKeeper ends the session of a client that shows no sign of life for this long",
+        at_least=1,
+    )
+    zookeeper_connection_timeout_ms: int = option(
+        6_000, "longest wait for a connection to ZooKeeper, within the time of the call", at_least=1
+    )
+    zookeeper_username: str | None = option(
+        None, "user name for ZooKeeper, in its scheme digest (only in pyklient)"
+    )
+    zookeeper_password: str | None = option(
+        None, "password for ZooKeeper, in its scheme digest (only in pyklient)", secret=True
+    )
+    zookeeper_set_acl: bool = option(
+        False, "allow only zookeeper_username to change the nodes that the client creates in ZooKeeper"
+    )
+    zookeeper_ssl_client_enable: bool = option(False, "use TLS for the connection to ZooKeeper")
+    zookeeper_ssl_truststore_location: str | None = option(
+        None,
+        "PEM file with the certificate authorities that are trusted for ZooKeeper; without it, those of the "
+        "system are trusted",
+    )
+    zookeeper_ssl_keystore_location: str | None = option(
+        None, "PEM file with this client's certificate chain and key for ZooKeeper"
+    )
+    zookeeper_ssl_keystore_password: str | None = option(
+        None, "password of the key in zookeeper_ssl_keystore_location", secret=True
+    )
+    zookeeper_ssl_endpoint_identification_algorithm: str = option(
+        "https",
+        "https checks that ZooKeeper's certificate names the host; an empty text turns the check off",
+        choices=("https", ""),
+    )
     ssl_context: ssl.SSLContext | None = option(
         None, "a complete TLS context, instead of the ssl_ options below (only in pyklient)"
     )
@@ -124,7 +177,10 @@ class ClientConfig:
 
     @property
     def bootstrap(self) -> tuple[tuple[str, int], ...]:
-        """The value of ``bootstrap_servers`` as pairs of host and port."""
+        """The value of ``bootstrap_servers`` as pairs of host and port; no pair if ZooKeeper alone knows the
+        brokers."""
+        if self.zookeeper is not None and is_default(self.bootstrap_servers):
+            return ()
         return parse_bootstrap_servers(self.bootstrap_servers)
 
     def validate(self) -> None:
@@ -144,6 +200,14 @@ class ClientConfig:
                         f"{name} is set, but security_protocol={self.security_protocol} does not use TLS; "
                         "choose SSL or SASL_SSL"
                     )
+        self._validate_zookeeper()
+
+    def _validate_zookeeper(self) -> None:
+        if self.zookeeper is not None:
+            parse_zookeeper(self.zookeeper)
+        for name, needed in _NEEDED.items():
+            if getattr(self, name) and getattr(self, needed) in (None, False):
+                raise ConfigurationError(f"{name} is set, but {needed} is not; set both, or none of the two")
 
 
 @dataclass(frozen=True, kw_only=True)

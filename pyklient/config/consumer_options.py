@@ -1,5 +1,6 @@
 """The options of ConsumerConnector and of read(). Each is declared once, here."""
 
+import re
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
@@ -10,9 +11,25 @@ from pyklient.errors import ConfigurationError
 __all__ = ["NOT_READ", "ConsumerConfig"]
 
 NOT_READ: Final = frozenset(
-    {"auto_commit_interval_ms", "auto_offset_reset", "enable_auto_commit", "group_id", "group_instance_id"}
+    {
+        "auto_commit_interval_ms",
+        "auto_offset_reset",
+        "consumer_id",
+        "coordination",
+        "dual_commit_enabled",
+        "enable_auto_commit",
+        "exclude_internal_topics",
+        "group_id",
+        "group_instance_id",
+        "offsets_storage",
+        "rebalance_backoff_ms",
+        "rebalance_max_retries",
+    }
 )
 """The options of ConsumerConfig that read() does not have, because it joins no group."""
+
+_FOR_GROUPS: Final = ("coordination", "offsets_storage", "dual_commit_enabled")
+_NODE_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +52,40 @@ class ConsumerConfig(ClientConfig):
         "range",
         "assignor by which the group assigns partitions to its members",
         choices=("range", "roundrobin"),
+    )
+    coordination: str = option(
+        "kafka",
+        "kafka: a broker coordinates the group, as in all clients since Kafka 0.9; zookeeper: the members "
+        "coordinate themselves through ZooKeeper, as the Scala consumer does (only in pyklient)",
+        choices=("kafka", "zookeeper"),
+    )
+    offsets_storage: str | None = option(
+        None,
+        "where the group commits its offsets: kafka or zookeeper; by default where the group is coordinated",
+        choices=("kafka", "zookeeper", None),
+    )
+    dual_commit_enabled: bool | None = option(
+        None,
+        "commit offsets to both Kafka and ZooKeeper, and resume at the larger one; by default on if "
+        "coordination is zookeeper and offsets_storage is kafka",
+    )
+    rebalance_max_retries: int = option(
+        4,
+        "attempts to divide the partitions before a group that ZooKeeper coordinates fails with an error",
+        at_least=1,
+    )
+    rebalance_backoff_ms: int = option(
+        2_000,
+        "pause between two of these attempts; all of them should last longer than a session",
+        at_least=0,
+    )
+    consumer_id: str | None = option(
+        None,
+        "last part of the member's id in a group that ZooKeeper coordinates, instead of host, time and a "
+        "random number",
+    )
+    exclude_internal_topics: bool = option(
+        True, "leave out topics such as __consumer_offsets when topics are chosen by a filter"
     )
     session_timeout_ms: int = option(
         45_000, "the group removes a member that sends no heartbeat for this long", at_least=1
@@ -106,3 +157,42 @@ class ConsumerConfig(ClientConfig):
             )
         if self.group_id is not None and not self.group_id:
             raise ConfigurationError("group_id is empty; give the group a name")
+        self._validate_coordination()
+
+    @property
+    def offset_storage(self) -> str:
+        """``offsets_storage``, or its default: where the group is coordinated."""
+        return self.offsets_storage or self.coordination
+
+    @property
+    def dual_commit(self) -> bool:
+        """``dual_commit_enabled``, or its default."""
+        if self.dual_commit_enabled is None:
+            return self.coordination == "zookeeper" and self.offset_storage == "kafka"
+        return self.dual_commit_enabled
+
+    def _validate_coordination(self) -> None:
+        in_zookeeper = self.coordination == "zookeeper"
+        if in_zookeeper and self.zookeeper is None:
+            raise ConfigurationError(
+                "coordination='zookeeper' needs the address of ZooKeeper: pass zookeeper='host:port/chroot'"
+            )
+        if in_zookeeper and self.group_instance_id is not None:
+            raise ConfigurationError(
+                "group_instance_id has no effect with coordination='zookeeper'; remove one of the two options"
+            )
+        if self.consumer_id is not None and not in_zookeeper:
+            raise ConfigurationError("consumer_id needs coordination='zookeeper'; remove it, or set both")
+        for name in _FOR_GROUPS:
+            if getattr(self, name) in ("zookeeper", True) and self.group_id is None:
+                raise ConfigurationError(
+                    f"{name}={getattr(self, name)!r} needs group_id; give the group a name, or remove {name}"
+                )
+        if in_zookeeper or self.offset_storage == "zookeeper" or self.dual_commit:
+            for name in ("group_id", "consumer_id"):
+                text = getattr(self, name)
+                if text is not None and not _NODE_NAME.fullmatch(text):
+                    raise ConfigurationError(
+                        f"{name}={text!r} cannot be used with ZooKeeper, where it is part of a path; use "
+                        "letters, digits, '.', '_' and '-' of ASCII"
+                    )

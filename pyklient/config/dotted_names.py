@@ -36,7 +36,6 @@ _IDLE: Final = frozenset(
         "auto.include.jmx.reporter",
         "client.dns.lookup",
         "enable.metrics.push",
-        "exclude.internal.topics",
         "max.poll.records",
         "metadata.recovery.strategy",
         "metric.reporters",

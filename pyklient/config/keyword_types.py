@@ -16,6 +16,11 @@ __all__ = ["AdminOptions", "ClientOptions", "ConsumerOptions", "ProducerOptions"
 class ClientOptions(TypedDict, total=False):
     """Options of every client."""
 
+    zookeeper: str | None
+    """address of ZooKeeper (host:port[,host:port]/chroot), for clusters that use it; the client finds the
+    brokers there, and needs no bootstrap_servers (only in pyklient; Kafka's old clients call it
+    zookeeper.connect)"""
+
     client_id: str
     """name that the broker shows in its logs, quotas and metrics"""
 
@@ -71,6 +76,37 @@ class ClientOptions(TypedDict, total=False):
 
     sasl_password: str | None
     """SASL password (only in pyklient; Kafka puts it into sasl.jaas.config)"""
+
+    zookeeper_session_timeout_ms: int
+    """ZooKeeper ends the session of a client that shows no sign of life for this long"""
+
+    zookeeper_connection_timeout_ms: int
+    """longest wait for a connection to ZooKeeper, within the time of the call"""
+
+    zookeeper_username: str | None
+    """user name for ZooKeeper, in its scheme digest (only in pyklient)"""
+
+    zookeeper_password: str | None
+    """password for ZooKeeper, in its scheme digest (only in pyklient)"""
+
+    zookeeper_set_acl: bool
+    """allow only zookeeper_username to change the nodes that the client creates in ZooKeeper"""
+
+    zookeeper_ssl_client_enable: bool
+    """use TLS for the connection to ZooKeeper"""
+
+    zookeeper_ssl_truststore_location: str | None
+    """PEM file with the certificate authorities that are trusted for ZooKeeper; without it, those of the
+    system are trusted"""
+
+    zookeeper_ssl_keystore_location: str | None
+    """PEM file with this client's certificate chain and key for ZooKeeper"""
+
+    zookeeper_ssl_keystore_password: str | None
+    """password of the key in zookeeper_ssl_keystore_location"""
+
+    zookeeper_ssl_endpoint_identification_algorithm: Literal["https", ""]
+    """https checks that ZooKeeper's certificate names the host; an empty text turns the check off"""
 
     ssl_context: ssl.SSLContext | None
     """a complete TLS context, instead of the ssl_ options below (only in pyklient)"""
@@ -205,6 +241,30 @@ class ConsumerOptions(ReadOptions, total=False):
     group_instance_id: str | None
     """name of the member that stays the same across restarts, so that a quick restart causes no rebalance
     (KIP-345)"""
+
+    coordination: Literal["kafka", "zookeeper"]
+    """kafka: a broker coordinates the group, as in all clients since Kafka 0.9; zookeeper: the members
+    coordinate themselves through ZooKeeper, as the Scala consumer does (only in pyklient)"""
+
+    offsets_storage: Literal["kafka", "zookeeper", None]
+    """where the group commits its offsets: kafka or zookeeper; by default where the group is coordinated"""
+
+    dual_commit_enabled: bool | None
+    """commit offsets to both Kafka and ZooKeeper, and resume at the larger one; by default on if coordination
+    is zookeeper and offsets_storage is kafka"""
+
+    rebalance_max_retries: int
+    """attempts to divide the partitions before a group that ZooKeeper coordinates fails with an error"""
+
+    rebalance_backoff_ms: int
+    """pause between two of these attempts; all of them should last longer than a session"""
+
+    consumer_id: str | None
+    """last part of the member's id in a group that ZooKeeper coordinates, instead of host, time and a random
+    number"""
+
+    exclude_internal_topics: bool
+    """leave out topics such as __consumer_offsets when topics are chosen by a filter"""
 
     auto_offset_reset: Literal["earliest", "latest", "none"]
     """where a partition without a committed offset begins: at the oldest message (earliest), at messages that

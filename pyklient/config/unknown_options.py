@@ -52,11 +52,11 @@ _ELSEWHERE: Final = {
     "ssl_password": "ssl_key_password",
     "topic_metadata_refresh_interval_ms": "metadata_max_age_ms",
     "value_serializer": "value_encoder, of Producer",
+    "zookeeper_connect": "zookeeper",
 }
 """The names of options in other clients, and the corresponding names in pyklient."""
 
 _DECODERS: Final = "pass {} to create_message_streams(), stream() or read()"
-_BROKERS: Final = "clients connect to brokers, which also manage the groups: see bootstrap_servers"
 _CALLBACK: Final = "pass on_delivery to send()"
 _CLASSIC_GROUPS: Final = "groups use the classic protocol; KIP-848 is not supported yet"
 _LEVEL: Final = "compression_type sets the compression; its level cannot be set"
@@ -109,8 +109,6 @@ _NONE_HERE: Final = {
     "transactional_id": "transactions are not supported yet",
     "value_decoder": _DECODERS.format("value_decoder"),
     "value_deserializer": _DECODERS.format("value_decoder"),
-    "zookeeper_connect": _BROKERS,
-    "zookeeper_session_timeout_ms": _BROKERS,
 }
 """Options of other clients that pyklient does not have, and what to do instead."""
 

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from pyklient.errors import ConfigurationError
 
@@ -25,24 +25,21 @@ def parse_zookeeper(address: str) -> ZooKeeperAddress:
 
     Raises ConfigurationError if *address* has another form.
     """
-    given: Any = address
-    if not isinstance(given, str):
-        raise ConfigurationError(f"zookeeper takes text such as {_EXAMPLE}, not {given!r}")
-    hosts, slash, path = given.strip().partition("/")
+    hosts, slash, path = address.strip().partition("/")
     servers = []
     for text in (item.strip() for item in hosts.split(",")):
         match = _SERVER.fullmatch(text)
         port = int(match["port"] or 2181) if match is not None else 0
         if match is None or not 0 < port < 65536:
             raise ConfigurationError(
-                f"zookeeper={given!r} is not understood: {text!r} is not host:port; pass for example "
+                f"zookeeper={address!r} is not understood: {text!r} is not host:port; pass for example "
                 f"{_EXAMPLE}"
             )
         servers.append((match["host"].strip("[]"), port))
     chroot = (slash + path).rstrip("/")
     if "//" in chroot or re.search(r"[\s,]|/\.{1,2}(/|$)", chroot):
         raise ConfigurationError(
-            f"zookeeper={given!r} is not understood: the chroot {chroot!r} is not a path of ZooKeeper. It "
+            f"zookeeper={address!r} is not understood: the chroot {chroot!r} is not a path of ZooKeeper. It "
             f"stands once, after the last address, as in {_EXAMPLE}"
         )
     return ZooKeeperAddress(tuple(servers), chroot)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from pyklient.config import ClientConfig
 from pyklient.config.zookeeper_address import parse_zookeeper
 
 __all__ = ["ZooKeeperSettings"]
@@ -30,6 +31,25 @@ class ZooKeeperSettings:
     keystore: str | None = None
     key_password: str | None = field(default=None, repr=False)
     check_host_name: bool = True
+
+    @classmethod
+    def of(cls, config: ClientConfig) -> "ZooKeeperSettings | None":
+        """Return the settings in the options of a client; None if ``zookeeper`` is not set."""
+        if config.zookeeper is None:
+            return None
+        return cls(
+            address=config.zookeeper,
+            session_timeout=config.zookeeper_session_timeout_ms / 1000,
+            connection_timeout=config.zookeeper_connection_timeout_ms / 1000,
+            username=config.zookeeper_username,
+            password=config.zookeeper_password,
+            set_acl=config.zookeeper_set_acl,
+            use_tls=config.zookeeper_ssl_client_enable,
+            truststore=config.zookeeper_ssl_truststore_location,
+            keystore=config.zookeeper_ssl_keystore_location,
+            key_password=config.zookeeper_ssl_keystore_password,
+            check_host_name=config.zookeeper_ssl_endpoint_identification_algorithm == "https",
+        )
 
     @property
     def hosts(self) -> str:
