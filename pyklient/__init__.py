@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         MessageTooLargeError,
         OffsetOutOfRangeError,
         ProtocolError,
+        RebalanceFailedError,
         StreamInUseError,
         UnsupportedCodecError,
         UnsupportedVersionError,
@@ -115,6 +116,7 @@ __all__ = [
     "MessageTooLargeError",
     "OffsetOutOfRangeError",
     "ProtocolError",
+    "RebalanceFailedError",
     "StreamInUseError",
     "UnsupportedCodecError",
     "UnsupportedVersionError",
@@ -134,7 +136,8 @@ _HOMES: Final = {
         "AuthenticationError BrokerConnectionError BrokerError BufferFullError ClosedError CommitError "
         "ConfigurationError ConsumerTimeout CorruptRecordError DataLossError DeliveryError ForkError "
         "KafkaError KafkaTimeoutError LoadConflictError MessageStreamsExistError MessageTooLargeError "
-        "OffsetOutOfRangeError ProtocolError StreamInUseError UnsupportedCodecError UnsupportedVersionError"
+        "OffsetOutOfRangeError ProtocolError RebalanceFailedError StreamInUseError UnsupportedCodecError "
+        "UnsupportedVersionError"
     ),
     "pyklient.topic_partition": "OffsetAndMetadata RecordMetadata TopicPartition",
     "pyklient.config.keyword_types": "AdminOptions ClientOptions ConsumerOptions ProducerOptions ReadOptions",

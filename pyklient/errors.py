@@ -29,6 +29,7 @@ __all__ = [
     "ConsumerTimeout",
     "StreamInUseError",
     "MessageStreamsExistError",
+    "RebalanceFailedError",
     "OffsetOutOfRangeError",
     "DataLossError",
     "LoadConflictError",
@@ -149,6 +150,13 @@ class StreamInUseError(KafkaError):
 
 class MessageStreamsExistError(KafkaError):
     """The message streams of a connector exist already. A connector makes its streams only once."""
+
+
+class RebalanceFailedError(KafkaError):
+    """All ``rebalance_max_retries`` attempts of a member of a ZooKeeper group to own its partitions have
+    failed, mostly because another member has not given them back."""
+
+    retriable = True
 
 
 class OffsetOutOfRangeError(KafkaError):

@@ -20,6 +20,7 @@ from pyklient.topic_partition import TopicPartition
 
 __all__ = [
     "ZOOKEEPER_ASSIGNORS",
+    "AssignToThreads",
     "PartitionsOfTopic",
     "ThreadsOfTopic",
     "assign_range_to_threads",
@@ -33,6 +34,9 @@ ThreadsOfTopic: TypeAlias = Mapping[str, Sequence[ThreadId]]
 
 PartitionsOfTopic: TypeAlias = Mapping[str, Sequence[int]]
 """For each topic, the numbers of its partitions. A topic that does not exist has none."""
+
+AssignToThreads: TypeAlias = Callable[[ThreadsOfTopic, PartitionsOfTopic], dict[TopicPartition, ThreadId]]
+"""A pure function that takes threads and partitions, and returns the thread of each partition."""
 
 
 def assign_range_to_threads(
@@ -74,9 +78,10 @@ def has_identical_threads(threads: ThreadsOfTopic) -> bool:
     return len({frozenset(of_topic) for of_topic in threads.values()}) <= 1
 
 
-ZOOKEEPER_ASSIGNORS: Mapping[
-    str, Callable[[ThreadsOfTopic, PartitionsOfTopic], dict[TopicPartition, ThreadId]]
-] = {"range": assign_range_to_threads, "roundrobin": assign_round_robin_to_threads}
+ZOOKEEPER_ASSIGNORS: Mapping[str, AssignToThreads] = {
+    "range": assign_range_to_threads,
+    "roundrobin": assign_round_robin_to_threads,
+}
 """The assignors that can be named in ``partition_assignment_strategy``."""
 
 

@@ -1,0 +1,236 @@
+"""The dialogues of a member with ZooKeeper: it adds its node to the group, reads the group, gives its owner
+nodes back and creates new ones.
+
+The nodes, and the order in which they are written, are those of Scala's high-level consumer. Together the
+dialogues are its procedure for a rebalance, except for three steps that are safer here:
+
+- A member deletes only owner nodes that its own session has created.
+- A member reads the committed offsets after it has become the owner, not before. The previous owner commits
+  before it gives a partition back, so its last commit is not missed.
+- A member that has lost its own node creates it again.
+"""
+
+import logging
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.topic_filter import Blacklist, TopicFilter, Whitelist
+from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
+from pyklient.consumer.group.zookeeper.zookeeper_assignors import has_identical_threads
+from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
+from pyklient.errors import ConfigurationError, NodeExistsError
+from pyklient.registry import paths
+from pyklient.registry.broker_nodes import broker_ids
+from pyklient.registry.consumer_nodes import ConsumerNode, consumer_content, parse_consumer
+from pyklient.registry.node_content import garbled
+from pyklient.registry.requests import Children, Create, Delete, Read, RegistryDialogue
+from pyklient.registry.topic_nodes import parse_topic
+from pyklient.topic_partition import TopicPartition
+
+__all__ = [
+    "GroupView",
+    "add_member",
+    "become_owner",
+    "read_group",
+    "rebalance",
+    "release",
+    "renew_member",
+    "withdraw",
+]
+
+log = logging.getLogger("pyklient.consumer")
+
+_FILTERS: Mapping[str, type[TopicFilter]] = {each.kind: each for each in (Whitelist, Blacklist)}
+
+
+class GroupView(NamedTuple):
+    """What ZooKeeper says about a group at one time. All members compute the assignment from it."""
+
+    threads: Mapping[str, list[ThreadId]]
+    """The threads of each topic, of all members."""
+    partitions: Mapping[str, list[int]]
+    """The partitions of each of these topics."""
+    has_brokers: bool
+    """False if no broker is registered."""
+
+    def assigned_to(self, member: ZooKeeperMember) -> dict[TopicPartition, ThreadId]:
+        """Return what the assignor of *member* gives to *member*."""
+        found = member.assign(self.threads, self.partitions)
+        return {each: thread for each, thread in found.items() if thread.consumer_id == member.consumer_id}
+
+
+def add_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
+    """Create the node of *member*. Return False if another session has a node of that name."""
+    path = paths.consumer(member.group_id, member.consumer_id)
+    try:
+        yield Create(path, _registration(member.subscription), ephemeral=True)
+    except NodeExistsError:
+        node = yield Read(path)
+        return node is not None and node.mine  # this session created it, and did not hear of that
+    return True
+
+
+def renew_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
+    """Write the node of *member* anew, because its subscription has changed. The node is deleted first: other
+    members look for nodes that come and go, not for their content. Return False as :func:`add_member`."""
+    yield Delete(paths.consumer(member.group_id, member.consumer_id))
+    return (yield from add_member(member))
+
+
+def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
+    """Read the group of *member*: members, their topics, the partitions of these, and brokers. The next
+    change of any of these is told."""
+    brokers = broker_ids((yield Children(paths.BROKER_IDS, watch=True)))
+    subscriptions = yield from _read_subscriptions(member)
+    if member.consumer_id not in subscriptions:
+        log.warning(
+            "group %s: the node of %s was deleted; creating it again", member.group_id, member.consumer_id
+        )
+        yield from add_member(member)
+        subscriptions[member.consumer_id] = member.subscription
+    topics = {topic for each in subscriptions.values() for topic in each.named}
+    if any(each.topic_filter is not None for each in subscriptions.values()):
+        topics.update((yield Children(paths.TOPICS, watch=True)) or ())
+    threads: dict[str, list[ThreadId]] = {}
+    partitions: dict[str, list[int]] = {}
+    for topic in sorted(topics):
+        of_topic = [
+            ThreadId(consumer_id, stream)
+            for consumer_id, each in subscriptions.items()
+            if each.selects(topic)
+            for stream in range(each.stream_count(topic))
+        ]
+        if of_topic:
+            node = yield Read(paths.topic(topic), watch=True)
+            threads[topic] = of_topic
+            partitions[topic] = [] if node is None else sorted(parse_topic(topic, node.content).replicas)
+    return GroupView(threads, partitions, bool(brokers))
+
+
+def _read_subscriptions(member: ZooKeeperMember) -> RegistryDialogue[dict[str, Subscription]]:
+    """Return what each member of the group subscribes to. A member that leaves meanwhile is left out."""
+    group_id = member.group_id
+    found: dict[str, Subscription] = {}
+    for consumer_id in (yield Children(paths.consumer_ids(group_id), watch=True)) or ():
+        node = yield Read(paths.consumer(group_id, consumer_id), watch=True)
+        if node is None:
+            continue
+        consumer = parse_consumer(group_id, consumer_id, node.content)
+        found[consumer_id] = _subscription(member, consumer_id, consumer, node.content)
+    return found
+
+
+def _subscription(
+    member: ZooKeeperMember, consumer_id: str, consumer: ConsumerNode, content: bytes
+) -> Subscription:
+    """Return what *consumer* subscribes to. Topics of brokers are hidden from all filters, or from none, as
+    *member* itself wants it: so does Scala's consumer."""
+    kind = _FILTERS.get(consumer.pattern)
+    if kind is None:
+        return Subscription(consumer.subscription)
+    [(pattern, streams)] = consumer.subscription.items()
+    try:
+        topic_filter = kind(pattern)
+    except ConfigurationError as error:
+        raise garbled(paths.consumer(member.group_id, consumer_id), content, str(error)) from None
+    return Subscription(
+        topic_filter=topic_filter,
+        shared_streams=streams,
+        hides_internal=member.subscription.hides_internal,
+    )
+
+
+def withdraw(member: ZooKeeperMember) -> RegistryDialogue[None]:
+    """Delete all nodes of *member*, which cannot go on, so that other members read its partitions."""
+    yield from release(member)
+    path = paths.consumer(member.group_id, member.consumer_id)
+    node = yield Read(path)
+    if node is not None and node.mine:
+        yield Delete(path)
+
+
+def release(member: ZooKeeperMember) -> RegistryDialogue[None]:
+    """Delete the owner nodes of *member*."""
+    for each in sorted(member.nodes):
+        path = paths.partition_owner(member.group_id, each.topic, each.partition)
+        node = yield Read(path)
+        if node is not None and node.mine:
+            yield Delete(path)
+        member.nodes.discard(each)
+
+
+def become_owner(
+    member: ZooKeeperMember, assigned: Mapping[TopicPartition, ThreadId]
+) -> RegistryDialogue[bool]:
+    """Create the owner nodes of *assigned*. Return False, without any of them, if other members own some of
+    these partitions."""
+    others: dict[TopicPartition, str] = {}
+    for each, thread in sorted(assigned.items()):
+        path = paths.partition_owner(member.group_id, each.topic, each.partition)
+        content = str(thread).encode()
+        member.nodes.add(each)
+        try:
+            yield Create(path, content, ephemeral=True)
+        except NodeExistsError:
+            owner = yield from _replace_own(path, content)
+            if owner is not None:
+                member.nodes.discard(each)
+                others[each] = owner
+    if not others:
+        return True
+    log.info(
+        "group %s: %s waits for partitions that other members have not given back yet: %s",
+        member.group_id,
+        member.consumer_id,
+        ", ".join(f"{each} ({owner})" for each, owner in others.items()),
+    )
+    yield from release(member)
+    return False
+
+
+def _replace_own(path: str, content: bytes) -> RegistryDialogue[str | None]:
+    """Make the owner node at *path*, which exists, one of this session. Return None if that was possible
+    because it has *content* already. Otherwise return who is the owner; the end of that node is told.
+    """
+    node = yield Read(path, watch=True)
+    if node is not None and node.content == content:
+        if node.mine:  # this session created it, and did not hear of that
+            return None
+        yield Delete(path, node.version)  # it would end with the former session of this member
+        node = None
+    if node is None:
+        try:
+            yield Create(path, content, ephemeral=True)
+            return None
+        except NodeExistsError:
+            node = yield Read(path)
+    return "gone by now" if node is None else node.content.decode(errors="replace")
+
+
+def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartition, ThreadId] | None]:
+    """Give back the owner nodes of *member*, compute the assignment anew, and become the owner.
+
+    Return what is assigned to *member*, or None if other members own some of that.
+    """
+    yield from release(member)
+    group = yield from read_group(member)
+    if member.assignor == "roundrobin" and not has_identical_threads(group.threads):
+        log.warning(
+            "group %s: its members do not have the same number of streams of the same topics; Scala "
+            "consumers before 0.10.2 cannot rebalance with partition_assignment_strategy='roundrobin' then",
+            member.group_id,
+        )
+    assigned = group.assigned_to(member)
+    return assigned if (yield from become_owner(member, assigned)) else None
+
+
+def _registration(subscription: Subscription) -> bytes:
+    """Return what a member writes into its node."""
+    now_ms = time.time_ns() // 1_000_000
+    if (topic_filter := subscription.topic_filter) is None:
+        return consumer_content(ConsumerNode(subscription.named, timestamp_ms=now_ms))
+    return consumer_content(
+        ConsumerNode({topic_filter.pattern: subscription.shared_streams}, topic_filter.kind, now_ms)
+    )

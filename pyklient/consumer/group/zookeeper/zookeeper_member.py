@@ -1,0 +1,53 @@
+"""A member of a group that ZooKeeper coordinates, as the member itself knows it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.zookeeper.states import Event, State, next_state
+from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
+from pyklient.consumer.group.zookeeper.zookeeper_assignors import ZOOKEEPER_ASSIGNORS, AssignToThreads
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["ZooKeeperMember"]
+
+_BETWEEN_REBALANCES = 2
+"""The step of the local generation. Another member may own a partition for a moment between two assignments
+to this member, as it may in a generation that this member is not in."""
+
+
+@dataclass(slots=True)
+class ZooKeeperMember:
+    """The state of one member. Only the dialogues and the member's thread change it."""
+
+    group_id: str
+    consumer_id: str
+    assignor: str
+    subscription: Subscription = field(default_factory=Subscription)
+    state: State = State.OUTSIDE
+    generation: int = 0
+    """A number that grows with each assignment. It is known to this client alone: ZooKeeper groups have no
+    generations, and offsets are committed without one."""
+    owned: Mapping[TopicPartition, ThreadId] = field(default_factory=dict)
+    """The partitions that this member reads, each with the thread to which it is assigned."""
+    nodes: set[TopicPartition] = field(default_factory=set)
+    """The partitions whose owner nodes this member has created, or may have created."""
+
+    @property
+    def assign(self) -> AssignToThreads:
+        """The assignor."""
+        return ZOOKEEPER_ASSIGNORS[self.assignor]
+
+    @property
+    def identity(self) -> MemberIdentity:
+        """The identity by which this client tells its assignments apart."""
+        return MemberIdentity(self.generation, self.consumer_id)
+
+    def on(self, event: Event) -> None:
+        """Change the state as the table of states says for *event*."""
+        self.state = next_state(self.state, event)
+
+    def begin_generation(self) -> None:
+        """Record that an assignment begins."""
+        self.generation += _BETWEEN_REBALANCES

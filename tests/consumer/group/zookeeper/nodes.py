@@ -1,0 +1,84 @@
+"""ZooKeeper's nodes in memory, on which tests play dialogues, one request at a time if they like."""
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from pyklient.errors import KafkaError, NodeExistsError
+from pyklient.registry.requests import Children, Create, Delete, Node, Read, RegistryDialogue, Write
+
+__all__ = ["Nodes"]
+
+T = TypeVar("T")
+
+
+@dataclass
+class Nodes:
+    """The content and the session (None: none) of each node. ``asked`` has all requests that were made, and
+    ``changes`` the number of those that changed a node."""
+
+    found: dict[str, tuple[bytes, str | None]] = field(default_factory=dict)
+    asked: list[Any] = field(default_factory=list)
+    changes: int = 0
+
+    def play(self, dialogue: RegistryDialogue[T], session: str = "mine") -> T:
+        """Run *dialogue* to its end."""
+        steps = self.steps(dialogue, session)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                result: T = end.value
+                return result
+
+    def steps(self, dialogue: RegistryDialogue[T], session: str) -> Generator[None, None, T]:
+        """Run *dialogue*, and stop after each request."""
+        try:
+            request = next(dialogue)
+            while True:
+                self.asked.append(request)
+                try:
+                    answer = self._answer(request, session)
+                except KafkaError as error:
+                    yield
+                    request = dialogue.throw(error)
+                else:
+                    yield
+                    request = dialogue.send(answer)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def expire(self, session: str) -> None:
+        """End *session*."""
+        self.found = {path: node for path, node in self.found.items() if node[1] != session}
+
+    def owners(self, group: str) -> dict[str, str]:
+        """Return the content of each owner node of *group*, by topic and partition."""
+        start = f"/consumers/{group}/owners/"
+        return {
+            path.removeprefix(start): content.decode()
+            for path, (content, session) in self.found.items()
+            if path.startswith(start) and session is not None
+        }
+
+    def _answer(self, request: Any, session: str) -> Any:
+        if isinstance(request, Create | Write | Delete):
+            self.changes += 1
+        match request:
+            case Read(path):
+                if path not in self.found:
+                    return None
+                content, owner = self.found[path]
+                return Node(content, ephemeral=owner is not None, mine=owner == session)
+            case Children(path):
+                below = [each.removeprefix(f"{path}/") for each in self.found if each.startswith(f"{path}/")]
+                return sorted({each.split("/")[0] for each in below}) or ([] if path in self.found else None)
+            case Create(path, content, ephemeral):
+                if path in self.found:
+                    raise NodeExistsError(path)
+                self.found[path] = (content, session if ephemeral else None)
+                return None
+            case Delete(path):
+                return self.found.pop(path, None) is not None
+        raise AssertionError(request)
