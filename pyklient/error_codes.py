@@ -94,7 +94,8 @@ class ErrorCode(IntEnum):
     INVALID_SESSION_TIMEOUT = (
         26,
         _FINAL,
-        "session_timeout_ms is outside what the broker allows (group.min/max.session.timeout.ms)",
+        "session_timeout_ms is outside what the broker allows (group.min/max.session.timeout.ms; by default, "
+        "brokers before 0.10.1 allow at most 30000)",
     )
     REBALANCE_IN_PROGRESS = 27, _FINAL, "the group is rebalancing; the member must join again"
     INVALID_COMMIT_OFFSET_SIZE = 28, _FINAL, "the offsets to commit are larger than a message may be"

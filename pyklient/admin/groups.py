@@ -6,8 +6,9 @@ from typing import Any, Final
 from pyklient.admin.descriptions import GroupDescription, GroupListing, MemberDescription
 from pyklient.admin.requests import AdminRequest, ask, coordinator, node, only
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import ProtocolError, broker_error
+from pyklient.errors import ProtocolError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import Dialogue, Refresh
+from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import (
     ConsumerProtocolAssignment,
     ConsumerProtocolSubscription,
@@ -75,17 +76,28 @@ def describe_group(group_id: str) -> Dialogue[GroupDescription]:
 
 def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetadata]]:
     """Return the offsets that a group has committed. The result is empty if there is no such group."""
-    order = AdminRequest(
-        f"cannot fetch the offsets of group {group_id}",
-        OffsetFetchRequest(group_id=group_id, topics=None),
-        lambda response: response,
-        max_version=_ONE_GROUP,
-    )
-    _, response = yield from ask(order, coordinator(group_id))
+    try:
+        response = yield from _fetch_offsets(group_id, None)
+    except UnsupportedVersionError as error:
+        if error.retriable:
+            raise
+        # Brokers before 0.10.2 return the offsets of the partitions that a request names.
+        metadata: Metadata = yield Refresh(None)
+        response = yield from _fetch_offsets(
+            group_id,
+            [
+                OffsetFetchRequest.OffsetFetchRequestTopic(
+                    name=name, partition_indexes=list(topic.partitions)
+                )
+                for name, topic in metadata.topics.items()
+            ],
+        )
     offsets = {}
     for topic in response.topics:
         for part in topic.partitions:
             partition = TopicPartition(topic.name, part.partition_index)
+            if part.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and part.committed_offset < 0:
+                continue  # brokers before 0.9 answer so if there is no offset
             if part.error_code:
                 raise broker_error(
                     part.error_code, f"cannot fetch the offset of group {group_id} in {partition}"
@@ -95,6 +107,19 @@ def group_offsets(group_id: str) -> Dialogue[dict[TopicPartition, OffsetAndMetad
                     part.committed_offset, part.metadata or "", part.committed_leader_epoch
                 )
     return dict(sorted(offsets.items()))
+
+
+def _fetch_offsets(
+    group_id: str, topics: list[OffsetFetchRequest.OffsetFetchRequestTopic] | None
+) -> Dialogue[Any]:
+    order = AdminRequest(
+        f"cannot fetch the offsets of group {group_id}",
+        OffsetFetchRequest(group_id=group_id, topics=topics),
+        lambda response: response,
+        max_version=_ONE_GROUP,
+    )
+    _, response = yield from ask(order, coordinator(group_id))
+    return response
 
 
 def delete_group(group_id: str) -> Dialogue[None]:

@@ -1,5 +1,6 @@
 """Dialogues about topics: they create, extend, describe and delete topics."""
 
+import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 from uuid import UUID
@@ -7,7 +8,7 @@ from uuid import UUID
 from pyklient.admin.descriptions import PartitionDescription, TopicDescription
 from pyklient.admin.requests import AdminRequest, ask, controller, node, only
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import KafkaTimeoutError, broker_error
+from pyklient.errors import KafkaTimeoutError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import ANY, Dialogue, Pause, Refresh
 from pyklient.net.metadata import TopicInfo
 from pyklient.protocol.messages import (
@@ -18,6 +19,8 @@ from pyklient.protocol.messages import (
 )
 
 __all__ = ["create_partitions", "create_topic", "delete_topic", "describe_topic", "list_topics"]
+
+_log = logging.getLogger("pyklient.admin")
 
 _LAST_WITH_NAMES: Final = 5
 """The last version of DeleteTopics that names topics only by name. Every broker since 0.10.1 supports this
@@ -130,7 +133,13 @@ def _config_of(name: str) -> Dialogue[dict[str, str | None]]:
         DescribeConfigsRequest(resources=[resource]),
         lambda response: only(response.results),
     )
-    _, result = yield from ask(order, node(ANY))
+    try:
+        _, result = yield from ask(order, node(ANY))
+    except UnsupportedVersionError as error:
+        if error.retriable:
+            raise
+        _log.info("the settings of topic %s are left out of its description: %s", name, error)
+        return {}
     return {
         entry.name: entry.value
         for entry in sorted(result.configs, key=lambda entry: entry.name)

@@ -47,7 +47,8 @@ class Ask:
     resumed with the response.
 
     *timeout* is in seconds; None means ``request_timeout_ms``. The time that is left for the whole dialogue
-    is a limit too.
+    is a limit too. UnsupportedVersionError is raised in the dialogue if the node supports no version of the
+    request from *min_version* to *max_version*.
     """
 
     to: int
@@ -55,6 +56,7 @@ class Ask:
     purpose: Purpose = Purpose.OTHER
     timeout: float | None = None
     max_version: int | None = None
+    min_version: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -78,6 +78,11 @@ class Metadata:
         info = self.topics.get(topic)
         return 0 if info is None else len(info.partitions)
 
+    def knows(self, topics: Iterable[str]) -> bool:
+        """Return True if there are brokers, and each of *topics* is known without an error."""
+        infos = [self.topics.get(topic) for topic in topics]
+        return bool(self.nodes) and all(info is not None and not info.error for info in infos)
+
     def topic_errors(self, topics: Iterable[str]) -> dict[str, BrokerError]:
         """Return an error for each of *topics* that the brokers do not let this client use, for instance
         without authorization.

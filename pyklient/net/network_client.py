@@ -16,6 +16,7 @@ from typing import Any, NoReturn, TypeVar
 
 from pyklient import kernel
 from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
+from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     AuthenticationError,
     BrokerConnectionError,
@@ -27,6 +28,7 @@ from pyklient.errors import (
     broker_error,
 )
 from pyklient.net.backoff import Backoff
+from pyklient.net.connection.api_versions import request_name
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
 from pyklient.net.connection.tls import tls_context
@@ -45,6 +47,8 @@ T = TypeVar("T")
 log = logging.getLogger("pyklient")
 
 _FIRST_BOOTSTRAP_ID = -2
+_FIRST_WITH_AUTO_CREATE = 4
+"""The first version of Metadata that tells the broker whether it may create the topics that are named."""
 _TOO_SHORT = 1.0
 """The number of seconds that an attempt needs at least. With less, it may time out although the broker is
 fine."""
@@ -192,14 +196,15 @@ class NetworkClient:
         limits."""
         limit = self._config.request_timeout_ms / 1000 if step.timeout is None else step.timeout
         deadline = time.monotonic() + min(limit, timeout)
-        node_id = self._controller(timeout) if step.to == CONTROLLER else step.to
+        node_id = self._controller(step, timeout) if step.to == CONTROLLER else step.to
         connection = self.connection(node_id, step.purpose, deadline - time.monotonic())
+        _check_version(connection, step)
         remaining = max(deadline - time.monotonic(), 0.001)
         return connection.ask(step.request, remaining, max_version=step.max_version)
 
     def refresh(self, step: Refresh, timeout: float) -> Metadata:
         """Return the metadata of the topics that *step* names."""
-        if step.known_ok and step.topics is not None and self._knows(step.topics):
+        if step.known_ok and step.topics is not None and self.metadata.knows(step.topics):
             return self.metadata
         return self.refresh_metadata(step.topics, timeout)
 
@@ -228,18 +233,13 @@ class NetworkClient:
         ForkError there."""
         self._pool.abandon()
 
-    def _knows(self, topics: Collection[str]) -> bool:
-        metadata = self.metadata
-        if not metadata.nodes:
-            return False
-        infos = [metadata.topics.get(topic) for topic in topics]
-        return all(info is not None and not info.error for info in infos)
-
-    def _controller(self, timeout: float) -> int:
+    def _controller(self, step: Ask, timeout: float) -> int:
         metadata = self.metadata
         if metadata.controller_id not in metadata.nodes:
             metadata = self.refresh_metadata((), timeout)
         if metadata.controller_id not in metadata.nodes:
+            # Brokers before 0.10 name no controller. They have none of the requests that need it either.
+            self._any_connection(step.purpose, timeout).version_of(type(step.request), step.max_version)
             raise BrokerConnectionError("the cluster has no controller at the moment")
         return metadata.controller_id
 
@@ -369,20 +369,44 @@ def _tell_of_slow_kernel() -> None:
         )
 
 
+def _check_version(connection: Connection, step: Ask) -> None:
+    """Raise UnsupportedVersionError if the broker supports only versions below the ``min_version`` of
+    *step*."""
+    if connection.version_of(type(step.request), step.max_version) < step.min_version:
+        raise UnsupportedVersionError(
+            f"{connection.endpoint} supports no version of {request_name(type(step.request))} from "
+            f"{step.min_version} on"
+        )
+
+
 def _ask_metadata(
     connection: Connection, topics: frozenset[str] | None, allow_auto_create: bool, deadline: float
 ) -> MetadataResponse:
     version = connection.version_of(MetadataRequest)
-    listed = None if topics is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
+    can_choose = version >= _FIRST_WITH_AUTO_CREATE
+    # Brokers before 0.11 create each topic that is named, if they are configured to create topics.
+    asked = topics if can_choose or allow_auto_create or not topics else None
+    listed = None if asked is None else [MetadataRequest.MetadataRequestTopic(name=name) for name in asked]
     request = MetadataRequest(
         topics=[] if listed is None and version == 0 else listed,
-        # Brokers before 0.11 always create the topics, if they are configured to.
-        allow_auto_topic_creation=allow_auto_create or version < 4,
+        allow_auto_topic_creation=allow_auto_create or not can_choose,
     )
     response: MetadataResponse = connection.ask(request, max(deadline - time.monotonic(), 0.001))
     if response.error_code:
         raise broker_error(response.error_code, f"cannot get metadata from {connection.endpoint}")
+    if topics is not None and not can_choose:
+        _keep_only(topics, response)
     return response
+
+
+def _keep_only(topics: frozenset[str], response: MetadataResponse) -> None:
+    """Reduce *response*, which may describe all topics, to what the answer to a request for *topics* would
+    be."""
+    response.topics = [topic for topic in response.topics if topic.name in topics]
+    response.topics += [
+        MetadataResponse.MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        for name in topics.difference(topic.name or "" for topic in response.topics)
+    ]
 
 
 def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:

@@ -5,6 +5,7 @@ bootstrap server that answers, the topic, its leader, or a connection to the add
 advertises.
 """
 
+import logging
 import time
 from typing import Final
 
@@ -18,9 +19,12 @@ from pyklient.protocol.messages import ProduceRequest
 
 __all__ = ["MAX_PRODUCE_VERSION", "TopicMetadata"]
 
+log = logging.getLogger("pyklient.producer")
+
 MAX_PRODUCE_VERSION: Final = 12
 """The newest version of Produce that identifies topics by name. Later versions use topic ids."""
 
+_FIRST_VERSION_WITH_TIMESTAMPS: Final = 2
 _FIRST_VERSION_WITH_HEADERS: Final = 3
 
 
@@ -119,10 +123,16 @@ class TopicMetadata:
             seconds = (deadline - time.monotonic()) / (len(leaders) - index)
             try:
                 connection = self._client.connection(node_id, Purpose.PRODUCE, max(seconds, 0.001))
-                self._produce_version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
+                version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
             except KafkaError as error:
                 failure = error
             else:
+                if self._produce_version is None and version < _FIRST_VERSION_WITH_TIMESTAMPS:
+                    log.warning(
+                        "broker %d is older than Kafka 0.10 and stores no timestamps: records lose theirs",
+                        node_id,
+                    )
+                self._produce_version = version
                 self._reached.add(node_id)
                 return None
         return failure

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from pyklient.admin.descriptions import PartitionLag
-from pyklient.admin.groups import delete_group, describe_group, list_groups
-from pyklient.admin.topics import create_partitions, create_topic, delete_topic
-from pyklient.errors import BrokerConnectionError, BrokerError, ProtocolError
+from pyklient.admin.groups import delete_group, describe_group, group_offsets, list_groups
+from pyklient.admin.topics import create_partitions, create_topic, delete_topic, describe_topic
+from pyklient.errors import BrokerConnectionError, BrokerError, ProtocolError, UnsupportedVersionError
 from pyklient.net.dialogue import CONTROLLER, Ask, Dialogue, Pause, Refresh, Step
 from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
 from pyklient.protocol.messages import (
@@ -20,7 +20,10 @@ from pyklient.protocol.messages import (
     DescribeGroupsResponse,
     FindCoordinatorResponse,
     ListGroupsResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
 )
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 _NOT_CONTROLLER, _TOPIC_EXISTS, _UNKNOWN_TOPIC = 41, 36, 3
 _NOT_COORDINATOR, _NO_GROUP, _LOADING = 16, 69, 14
@@ -169,3 +172,32 @@ def test_a_group_deleted_by_a_request_whose_answer_was_lost_counts_as_deleted() 
         DeleteGroupsResponse(results=[gone]),
     ]
     _play(delete_group("g"), answers)
+
+
+def test_an_old_coordinator_is_asked_for_the_offsets_of_each_partition() -> None:
+    kind = OffsetFetchResponse.OffsetFetchResponsePartition
+    stored = OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponse.OffsetFetchResponseTopic(
+                name="clicks",
+                partitions=[
+                    kind(partition_index=0, committed_offset=5, metadata="m"),
+                    kind(partition_index=1, committed_offset=-1, error_code=_UNKNOWN_TOPIC),
+                ],
+            )
+        ]
+    )
+    coordinator = [FindCoordinatorResponse(node_id=1, host="one", port=9092), _metadata(1, 1)]
+    unnamed = UnsupportedVersionError("topics cannot be None in version 1")
+    answers = [*coordinator, unnamed, _metadata(1, 1), *coordinator, stored]
+    found, steps = _play(group_offsets("readers"), answers)
+    assert found == {TopicPartition("clicks", 0): OffsetAndMetadata(5, "m", -1)}
+    requests = [step.request for step in steps if isinstance(step, Ask)]
+    asked = [request.topics for request in requests if isinstance(request, OffsetFetchRequest)]
+    assert [topics and topics[0].partition_indexes for topics in asked] == [None, [0, 1]]
+
+
+def test_a_topic_of_a_broker_that_does_not_tell_its_settings_is_described_without_them() -> None:
+    described, _ = _play(describe_topic("clicks"), [_metadata(1), UnsupportedVersionError("too old")])
+    assert [partition.leader for partition in described.partitions] == [1]
+    assert described.config == {}

@@ -65,7 +65,7 @@ class Cursor:
     """
 
     __slots__ = (
-        "dropped", "end", "failures", "fetched", "leader_epoch", "on_decoded", "owned", "pace",
+        "dropped", "end", "failures", "fetch_bytes", "fetched", "leader_epoch", "on_decoded", "owned", "pace",
         "partition", "position", "queue", "reset", "retry_at", "taken", "topic_id",
     )  # fmt: skip
 
@@ -96,6 +96,9 @@ class Cursor:
         """The number of fetches that have failed in a row."""
         self.retry_at = 0.0
         """The time before which the partition is not fetched again."""
+        self.fetch_bytes: int | None = None
+        """The bytes to ask for next, because the last response ended within its first message; None to ask
+        for as many as the budget allows."""
         self.fetched = 0
         """The number of bytes that have been queued for the stream so far."""
         self.taken = 0

@@ -19,6 +19,7 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import ExpectedResponse, FetchBudget, ResponseMemory
 from pyklient.consumer.fetch.fetch_position import Cursor, FetchedBatches, FetchFailure
 from pyklient.consumer.fetch.fetch_session import FetchSession, Wanted, name_all
+from pyklient.consumer.fetch.partial_messages import LIMITED, as_many_as_fit, ask_for_more
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import (
     BrokerError,
@@ -45,9 +46,6 @@ log = logging.getLogger("pyklient.consumer")
 
 _BY_NAME = 12
 """The newest version of Fetch that names topics by name. Later versions have topic ids only."""
-_LIMITED = 3
-"""The first version of Fetch that limits the whole response, and that returns one batch however large it is.
-"""
 _TICK = 1.0
 _BRIEF_MS = 10
 _LONGEST_BRIEF_MS = 100  # a loop that goes on after a pause may have to wait this long
@@ -147,20 +145,22 @@ class Fetcher:
 
     def _fetch(self, allowed: Mapping[Cursor, int]) -> None:
         """Send one request for the cursors *allowed*, and handle its response."""
-        max_wait_ms = self._max_wait_ms(allowed)
         timeout = self._config.request_timeout_ms / 1000
         self.response.size = self._budget.response_limit(self.response, allowed, self._config.fetch_max_bytes)
         try:
             connection = self._connect(timeout)
             version = connection.version_of(FetchRequest, _newest(allowed))
-            self._least = 1 if version >= _LIMITED else self._config.max_partition_fetch_bytes
+            self._least = 1 if version >= LIMITED else self._config.max_partition_fetch_bytes
+            if version < LIMITED:
+                allowed = as_many_as_fit(self._cursors, allowed, self._config.fetch_max_bytes)
+            max_wait_ms = self._max_wait_ms(allowed)
             request = self._request(allowed, version, max_wait_ms)
             response: FetchResponse = connection.ask(
                 request, max_wait_ms / 1000 + timeout, max_version=version
             )
             if not response.error_code:
                 self._session.accept(response)
-                self._accept(allowed, response, by_id=version > _BY_NAME)
+                self._accept(allowed, response, version)
             elif not self._session.accept_error(response.error_code):
                 raise broker_error(response.error_code, f"cannot fetch from broker {self.node_id}")
         except (ClosedError, ForkError):
@@ -233,7 +233,8 @@ class Fetcher:
         del self._cursors[cursor.partition]
         self._seek(cursor, error)
 
-    def _accept(self, allowed: Mapping[Cursor, int], response: FetchResponse, *, by_id: bool) -> None:
+    def _accept(self, allowed: Mapping[Cursor, int], response: FetchResponse, version: int) -> None:
+        by_id = version > _BY_NAME
         asked = {
             (cursor.topic_id if by_id else cursor.partition.topic, cursor.partition.partition): cursor
             for cursor in allowed
@@ -249,14 +250,17 @@ class Fetcher:
                     self._accept_error_code(cursor, data.error_code)
                 elif data.records:
                     size += len(data.records)
-                    parts += self._queue(cursor, data)
+                    parts += self._queue(cursor, data, allowed[cursor])
                 elif cursor.end is not None and size == 0 and len(allowed) == 1:
                     self._pass_gap(cursor, data)
         self._memory.add(size, parts)
         self._memory.compact(self._budget.idle_allowed)
 
     def _queue(
-        self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData"
+        self,
+        cursor: Cursor,
+        data: "FetchResponse.FetchableTopicResponse.PartitionData",
+        asked: int,
     ) -> list[FetchedBatches]:
         """Put the records in *data*, up to the last whole batch, into the queue of the cursor's stream."""
         records: memoryview = memoryview(data.records or b"")
@@ -269,14 +273,12 @@ class Fetcher:
             )
             return []
         if not end:
-            self._fail(
-                cursor,
-                MessageTooLargeError(
-                    f"the message at offset {position} of {cursor.partition} is larger than "
-                    f"max_partition_fetch_bytes={self._config.max_partition_fetch_bytes}; raise that option"
-                ),
-            )
+            try:
+                ask_for_more(cursor, asked, records, self._config.fetch_max_bytes)
+            except MessageTooLargeError as error:
+                self._fail(cursor, error)
             return []
+        cursor.fetch_bytes = None
         aborted = data.aborted_transactions
         fetched = FetchedBatches(
             cursor,

@@ -6,7 +6,7 @@ from itertools import count
 from typing import Final, NamedTuple
 
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import BrokerError, KafkaError, broker_error
+from pyklient.errors import BrokerError, KafkaError, UnsupportedVersionError, broker_error
 from pyklient.net.dialogue import Ask, Dialogue, Refresh, retried
 from pyklient.net.lookups.partition_leaders import by_leader
 from pyklient.net.metadata import Metadata
@@ -20,6 +20,9 @@ EARLIEST: Final = -2
 
 LATEST: Final = -1
 """The "time" with which ListOffsets is asked for the end of the log."""
+
+_FIRST_BY_RECORD: Final = 1
+"""The first version that looks up the time of a record, in Kafka 0.10.1."""
 
 _UNKNOWN_TOPIC_TRIES: Final = 5
 """The number of responses after which a topic that the brokers do not know is an error. Before, it may be a
@@ -80,7 +83,7 @@ def _list_missing(
         problem = error
     for node_id, partitions in leaders.items():
         try:
-            response: ListOffsetsResponse = yield Ask(node_id, _request(partitions, wanted, isolation_level))
+            response = yield from _ask(node_id, partitions, wanted, isolation_level)
         except KafkaError as error:
             if not error.retriable:
                 raise
@@ -90,6 +93,61 @@ def _list_missing(
     if problem is not None:
         raise problem
     return None
+
+
+def _ask(
+    node_id: int,
+    partitions: list[TopicPartition],
+    wanted: Mapping[TopicPartition, int],
+    isolation_level: int,
+) -> Dialogue[ListOffsetsResponse]:
+    """Return the response of one node, in the newest version that it supports.
+
+    Brokers before 0.11 have no transactions, so every isolation level means the same to them.
+    """
+    by_time = any(wanted[partition] >= 0 for partition in partitions)
+    for level in (isolation_level, 0) if isolation_level else (0,):
+        try:
+            response: ListOffsetsResponse = yield Ask(
+                node_id,
+                _request(partitions, wanted, level),
+                min_version=_FIRST_BY_RECORD if by_time else 0,
+            )
+            return response
+        except UnsupportedVersionError as error:
+            if error.retriable or (level == 0 and not by_time):
+                raise
+    return (yield from _ask_for_segments(node_id, partitions, wanted))
+
+
+def _ask_for_segments(
+    node_id: int, partitions: list[TopicPartition], wanted: Mapping[TopicPartition, int]
+) -> Dialogue[ListOffsetsResponse]:
+    """Return the response of a broker before 0.10.1, which knows the times of log segments and not of
+    records.
+
+    The offset for a time is the start of the last segment that was complete at that time, or the first offset
+    of the log. No record at that time or later comes before it, but earlier records may come after it.
+    """
+    response: ListOffsetsResponse = yield Ask(node_id, _request(partitions, wanted, 0), max_version=0)
+    later = [
+        (entry, TopicPartition(topic.name, entry.partition_index))
+        for topic in response.topics
+        for entry in topic.partitions
+        if not entry.error_code and not entry.old_style_offsets
+    ]
+    if later:
+        times = {partition: EARLIEST for _, partition in later}
+        first: ListOffsetsResponse = yield Ask(node_id, _request(list(times), times, 0), max_version=0)
+        starts = {
+            TopicPartition(topic.name, entry.partition_index): entry
+            for topic in first.topics
+            for entry in topic.partitions
+        }
+        for entry, partition in later:
+            entry.error_code = starts[partition].error_code
+            entry.old_style_offsets = starts[partition].old_style_offsets
+    return response
 
 
 def _request(

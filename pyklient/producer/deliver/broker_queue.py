@@ -18,7 +18,7 @@ from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient, Purpose
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
-from pyklient.producer.deliver.sealed_batch import SealedBatch, format_for
+from pyklient.producer.deliver.sealed_batch import SealedBatch, check_codec, format_for
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
@@ -193,6 +193,7 @@ class BrokerQueue(Timed):
         if batch is None:
             return None
         try:
+            check_codec(batch.codec, version, self.node_id)
             return batch, batch.buffers(format_for(version))
         except KafkaError as error:
             self._responses.failed(queue, batch, error, in_doubt=False)

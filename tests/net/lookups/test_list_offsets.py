@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pyklient.errors import AuthenticationError, BrokerConnectionError, BrokerError
+from pyklient.errors import AuthenticationError, BrokerConnectionError, BrokerError, UnsupportedVersionError
 from pyklient.net.dialogue import Ask, Pause, Refresh, Step
 from pyklient.net.lookups.list_offsets import ListedOffset, list_offsets
 from pyklient.protocol.messages import ListOffsetsRequest, ListOffsetsResponse
@@ -106,3 +106,39 @@ def test_an_old_broker_answers_with_a_list_of_offsets() -> None:
     old.topics[0].partitions[0].old_style_offsets = [42]
     found, _ = played(list_offsets({A0: -1}), [cluster({A0: 1}), old])
     assert found[A0].offset == 42
+
+
+def old_offsets(found: dict[TopicPartition, list[int]]) -> ListOffsetsResponse:
+    """Return a response in version 0, which has lists."""
+    response = offsets(dict.fromkeys(found, -1))
+    for topic, starts in zip(response.topics, found.values(), strict=True):
+        topic.partitions[0].old_style_offsets = starts
+    return response
+
+
+def test_a_broker_that_knows_the_times_of_segments_only_gives_an_offset_that_skips_nothing() -> None:
+    refused = UnsupportedVersionError("no version from 1 on")
+    answers = [
+        cluster({A0: 1, B0: 1}),
+        refused,
+        old_offsets({A0: [40], B0: []}),  # B0: no segment is that old
+        old_offsets({B0: [7]}),
+    ]
+    found, steps = played(list_offsets({A0: 1234, B0: 1234}), answers)
+    assert (found[A0].offset, found[B0].offset) == (40, 7)
+    first, second, third = [step for step in steps if isinstance(step, Ask)]
+    assert (first.min_version, second.max_version, third.max_version) == (1, 0, 0)
+    assert isinstance(third.request, ListOffsetsRequest)
+    assert third.request.topics[0].partitions[0].timestamp == -2
+
+
+def test_a_broker_without_transactions_is_asked_without_an_isolation_level() -> None:
+    answers = [cluster({A0: 1}), UnsupportedVersionError("isolation_level"), offsets({A0: 9})]
+    found, steps = played(list_offsets({A0: -1}, isolation_level=1), answers)
+    assert found[A0].offset == 9
+    levels = [
+        step.request.isolation_level
+        for step in steps
+        if isinstance(step, Ask) and isinstance(step.request, ListOffsetsRequest)
+    ]
+    assert levels == [1, 0]

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from pyklient.errors import BrokerConnectionError, KafkaError
+from pyklient.errors import BrokerConnectionError, KafkaError, UnsupportedCodecError
 from pyklient.kernel import read_records
 from pyklient.net.backoff import Backoff
 from pyklient.producer.deliver.broker_queue import BrokerQueue, InFlightRequest, RequestOptions
@@ -142,6 +142,30 @@ def test_a_broker_that_comes_back_older_gets_the_older_format() -> None:
             assert producer.send(TOPIC, b"y").result(10)
     assert [one.batch.magic for one in broker.seen] == [2, 1, 1]
     assert read_records(broker.seen[1].batch)[0].timestamp_ms == 17
+
+
+@pytest.mark.parametrize(("newest", "accepted"), [(2, False), (6, False), (7, True)])
+def test_a_broker_that_does_not_know_zstd_gets_no_batch_with_it(newest: int, accepted: bool) -> None:
+    versions = {key: request.versions for key, request in REQUESTS.items()} | {0: (0, newest)}
+    with ProduceBroker(versions=versions) as broker:
+        with producing(broker, acks=1, compression_type="zstd") as producer:
+            delivery = producer.send(TOPIC, b"x")
+            if accepted:
+                delivery.result(10)
+            else:
+                with pytest.raises(UnsupportedCodecError, match=r"zstd, which needs Kafka 2\.1 or later"):
+                    delivery.result(10)
+        assert len(broker.seen) == accepted
+
+
+def test_a_broker_that_stores_no_timestamps_is_named_once(caplog: pytest.LogCaptureFixture) -> None:
+    versions = {key: request.versions for key, request in REQUESTS.items()} | {0: (0, 1)}
+    with ProduceBroker(versions=versions) as broker, producing(broker, acks=1) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        broker.drop_connections()
+        producer.send(TOPIC, b"y").result(10)
+    said = [message for message in caplog.messages if "stores no timestamps" in message]
+    assert len(said) == 1
 
 
 def test_a_broker_that_asks_for_fewer_requests_gets_them(broker: ProduceBroker) -> None:

@@ -1,0 +1,59 @@
+"""Fetches from brokers before Kafka 0.10.1, which end a partition's part of a response at a number of bytes.
+
+Later brokers return a whole batch however large it is, and limit the whole response. Older ones may return a
+part of the first message; the partition is then asked for again with twice the bytes. They limit the bytes of
+each partition only, so a request must not name more partitions than a response has room for.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.errors import MessageTooLargeError
+from pyklient.protocol.records.layout import LEAD, LEAD_SIZE, OVERHEAD
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["LIMITED", "as_many_as_fit", "ask_for_more"]
+
+LIMITED: Final = 3
+"""The first version of Fetch that limits the whole response, and that returns one batch however large it is.
+"""
+
+_SMALLEST: Final = 4096
+
+
+def as_many_as_fit(
+    cursors: dict[TopicPartition, Cursor], allowed: Mapping[Cursor, int], most: int
+) -> dict[Cursor, int]:
+    """Return the first of the cursors in *allowed*, with the bytes to ask for, so that the response has at
+    most *most* bytes. At least one cursor is returned.
+
+    If others are left out, those that are returned go to the end of *cursors*, so that all have their turn.
+    """
+    chosen: dict[Cursor, int] = {}
+    left = most
+    for cursor, limit in allowed.items():
+        size = cursor.fetch_bytes or limit
+        if chosen and size > left:
+            break
+        chosen[cursor] = size
+        left -= size
+    if len(chosen) < len(allowed):
+        for cursor in chosen:
+            cursors[cursor.partition] = cursors.pop(cursor.partition)
+    return chosen
+
+
+def ask_for_more(cursor: Cursor, asked: int, records: memoryview, most: int) -> None:
+    """Double the bytes to ask for next, because *records*, of which *asked* bytes were asked for, end within
+    the first message.
+
+    Raises MessageTooLargeError if *asked* is the *most* that may be asked for.
+    """
+    if asked >= most:
+        size = f"{OVERHEAD + LEAD.unpack_from(records)[1]}" if len(records) >= LEAD_SIZE else f"over {asked}"
+        raise MessageTooLargeError(
+            f"the message at offset {cursor.position} of {cursor.partition} has {size} bytes, and "
+            f"fetch_max_bytes={most} is the limit of a response; raise that option"
+        )
+    cursor.fetch_bytes = min(max(2 * asked, _SMALLEST), most)

@@ -1,0 +1,47 @@
+"""What a NetworkClient does differently with old brokers, which lack versions of requests."""
+
+from typing import Any
+
+import pytest
+
+from pyklient.errors import UnsupportedVersionError
+from pyklient.net.dialogue import ANY, CONTROLLER, Ask
+from pyklient.net.network_client import NetworkClient
+from pyklient.protocol.messages import REQUESTS, HeartbeatRequest, MetadataRequest, MetadataResponse
+from tests.net.scripted import ScriptedBroker, config_for, metadata_of
+
+_KNOWN = {key: request.versions for key, request in REQUESTS.items()}
+
+
+def topic(name: str) -> MetadataResponse.MetadataResponseTopic:
+    return MetadataResponse.MetadataResponseTopic(name=name)
+
+
+def test_a_broker_that_creates_each_topic_that_is_named_is_asked_for_all_topics() -> None:
+    with ScriptedBroker(versions={**_KNOWN, MetadataRequest.api_key: (0, 3)}) as broker:
+        broker.on(MetadataRequest, lambda request: metadata_of([broker], [topic("t"), topic("u")]))
+        client = NetworkClient(config_for(broker))
+        found = client.refresh_metadata(["t", "missing"], 2).topics
+        client.refresh_metadata(["new"], 2, allow_auto_create=True)
+        client.close()
+        requests: list[Any] = broker.requests
+        assert [each.topics and [entry.name for entry in each.topics] for each in requests] == [None, ["new"]]
+        assert {name: info.error for name, info in found.items()} == {"t": 0, "missing": 3}
+
+
+def test_a_request_that_no_broker_of_the_cluster_knows_does_not_wait_for_a_controller() -> None:
+    with ScriptedBroker(versions={18: (0, 2), MetadataRequest.api_key: (0, 0)}) as broker:
+        client = NetworkClient(config_for(broker))
+        with pytest.raises(UnsupportedVersionError, match=r"no version of Heartbeat.*Kafka 0\.9 or later"):
+            client.ask(Ask(CONTROLLER, HeartbeatRequest()), 2)
+        client.close()
+
+
+def test_a_request_is_not_sent_in_a_version_that_is_too_old_for_it() -> None:
+    newer = HeartbeatRequest.versions[1] + 1
+    with ScriptedBroker() as broker:
+        client = NetworkClient(config_for(broker))
+        with pytest.raises(UnsupportedVersionError, match=f"no version of Heartbeat from {newer} on"):
+            client.ask(Ask(ANY, HeartbeatRequest(), min_version=newer), 2)
+        client.close()
+        assert not broker.count(HeartbeatRequest)
