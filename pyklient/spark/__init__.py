@@ -1,7 +1,7 @@
-"""Kafka in PySpark. Needs the extra ``spark``.
+"""Kafka in PySpark: a data source, a sender for rows, and loads into Parquet. Needs the extra ``spark``.
 
-``format("pyklient")`` reads and writes topics, in batches and streams; ``PartitionSender`` sends rows in
-``foreachPartition``, ``foreachBatch`` and ``mapInArrow``; ``load`` stores topics as Parquet.
+``format("pyklient")`` reads and writes topics, in batches and streams. ``PartitionSender`` sends rows in
+``foreachPartition``, ``foreachBatch`` and ``mapInArrow``. ``load`` stores topics as Parquet.
 """
 
 from typing import TYPE_CHECKING, Final

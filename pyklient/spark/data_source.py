@@ -38,19 +38,19 @@ SCHEMA: Final = StructType(
         StructField("timestampType", IntegerType()),
     ]
 )
-"""The columns of Spark's own Kafka source."""
+"""The columns of the rows that are read. They are those of Spark's own Kafka source."""
 
 HEADERS: Final = StructField(
     "headers",
     ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
 )
-"""The column that option ``includeHeaders`` adds."""
+"""The column that the option ``includeHeaders`` adds."""
 
 
 class PyklientDataSource(DataSource):
     """A Kafka source and sink for Spark, with the schema, options and offsets of ``format("kafka")``.
 
-    It needs no connector in the JVM. Spark finds it by itself;
+    It needs no connector in the JVM. Spark finds this class by itself;
     ``spark.dataSource.register(PyklientDataSource)`` registers it explicitly.
     """
 
@@ -59,11 +59,11 @@ class PyklientDataSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """Return the name for ``format``."""
+        """Return the name of this data source, which users pass to ``format``."""
         return "pyklient"
 
     def schema(self) -> StructType:
-        """Return the schema of the rows that are read. Option ``includeHeaders`` adds a column."""
+        """Return the schema of the rows that are read. The option ``includeHeaders`` adds a column."""
         return _schema(SourceOptions.parse(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -83,16 +83,16 @@ class PyklientDataSource(DataSource):
         return stream_reader(options)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        """Return the writer of a batch with rows of *schema*."""
+        """Return the writer of a batch, whose rows have the schema *schema*."""
         from pyklient.spark.sink.writers import BatchWriter
 
         return BatchWriter(SinkOptions.parse(self.options), schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
-        """Return the writer of a stream with rows of *schema*.
+        """Return the writer of a stream, whose rows have the schema *schema*.
 
-        In output mode complete, *overwrite* is true. As with Spark's own sink, all rows are appended again,
-        because a topic cannot be emptied.
+        In the output mode "complete", *overwrite* is true. As with Spark's own sink, all rows are then
+        appended again, because a topic cannot be emptied.
         """
         from pyklient.spark.sink.writers import stream_writer
 
@@ -104,7 +104,7 @@ def _schema(options: SourceOptions) -> StructType:
 
 
 def _require_schema(schema: StructType, options: SourceOptions) -> None:
-    """Raise ConfigurationError if the query has set a schema itself."""
+    """Raise ConfigurationError if the user has given the query another schema."""
     if schema != _schema(options):
         raise ConfigurationError(
             "the rows of format('pyklient') have a fixed schema: remove .schema(…), and select and cast "

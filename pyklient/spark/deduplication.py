@@ -1,7 +1,7 @@
-"""Headers by which consumers recognize duplicates of a row.
+"""Adds headers to records, by which consumers recognize duplicates of a row.
 
-A task that fails, or that Spark runs twice, sends its rows again. These four headers are the same in each
-duplicate and different in every other row: they name the query or job, the batch, Spark's partition and the
+A task that fails, or that Spark runs twice, sends its rows again. Four headers are the same in each duplicate
+of a row and different in every other row: they name the query or job, the batch, Spark's partition and the
 row within it.
 """
 
@@ -27,15 +27,15 @@ Headers = list[tuple[str, bytes | None]]
 
 @dataclass(frozen=True)
 class TaskOrigin:
-    """The query, batch and partition whose rows a task writes. It is the same for every attempt of the
-    task."""
+    """The query, batch and partition whose rows a task writes. Every attempt of the task has the same
+    origin."""
 
     query: str
     batch: int
     partition: int
 
     def headers(self, first: int, count: int) -> list[Headers]:
-        """Return the headers of *count* rows, of which the first is row *first* of the task."""
+        """Return the headers of *count* rows of the task, beginning with row *first*."""
         query, batch = (QUERY, self.query.encode()), (BATCH, b"%d" % self.batch)
         partition = (PARTITION, b"%d" % self.partition)
         return [[query, batch, partition, (ROW, b"%d" % row)] for row in range(first, first + count)]
@@ -44,13 +44,14 @@ class TaskOrigin:
 def task_origin(query_name: str | None, token: str, batch_id: int | None = None) -> TaskOrigin:
     """Return the origin of the rows of the task that runs in this process.
 
-    The query is *query_name* if the user gave one; otherwise the id of the streaming query, which stays the
-    same after a restart from its checkpoint; otherwise *token*, which was made for this write. The batch is
-    that of the streaming query, or *batch_id* if the caller knows it. For a job that is no stream and has no
-    name, the batch is the number of its stage, because one token may serve several jobs.
+    The query is *query_name* if the user gave one. Otherwise it is the id of the streaming query, which stays
+    the same after a restart from its checkpoint. If there is no streaming query, it is *token*, which was
+    made for this write. The batch is that of the streaming query, or *batch_id* if the caller knows it. For a
+    job that is no stream and has no name, the batch is the number of its stage, because one token may serve
+    several jobs.
 
-    Raises ConfigurationError in a micro-batch if the query's id cannot be known here: a token would differ
-    after a restart.
+    Raises ConfigurationError in a micro-batch if this process cannot know the id of the query: a token would
+    differ after a restart.
     """
     task = TaskContext.get()
     partition = task.partitionId() if task else 0

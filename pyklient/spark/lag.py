@@ -1,8 +1,8 @@
 """Shows the progress of a streaming query in tools that display the lag of consumer groups.
 
-Spark keeps the offsets of a query in its checkpoint, which such tools do not read. A listener also commits
-them to a group, at the end of each micro-batch. The committed offsets are for display only: a query continues
-from its checkpoint.
+Spark keeps the offsets of a query in its checkpoint, which such tools do not read. Therefore a listener also
+commits these offsets to a consumer group, at the end of each micro-batch. The committed offsets are for
+display only: a query continues from its checkpoint.
 """
 
 import json
@@ -40,22 +40,22 @@ log = logging.getLogger("pyklient.spark")
 
 _API_TIMEOUT_MS: Final = 10_000
 _RETRY_AFTER: Final = 30.0
-"""The seconds until the next attempt after a commit that failed. Spark's other listeners wait during an
-attempt, so attempts must be rare."""
+"""The number of seconds between a commit that failed and the next attempt. Spark's other listeners wait
+during an attempt, so attempts must be rare."""
 
 
 class LagListener(StreamingQueryListener):
-    """Commits the end of each micro-batch to *group_id*, so that tools for groups show the lag of a query.
+    """A listener that commits the end of each micro-batch to the group *group_id*, so that tools show the lag
+    of a query.
 
     ::
 
         spark.streams.addListener(LagListener("localhost:9092", "clicks-to-parquet", query_name="clicks"))
 
-    It commits for the queries called *query_name*, by default for all queries of the session, and for the
-    sources ``format("pyklient")`` and Spark's own Kafka source; other sources are ignored. Use the group for
-    nothing else: a group that has consumers rejects the commits. *options* are those that every client takes.
-
-    Errors are logged, and never stop a query. Raises ConfigurationError for wrong options.
+    It commits for the queries called *query_name*, by default for all queries of the session. It knows the
+    offsets of ``format("pyklient")`` and of Spark's own Kafka source; other sources are ignored. Use the
+    group for nothing else: a group that has consumers rejects the commits. *options* are those that every
+    client has. Errors are logged, and never stop a query. Raises ConfigurationError for wrong options.
     """
 
     def __init__(
@@ -67,7 +67,9 @@ class LagListener(StreamingQueryListener):
         **options: Unpack[ClientOptions],
     ) -> None:
         if not argument_checks.text(group_id, "group_id"):
-            raise ConfigurationError("group_id is empty: name the group for the committed offsets")
+            raise ConfigurationError(
+                "group_id is empty: pass the name of the group to which offsets are committed"
+            )
         own = {"query_name", *ClientOptions.__annotations__}
         for name in options:
             if name not in own and (hint := did_you_mean(name, own)):
@@ -83,12 +85,12 @@ class LagListener(StreamingQueryListener):
         self._client: NetworkClient | None = None
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:
-        """Add a query whose offsets are to be committed."""
+        """Note that a query has started whose offsets are to be committed."""
         if self._query_name is None or event.name == self._query_name:
             self._runs.add(str(event.runId))
 
     def onQueryProgress(self, event: "QueryProgressEvent") -> None:
-        """Commit the end of a micro-batch."""
+        """Commit the offsets at which a micro-batch has ended."""
         progress = event.progress
         if self._query_name is not None and progress.name != self._query_name:
             return
@@ -101,7 +103,7 @@ class LagListener(StreamingQueryListener):
         """Do nothing, because no offset has changed."""
 
     def onQueryTerminated(self, event: "QueryTerminatedEvent") -> None:
-        """Commit the offsets that are not committed yet, and close the connections after the last query."""
+        """Commit the offsets that are not committed yet. Close the connections after the last query."""
         if str(event.runId) not in self._runs:
             return
         self._runs.discard(str(event.runId))
@@ -110,13 +112,13 @@ class LagListener(StreamingQueryListener):
             self.close()
 
     def close(self) -> None:
-        """Close the connections. They are opened again when needed."""
+        """Close the connections to the brokers. A later commit opens new ones."""
         client, self._client = self._client, None
         if client is not None:
             client.close()
 
     def _commit(self) -> None:
-        """Commit the latest offsets.
+        """Commit the latest offsets of the queries.
 
         If the brokers cannot be reached, the offsets are kept for the next attempt. Offsets that a broker
         rejects are dropped.
@@ -154,7 +156,7 @@ class LagListener(StreamingQueryListener):
 
 
 def kafka_offsets(end: str | None) -> dict[TopicPartition, int]:
-    """Return the offsets in *end*, the end offset of a source; nothing if it is not a Kafka source."""
+    """Parse *end*, the end offset of a source. The result is empty if it is not that of a Kafka source."""
     try:
         topics = json.loads(end or "null")
     except ValueError:

@@ -10,13 +10,13 @@ __all__ = ["EARLIEST", "LATEST", "OffsetsJson", "from_json", "to_json"]
 OffsetsJson: TypeAlias = Mapping[str, Mapping[str, int]]
 
 EARLIEST: Final = -2
-"""The number for the first offset of a partition, in options and in ListOffsets requests."""
+"""The number that stands for the first offset of a partition, in options and in ListOffsets requests."""
 LATEST: Final = -1
-"""The number for the offset that the next record of a partition will get."""
+"""The number that stands for the end of a partition: the offset that its next record will get."""
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """Return *offsets* sorted by topic and partition, with partition numbers as text."""
+    """Return *offsets* in the JSON form: sorted by topic and partition, with partition numbers as text."""
     found: dict[str, dict[str, int]] = {}
     for (topic, partition), offset in sorted(offsets.items()):
         found.setdefault(topic, {})[str(partition)] = offset
@@ -24,7 +24,7 @@ def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
 
 
 def from_json(given: OffsetsJson) -> dict[TopicPartition, int]:
-    """Return the offsets in *given*, which was written by :func:`to_json` or by Spark's own Kafka source."""
+    """Return the offsets in *given*, which :func:`to_json` or Spark's own Kafka source has written."""
     return {
         TopicPartition(topic, int(partition)): offset
         for topic, partitions in given.items()

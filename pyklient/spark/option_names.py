@@ -1,4 +1,4 @@
-"""Translates the names of options in errors into the names under which the user gave them.
+"""Replaces names of options in errors by the names under which the user gave these options.
 
 An option can have several names: ``load(max_partition_fetch_bytes=…)`` becomes Spark's option
 ``kafka.max.partition.fetch.bytes``, and that becomes an option of pyklient's client. Each layer raises errors
@@ -24,8 +24,8 @@ _CLIENT_OPTIONS: Final = tuple(
 
 
 def property_names(names: Iterable[str]) -> dict[str, str]:
-    """Return Spark's names for the properties *names*, by the properties' dotted names and by their names in
-    pyklient's clients."""
+    """Return Spark's names for the properties *names*, which have dots. The keys are their names with dots
+    and with underscores."""
     listed = list(names)
     return {each: f"kafka.{name}" for name in listed for each in (name.replace(".", "_"), name)}
 
@@ -34,7 +34,7 @@ SPARK_NAMES: Final = {
     **{name: f"kafka.{name.replace('_', '.')}" for name in _CLIENT_OPTIONS},
     "consumer_timeout_ms": _POLL_TIMEOUT,
 }
-"""The Spark option for each option of pyklient's clients."""
+"""The name of the Spark option for each option of pyklient's clients."""
 
 LOAD_NAMES: Final = {
     **{spark: own for own, spark in SPARK_NAMES.items()},
@@ -47,12 +47,13 @@ LOAD_NAMES: Final = {
     "subscribe": "topics",
     "subscribePattern": "topics",
 }
-"""The parameter of ``pyklient.spark.load`` for each Spark option."""
+"""The name of the parameter of ``pyklient.spark.load`` for each Spark option."""
 
 
 @contextmanager
 def rename_options(names: Mapping[str, str]) -> Iterator[None]:
-    """Replace each key of *names* by its value in the text of KafkaErrors that leave the ``with`` block."""
+    """Run the ``with`` block. If it raises a KafkaError, replace each key of *names* by its value in the
+    error's text."""
     try:
         yield
     except KafkaError as error:
@@ -64,6 +65,6 @@ def rename_options(names: Mapping[str, str]) -> Iterator[None]:
 
 @cache
 def _any_of(names: tuple[str, ...]) -> re.Pattern[str]:
-    """Return a pattern that matches each of *names* as a whole name."""
+    """Return a pattern that matches each of *names*, but not inside a longer name."""
     longest_first = sorted(names, key=len, reverse=True)
     return re.compile(rf"(?<![\w.])(?:{'|'.join(map(re.escape, longest_first))})(?!\w|\.\w)")

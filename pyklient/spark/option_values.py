@@ -1,6 +1,7 @@
 """Parsers for the values of Spark's options, which are text: offsets, times, flags.
 
-Each function returns the value, or raises ValueError with a description of the values that the option takes.
+Each function returns the parsed value, or raises ValueError with a description of the values that are
+allowed.
 """
 
 import json
@@ -40,27 +41,28 @@ _UNITS: Final = {
     "d": 86_400_000,
 }
 _TIME: Final = re.compile(r"([0-9]{1,18})\s*([a-z]*)")
+_OFFSETS: Final = '{"clicks": {"0": 23, "1": -1}, "views": {"0": -2}} (-2: earliest, -1: latest)'
 
 
 def text(given: str) -> str:
-    """Parse text that is not blank."""
+    """Return *given* if it is not blank."""
     if not given.strip():
-        raise ValueError("the value must be text that is not blank")
+        raise ValueError("the option must be text that is not blank")
     return given
 
 
 def topic(given: str) -> str:
-    """Parse the name of a topic."""
+    """Return *given*, without surrounding blanks, if a topic can have this name."""
     try:
         return argument_checks.topic_name(given.strip())
     except ConfigurationError as error:
-        raise ValueError(f"the value must be the name of a topic: {error}") from None
+        raise ValueError(f"the option must be the name of a topic: {error}") from None
 
 
 def flag(given: str) -> bool:
-    """Parse ``true`` or ``false``."""
+    """Parse ``true`` or ``false``, in any case."""
     if (lowered := given.strip().lower()) not in ("true", "false"):
-        raise ValueError("the value must be 'true' or 'false'")
+        raise ValueError("the option must be 'true' or 'false'")
     return lowered == "true"
 
 
@@ -68,7 +70,7 @@ def whole(given: str) -> int:
     """Parse a whole number of 0 or more."""
     number = given.strip()
     if not number.isascii() or not number.isdigit() or len(number) > 19 or int(number) > _INT64_MAX:
-        raise ValueError("the value must be a whole number of 0 or more")
+        raise ValueError("the option must be a whole number of 0 or more")
     return int(number)
 
 
@@ -79,83 +81,82 @@ def positive(given: str) -> int:
     except ValueError:
         number = 0
     if not number:
-        raise ValueError("the value must be a whole number of 1 or more")
+        raise ValueError("the option must be a whole number of 1 or more")
     return number
 
 
 def milliseconds(given: str) -> int:
-    """Parse a duration such as ``15m``, ``90s`` or ``500ms``; a number without a unit is in milliseconds."""
+    """Parse a duration such as ``15m``, ``90s`` or ``500ms`` into milliseconds. A number without a unit is in
+    milliseconds."""
     found = _TIME.fullmatch(given.strip().lower())
     if found is None or found[2] not in _UNITS:
-        raise ValueError("the value must be a duration such as 15m, 90s or 500ms")
+        raise ValueError("the option must be a duration such as 15m, 90s or 500ms")
     return int(int(found[1]) * _UNITS[found[2]])
 
 
 def topics(given: str) -> tuple[str, ...]:
-    """Parse names of topics, separated by commas."""
+    """Parse the names of topics, which are separated by commas."""
     found = tuple(dict.fromkeys(name for each in given.split(",") if (name := each.strip())))
     if not found:
-        raise ValueError("the value must be the name of a topic, or several names separated by commas")
+        raise ValueError("the option must be the name of a topic, or several names separated by commas")
     return found
 
 
 def pattern(given: str) -> str:
-    """Parse a regular expression in Python's syntax, which differs from Java's only in details."""
+    """Return *given* if it is a regular expression in Python's syntax, which differs from Java's only in
+    details."""
     try:
         re.compile(text(given).strip())
     except re.error as error:
-        raise ValueError(f"the value must be a regular expression ({error})") from None
+        raise ValueError(f"the option must be a regular expression ({error})") from None
     return given.strip()
 
 
 def strategy(given: str) -> str:
-    """Parse ``error`` or ``latest``."""
+    """Parse ``error`` or ``latest``, in any case."""
     if (lowered := given.strip().lower()) not in ("error", "latest"):
-        raise ValueError("the value must be 'error' or 'latest'")
+        raise ValueError("the option must be 'error' or 'latest'")
     return lowered
 
 
 def partitions(given: str) -> tuple[TopicPartition, ...]:
-    """Parse partitions such as ``{"clicks": [0, 1], "views": [2]}``."""
+    """Parse a list of partitions in JSON, such as ``{"clicks": [0, 1], "views": [2]}``."""
     example = '{"clicks": [0, 1], "views": [2]}'
     found = []
     for topic, numbers in _topics_of(given, example).items():
         if not isinstance(numbers, list) or not all(map(_is_partition, numbers)):
-            raise ValueError(f"the value must be JSON such as {example}")
+            raise ValueError(f"the option must be JSON such as {example}")
         found += [TopicPartition(topic, number) for number in numbers]
     if not found:
-        raise ValueError(f"the value must have at least one partition, as in {example}")
+        raise ValueError(f"the option must have at least one partition, as in {example}")
     return tuple(sorted(set(found)))
 
 
 def ends(given: str) -> int | dict[TopicPartition, int]:
-    """Parse ``earliest``, ``latest``, or offsets in JSON."""
+    """Parse ``earliest``, ``latest``, or an offset for each partition in JSON."""
     word = given.strip().lower()
     if word in ("earliest", "latest"):
         return EARLIEST if word == "earliest" else LATEST
     try:
         return offsets(given)
-    except ValueError as error:
-        raise ValueError(f"{error}; 'earliest' and 'latest' are accepted too") from None
+    except ValueError:
+        raise ValueError(f"the option must be 'earliest', 'latest', or JSON such as {_OFFSETS}") from None
 
 
 def offsets(given: str) -> dict[TopicPartition, int]:
-    """Parse offsets such as ``{"clicks": {"0": 23, "1": -1, "2": -2}}``; -2 is earliest, -1 is latest."""
-    example = '{"clicks": {"0": 23, "1": -1}, "views": {"0": -2}}'
-    return _by_partition(
-        given, f"the value must be JSON such as {example} (-2: earliest, -1: latest)", example, EARLIEST
-    )
+    """Parse an offset for each partition in JSON, such as ``{"clicks": {"0": 23, "1": -1, "2": -2}}``. -2
+    means earliest, -1 latest."""
+    return _by_partition(given, _OFFSETS, EARLIEST)
 
 
 def times(given: str) -> dict[TopicPartition, int]:
-    """Parse times such as ``{"clicks": {"0": 1700000000000}}``, in milliseconds since 1970."""
-    example = '{"clicks": {"0": 1700000000000}}'
-    return _by_partition(
-        given, f"the value must be JSON such as {example}, in milliseconds since 1970", example, 0
-    )
+    """Parse a time for each partition in JSON, such as ``{"clicks": {"0": 1700000000000}}``, in milliseconds
+    since 1970."""
+    return _by_partition(given, '{"clicks": {"0": 1700000000000}}, in milliseconds since 1970', 0)
 
 
-def _by_partition(given: str, wanted: str, example: str, least: int) -> dict[TopicPartition, int]:
+def _by_partition(given: str, example: str, least: int) -> dict[TopicPartition, int]:
+    wanted = f"the option must be JSON such as {example}"
     found = {}
     for topic, values in _topics_of(given, example).items():
         if not isinstance(values, dict):
@@ -174,7 +175,7 @@ def _topics_of(given: str, example: str) -> dict[str, Any]:
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise ValueError(f"the value must be JSON such as {example}")
+        raise ValueError(f"the option must be JSON such as {example}")
     return found
 
 

@@ -1,5 +1,5 @@
 """The options of ``format("pyklient")``, which have the names of Spark's own Kafka source. Each is declared
-once.
+once, here.
 
 Spark passes options to a data source as text, with their names in lower case. An option that begins with
 ``kafka.`` is a property of Kafka and is passed on to pyklient's client.
@@ -22,7 +22,7 @@ log = logging.getLogger("pyklient.spark")
 
 
 class Use(StrEnum):
-    """The kind of query that an option is for."""
+    """The kinds of query that an option can be for."""
 
     BATCH = "batch"
     STREAM = "stream"
@@ -31,7 +31,7 @@ class Use(StrEnum):
 
 @dataclass(frozen=True)
 class SparkOption:
-    """One option: the kinds of queries that accept it, its default and meaning in the documentation, and its
+    """An option: the kinds of query that accept it, its default and meaning for the documentation, and its
     parser."""
 
     name: str
@@ -230,7 +230,7 @@ _OF_SPARK: Final = frozenset(
         "queryname",
     }
 )
-"""Options of the query itself, which Spark also passes to the sink of a stream."""
+"""Options of the query itself, which Spark passes to the sink of a stream too."""
 
 _NO_OPTION: Final = {
     "path": "load() and save() take no path: set option subscribe to read, or option topic to write",
@@ -239,16 +239,19 @@ _NO_OPTION: Final = {
 
 @dataclass(frozen=True)
 class GivenOptions:
-    """The options of a query: values by name, and the properties from ``kafka.`` options, without that
-    prefix."""
+    """The parsed options of a query: values by name, and the properties from options that begin with
+    ``kafka.``.
+
+    The names of the properties have no such prefix here.
+    """
 
     values: Mapping[str, Any]
     kafka: Mapping[str, str]
 
     def check_properties(self, refused: Mapping[str, str]) -> None:
-        """Raise ConfigurationError if no broker is named, or for a property that is unknown or *refused*.
+        """Raise ConfigurationError if no broker is named, or if a property is unknown or *refused*.
 
-        *refused* has a reason for each property, or the option to set instead.
+        *refused* has for each such property the reason, or the option to set instead.
         """
         if not self.kafka.get("bootstrap.servers", "").strip():
             raise ConfigurationError(
@@ -264,11 +267,11 @@ class GivenOptions:
 
 
 def parse_options(options: Mapping[str, str], use: Use | None = None) -> GivenOptions:
-    """Parse the *options* of a query, each by itself.
+    """Parse the options of a query, each by itself.
 
     Raises ConfigurationError for an option that is unknown or has a wrong value, and for an option that gives
-    a stream an end. An option for another *use* is ignored with a warning; *use* is None if it is not known
-    yet.
+    a stream an end. An option for another kind of query than *use* is ignored with a warning. *use* is None
+    if the kind is not known yet.
     """
     found: dict[str, Any] = {}
     kafka: dict[str, str] = {}
@@ -288,7 +291,9 @@ def parse_options(options: Mapping[str, str], use: Use | None = None) -> GivenOp
             raise ConfigurationError(f"option {option.name} is for batch queries only: a stream has no end")
         else:
             log.warning(
-                "option %s has no effect here: it is for %s", option.name, " and ".join(sorted(option.uses))
+                "option %s has no effect on this query: it is for %s",
+                option.name,
+                " and ".join(sorted(option.uses)),
             )
     return GivenOptions(found, kafka)
 

@@ -1,1 +1,1 @@
-"""Loads topics into a Parquet data set: ``pyklient.spark.load``."""
+"""``pyklient.spark.load``, which loads topics into a Parquet data set."""

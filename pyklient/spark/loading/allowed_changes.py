@@ -1,7 +1,7 @@
-"""Checks that a load fits the earlier loads in its directory: same cluster, topics and columns.
+"""Checks that a load has the same cluster, topics and columns as the earlier loads in its directory.
 
 Readers read all loads of a directory together, and each load continues from the offsets of the load before. A
-load of another topic or cluster, or with other columns, would mix unrelated rows. Therefore it is rejected
+load of another topic or cluster, or with other columns, would mix unrelated rows. Therefore it is an error
 unless the user allows the change.
 """
 
@@ -22,9 +22,9 @@ _MAX_LISTED: Final = 5
 
 @dataclass(frozen=True)
 class AllowedChanges:
-    """Compares a load into directory *uri* with *before*, the newest load there.
+    """Compares a load into the directory *uri* with *before*, the newest load there.
 
-    *allowed* are the changes that the user allows.
+    *allowed* has the kinds of changes that the user allows.
     """
 
     uri: str
@@ -36,14 +36,16 @@ class AllowedChanges:
             raise TypeError(f"allow takes a list of changes, such as [{self.allowed!r}], not a text")
         for each in self.allowed:
             if each not in _CHANGES:
-                raise ConfigurationError(f"allow: {each!r} is not one of {', '.join(map(repr, _CHANGES))}")
+                raise ConfigurationError(
+                    f"allow names {each!r}, which is not one of {', '.join(map(repr, _CHANGES))}"
+                )
 
     def check_source(self, cluster_id: str | None, topics: Collection[str]) -> Manifest | None:
-        """Return the manifest from which a load of *topics* continues. For another cluster, it has no
-        offsets.
+        """Return the manifest from which a load of *topics* continues. If the cluster has changed, the
+        manifest has no offsets.
 
-        Raises ConfigurationError for a change of the cluster that is not allowed, and if none of *topics* was
-        loaded before.
+        Raises ConfigurationError if the cluster has changed and the user does not allow that, or if no load
+        before has read any of *topics*.
         """
         before = self.before
         if before is None:
@@ -60,13 +62,13 @@ class AllowedChanges:
         if "topics" not in self.allowed and before.end and topics and not set(topics) & before.end.keys():
             raise ConfigurationError(
                 f"{self.uri} holds loads of {_list(before.end)}, but this load is of {_list(topics)}. Load "
-                f"into another directory; to add topics to this one, name {min(before.end)} too, or pass "
-                "allow=['topics']"
+                f"into another directory. To add topics to this directory, load {min(before.end)} too, or "
+                "pass allow=['topics']"
             )
         return before
 
     def check_columns(self, columns: Mapping[str, str]) -> None:
-        """Raise ConfigurationError if the names and types of *columns* differ from those of the earlier
+        """Raise ConfigurationError if the names or types of *columns* differ from those of the earlier
         loads."""
         if self.before is None or self.before.columns is None or "columns" in self.allowed:
             return

@@ -38,36 +38,40 @@ _VERSION: Final = 1
 
 @dataclass(frozen=True)
 class Manifest:
-    """The contents of ``_offsets.json``, the file beside the rows of a load."""
+    """The contents of ``_offsets.json``, a file beside the rows of a load, which says what was loaded."""
 
     load: int
     token: str
     rows: int
     partition_by: list[str]
     topic_ids: dict[str, str]
-    """The ids of topics in hexadecimal, if brokers have them. A topic created again has another id."""
+    """The id of each topic in hexadecimal, if brokers have ids. A topic that was deleted and created again
+    has another id."""
     start: OffsetsJson
     """The offsets at which this load began, for the partitions that it has read."""
     end: OffsetsJson
-    """The offsets at which the next load begins, for every partition that any load has read."""
+    """The offsets at which the next load begins, for every partition that this load or one before has
+    read."""
     cluster_id: str | None = None
-    """The cluster of the brokers; None if it is not known, and in loads of earlier versions."""
+    """The id of the cluster of the brokers; None if it is not known, and in loads of earlier versions of
+    pyklient."""
     columns: dict[str, str] | None = None
-    """The type of each column, in Spark's notation; None in loads of earlier versions."""
+    """The type of each column, in Spark's notation; None in loads of earlier versions of pyklient."""
     version: int = field(default=_VERSION)
 
     @property
     def positions(self) -> dict[TopicPartition, int]:
-        """The offsets of ``end``, by partition."""
+        """The offsets at which the next load begins, by partition."""
         return from_json(self.end)
 
     def to_json(self) -> str:
-        """Return the text of the file."""
+        """Return the manifest as the text of its file."""
         return json.dumps(asdict(self), indent=2) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Parse *text*. Raises ValueError, KeyError or TypeError if it is not a manifest."""
+        """Parse *text*, the contents of a manifest's file. Raises ValueError, KeyError or TypeError if it is
+        something else."""
         found: dict[str, Any] = json.loads(text)
         if found["version"] != _VERSION:
             raise ValueError(
@@ -78,37 +82,41 @@ class Manifest:
 
 @dataclass(frozen=True)
 class Staging:
-    """The staging directory of a load that is not published yet."""
+    """The directory in which a load is prepared before it is published."""
 
     number: int
     token: str
 
     @property
     def name(self) -> str:
-        """The name of the directory, relative to the data set."""
+        """The name of the directory, relative to that of the data set."""
         return f"{_LOADING}/{self.number:012}-{self.token}"
 
 
 class DataSet:
-    """The data set in the directory of *files*. Errors of Hadoop and of the operating system are raised
-    unchanged."""
+    """The data set in the directory of *files*.
+
+    Errors of Hadoop and of the operating system are raised unchanged.
+    """
 
     def __init__(self, files: FileSystem) -> None:
         self._files = files
 
     @property
     def uri(self) -> str:
-        """The directory of the data set, with its file system."""
+        """The directory of the data set as a URI."""
         return self._files.root
 
     def uri_of(self, load: "Staging | int") -> str:
-        """Return the directory of a load: a published one by its number, or a staging directory."""
+        """Return the URI of a load's directory. *load* is the number of a published load, or a staging
+        directory."""
         return f"{self.uri}/{load.name if isinstance(load, Staging) else _published(load)}"
 
     def newest(self) -> Manifest | None:
         """Return the manifest of the newest published load; None if there is none.
 
-        Raises ConfigurationError if the directory has other files in it, or if the manifest cannot be read.
+        Raises ConfigurationError if the directory has files that are not loads, or if the manifest cannot be
+        read.
         """
         visible = [name for name in self._files.names() if name[0] not in "_."]
         others = [name for name in visible if not _LOAD.fullmatch(name)]
@@ -122,7 +130,7 @@ class DataSet:
         text = self._files.read(f"{max(visible)}/{_MANIFEST}")
         try:
             if text is None:
-                raise ValueError("the file does not exist")
+                raise ValueError(f"the file {_MANIFEST} does not exist")
             return Manifest.from_json(text)
         except (ValueError, KeyError, TypeError) as error:
             raise ConfigurationError(
@@ -142,9 +150,9 @@ class DataSet:
         )
 
     def publish(self, staging: Staging, manifest: Manifest) -> None:
-        """Make a load visible to readers together with its manifest, in one step.
+        """Make a load visible to readers together with its *manifest*, in one step.
 
-        Raises LoadConflictError if another load with that number was published first.
+        Raises LoadConflictError if another load with the same number was published first.
         """
         target = _published(staging.number)
         try:
@@ -158,24 +166,25 @@ class DataSet:
             raise
 
     def raise_conflict(self, staging: Staging, error: BaseException) -> None:
-        """Raise LoadConflictError from *error* if another load was published with the number of *staging*."""
+        """Raise LoadConflictError if another load with the number of *staging* was published. *error* is its
+        cause."""
         if self._files.read(f"{_published(staging.number)}/{_MANIFEST}") is not None:
             raise LoadConflictError(
-                f"another load into {self.uri} was published first, as {_published(staging.number)}, and "
-                "this one is discarded. Run it again to load the records that are new since, and run one "
-                "load at a time"
+                f"this load into {self.uri} is discarded, because another load was published first as "
+                f"{_published(staging.number)}. Run this load again to store the records that are new "
+                "since, and run one load at a time"
             ) from error
 
     def discard(self, staging: Staging) -> None:
-        """Delete a staging directory. If that fails, log a warning."""
+        """Delete the staging directory of a load. If that is not possible, log a warning."""
         self._remove(staging.name)
 
     def remove_failed(self, newest: int | None) -> None:
-        """Delete the staging directories of failed loads; *newest* is the number of the newest published
+        """Delete the staging directories of failed loads. *newest* is the number of the newest published
         load.
 
-        A load has failed if another load with its number was published, or if its process is known to have
-        ended. Other loads may still be running.
+        A load has failed if another load with the same number was published, or if its process is known to
+        have ended. Other loads may still be running.
         """
         for each in self._files.names(_LOADING):
             found = _STAGED.fullmatch(each)
@@ -193,7 +202,7 @@ class DataSet:
         try:
             self._files.remove(name)
         except Exception as error:
-            log.warning("could not delete %s/%s: %s", self.uri, name, error)
+            log.warning("the staging directory %s/%s could not be deleted: %s", self.uri, name, error)
 
 
 def _published(number: int) -> str:

@@ -1,7 +1,8 @@
 """The file systems on which a data set can be stored: local disks and HDFS.
 
-They rename a directory in one step, and only if the new name does not exist; this step makes a load visible.
-An object store cannot be used: it renames by copying file after file, and readers would see a part of a load.
+Both can rename a directory in one step, and only if the new name does not exist; this step makes a load
+visible. An object store cannot be used: it renames by copying file after file, and readers would see a part
+of a load.
 """
 
 import contextlib
@@ -27,21 +28,23 @@ _DELETED: Final = ".gone"
 
 
 class FileSystem(Protocol):
-    """Access to the directory of a data set. Names are relative to it, with ``/`` between their parts."""
+    """Access to the directory of a data set. All names are relative to this directory, with ``/`` between
+    their parts."""
 
     @property
     def root(self) -> str:
-        """The directory with its file system, in the form that Spark reads: not percent-encoded, because that
-        would be another name."""
+        """The directory as a URI, in the form that Spark reads: not percent-encoded, because that would be
+        another name."""
 
     def names(self, folder: str = "") -> list[str]:
-        """Return the names in *folder*; no names if the folder does not exist."""
+        """Return the names of the files and folders in *folder*; an empty list if the folder does not
+        exist."""
 
     def read(self, name: str) -> str | None:
-        """Return the text of a file; None if it does not exist."""
+        """Return the text of the file *name*; None if it does not exist."""
 
     def write(self, name: str, text: str) -> None:
-        """Create a file that contains *text*."""
+        """Create the file *name* with the contents *text*."""
 
     def make_locked(self, folder: str) -> bool:
         """Create *folder* and lock it until this process ends. Return False if another process has already
@@ -51,17 +54,17 @@ class FileSystem(Protocol):
         """Return True if the process that locked *folder* is known to have ended."""
 
     def rename(self, folder: str, target: str) -> None:
-        """Rename a folder that :meth:`make_locked` created, in one step.
+        """Rename *folder*, which :meth:`make_locked` has created, to *target* in one step.
 
         Raises FileExistsError if *target* exists.
         """
 
     def remove(self, folder: str) -> None:
-        """Delete *folder* and its contents, if it exists."""
+        """Delete *folder* and its contents. Do nothing if it does not exist."""
 
 
 def open_file_system(spark: "SparkSession", path: str | os.PathLike[str]) -> FileSystem:
-    """Return the file system of *path*, which is resolved as Spark does.
+    """Return the file system of *path*, which is interpreted as Spark does.
 
     Raises ConfigurationError for a file system that cannot rename a directory in one step, and over Spark
     Connect, where the files of the server are out of reach.
@@ -153,7 +156,9 @@ class LocalFileSystem:
         if not self._is_locked(folder):
             # Spark's tasks create missing directories again: such a directory is not complete.
             raise FileNotFoundError(
-                errno.ENOENT, "another process has removed the directory", str(self._root / folder)
+                errno.ENOENT,
+                "another process has removed the directory of the load",
+                str(self._root / folder),
             )
         _flush(self._root / folder)
         try:
@@ -162,7 +167,7 @@ class LocalFileSystem:
         except OSError as error:
             if error.errno in _TARGET_EXISTS:
                 raise FileExistsError(
-                    errno.EEXIST, "the directory already exists", str(self._root / target)
+                    errno.EEXIST, "another load is published in the directory", str(self._root / target)
                 ) from error
             raise
         self._unlock(folder)
@@ -245,7 +250,7 @@ class HadoopFileSystem:
         except Exception as error:
             if self._system.exists(self._path(target)):
                 raise FileExistsError(
-                    errno.EEXIST, "the directory already exists", f"{self.root}/{target}"
+                    errno.EEXIST, "another load is published in the directory", f"{self.root}/{target}"
                 ) from error
             raise
 
@@ -257,8 +262,10 @@ class HadoopFileSystem:
 
 
 def _flush(folder: Path) -> None:
-    """Write everything in *folder* to the disk. Otherwise the new name of a directory might survive a power
-    failure, but not the contents of its files."""
+    """Write everything in *folder* to the disk.
+
+    Otherwise the new name of a directory might survive a power failure, but not the contents of its files.
+    """
     for path, _, files in os.walk(folder):
         for name in files:
             handle = os.open(os.path.join(path, name), os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Incremental loads of topics into a Parquet data set: rows and offsets are published in one step."""
+"""Loads the new records of topics into a Parquet data set: rows and offsets are published in one step."""
 
 import inspect
 import json
@@ -39,7 +39,7 @@ _COMMITTER: Final = {
     "mapreduce.fileoutputcommitter.marksuccessfuljobs": "false",
 }
 _GLOB: Final = re.compile(r"[\\*?{}\[\]]")
-"""Characters that are wildcards in a path that Spark reads, but not in a path that it writes."""
+"""Matches the characters that are wildcards in a path that Spark reads, but not in a path that it writes."""
 _FLAGS: Final = {re.ASCII: "a", re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s", re.VERBOSE: "x"}
 
 Topics: TypeAlias = str | Sequence[str] | re.Pattern[str]
@@ -52,14 +52,13 @@ class LoadResult:
     """The result of a load. If there were no new records, ``path`` and ``number`` are None."""
 
     rows: int
-    """The number of rows stored: one for each record, unless the transformation returns more or fewer
-    rows."""
+    """The number of rows stored: one for each record, unless *transform* returned more or fewer rows."""
     offsets: Mapping[TopicPartition, OffsetRange]
-    """The offsets that the load has read."""
+    """The offsets that the load has read, as a range for each partition."""
     path: str | None
-    """The directory of the load with its file system, in the form that Spark reads: not percent-encoded."""
+    """The directory of the load as a URI, in the form that Spark reads: not percent-encoded."""
     number: int | None
-    """The number of the load, which is column ``load`` of its rows."""
+    """The number of the load, which its rows have in the column ``load``."""
 
 
 def load(
@@ -91,20 +90,21 @@ def load(
     together, in one step. If several loads run at the same time, one is published and the others raise
     LoadConflictError. If there are no new records, nothing is published.
 
-    The rows are those of ``format("pyklient")``, or those that *transform* returns. Column ``load``, the
-    number of the load, is added. The columns of *partition_by* determine the directories, by default topic
-    and partition if the rows have them. Topics that have not been loaded yet begin at *start*: a time with a
-    time zone, or an offset for each partition; by default at their earliest record. About *max_records* are
-    read at most, divided in proportion to what each partition has to read, and at least one of each.
-    *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source; *options* are those
-    of ``pyklient.read``. A load must have the cluster and columns of the loads before it in the directory,
-    and at least one of their topics, unless *allow* has "cluster", "columns" or "topics". *watch* is called
-    several times a second, from another thread. A relative *path* begins at the working directory of the JVM.
+    The rows are those of ``format("pyklient")``, or those that *transform* returns. A column ``load`` with
+    the number of the load is added. The columns of *partition_by* determine the directories; by default these
+    are topic and partition if the rows have them. Topics that have not been loaded yet begin at *start*: a
+    time with a time zone, or an offset for each partition; by default they begin at their earliest record. At
+    most about *max_records* are read, divided in proportion to what each partition has to read, and at least
+    one of each. *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source;
+    *options* are those of ``pyklient.read``. A load must have the cluster and columns of the loads before it
+    in the directory, and at least one of their topics, unless *allow* has "cluster", "columns" or "topics".
+    *watch* is called several times a second, from another thread. A relative *path* begins at the working
+    directory of the JVM.
 
-    Raises LoadConflictError; DataLossError if records were deleted before they were loaded, unless
-    *fail_on_data_loss* is false; ConfigurationError for wrong options, for a path that cannot be used, and
-    over Spark Connect; KafkaError for errors of the brokers; and Spark's own errors. After an error, nothing
-    of this load is visible.
+    Raises LoadConflictError if another load was published first; DataLossError if records were deleted before
+    they were loaded, unless *fail_on_data_loss* is false; ConfigurationError for wrong options, for a path
+    that cannot be used, and over Spark Connect; KafkaError for errors of the brokers; and Spark's own errors.
+    After an error, nothing of this load is visible.
     """
     reading = _source_options(bootstrap_servers, options, include_headers, fail_on_data_loss, min_partitions)
     with rename_options(LOAD_NAMES):
@@ -124,7 +124,8 @@ def load(
 
 
 def _plan(source: SourceOptions, changes: AllowedChanges, max_records: int | None) -> LoadPlan:
-    """Return the offsets to read. Raises ConfigurationError for a change that is not allowed."""
+    """Return the offsets to read. Raises ConfigurationError if something has changed that *changes* does not
+    allow."""
     if max_records is not None and max_records < 1:
         raise ConfigurationError(
             f"max_records={max_records} is not possible: pass a number of 1 or more, or None for no limit"
@@ -144,7 +145,7 @@ def _publish(
     by: list[str],
     watch: Callable[[LoadProgress], None] | None,
 ) -> LoadResult:
-    """Write *rows* to a staging directory and publish it as the load after *before*."""
+    """Write *rows* to a staging directory, and publish it as the load after *before*."""
     staging = data.stage(0 if before is None else before.load + 1)
     try:
         with reported_jobs(spark, f"load {staging.token}", plan.ranges, watch):
@@ -183,7 +184,7 @@ def _source_options(
     fail_on_data_loss: bool,
     min_partitions: int | None,
 ) -> dict[str, str]:
-    """Return the options of the source, without those for topics and offsets."""
+    """Return the options of the source, except those for topics and offsets."""
     servers = bootstrap_servers if isinstance(bootstrap_servers, str) else ",".join(bootstrap_servers)
     found = {"kafka.bootstrap.servers": servers}
     for name, value in options.items():
@@ -213,7 +214,7 @@ def _topic_options(topics: Topics) -> dict[str, str]:
 
 
 def _pattern_text(pattern: re.Pattern[str]) -> str:
-    """Return the text of *pattern*, including its flags."""
+    """Return the text of the regular expression *pattern*, including its flags."""
     if not isinstance(pattern.pattern, str):
         raise TypeError(f"topics takes a pattern for text, not for bytes: {pattern!r}")
     flags = "".join(letter for flag, letter in _FLAGS.items() if pattern.flags & flag)
@@ -232,7 +233,7 @@ def _start_options(start: Start) -> dict[str, str]:
         return {"startingTimestamp": milliseconds, "startingOffsetsByTimestampStrategy": "latest"}
     if not isinstance(start, Mapping):
         raise ConfigurationError(
-            f"start={start!r} is no start: pass a datetime with a time zone, or an offset for each "
+            f"start={start!r} is not allowed: pass a datetime with a time zone, or an offset for each "
             "partition, such as {TopicPartition('clicks', 0): 17}"
         )
     for each, at in start.items():
@@ -244,7 +245,7 @@ def _start_options(start: Start) -> dict[str, str]:
 
 
 def _range_options(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, str]:
-    """Return the options of a query that reads *ranges*."""
+    """Return the options with which a query reads *ranges*."""
     partitions: dict[str, list[int]] = {}
     for topic, partition in sorted(ranges):
         partitions.setdefault(topic, []).append(partition)
@@ -259,8 +260,8 @@ def _range_options(ranges: Mapping[TopicPartition, OffsetRange]) -> dict[str, st
 
 
 def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: Manifest | None) -> list[str]:
-    """Return the columns that determine the directories. Raises ConfigurationError if *before* has other
-    columns."""
+    """Return the columns that determine the directories. Raises ConfigurationError if earlier loads used
+    other columns."""
     if not hasattr(rows, "columns"):
         raise TypeError(f"transform must return the DataFrame to store, not {rows!r}")
     columns = {name.lower() for name in rows.columns}
@@ -279,7 +280,7 @@ def _partition_columns(rows: "DataFrame", wanted: Sequence[str] | None, before: 
     if before is not None and before.partition_by != by:
         used = ", ".join(before.partition_by) or "no column"
         raise ConfigurationError(
-            f"earlier loads made directories by {used}, but this one by {', '.join(by) or 'no column'}: "
+            f"earlier loads made directories by {used}, but this load by {', '.join(by) or 'no column'}: "
             "readers cannot read both together. Set partition_by as before, or load into another directory"
         )
     return by

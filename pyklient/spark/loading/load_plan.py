@@ -1,4 +1,4 @@
-"""The offsets that a load reads: from the end of the previous load to the end of the topics."""
+"""Determines the offsets that a load reads: from the end of the previous load to the end of the topics."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
@@ -15,12 +15,13 @@ __all__ = ["LoadPlan", "plan_load"]
 
 @dataclass(frozen=True)
 class LoadPlan:
-    """The offsets that one load reads."""
+    """The offsets that one load reads, and the offsets at which the next load begins."""
 
     ranges: Mapping[TopicPartition, OffsetRange]
-    """The ranges to read, without empty ones."""
+    """The range of offsets to read, for each partition that has something to read."""
     end: Mapping[TopicPartition, int]
-    """The offsets at which the next load begins, for every partition that any load has read."""
+    """The offsets at which the next load begins, for every partition that this load or one before has
+    read."""
     topic_ids: Mapping[str, str]
     cluster_id: str | None
 
@@ -32,11 +33,11 @@ def plan_load(
     before: Manifest | None,
     max_records: int | None,
 ) -> LoadPlan:
-    """Plan a load of *partitions* that begins where *before* ends, or for new topics at the start that
+    """Plan a load of *partitions*. It begins where *before* ends, or for new topics at the start that
     *options* give.
 
-    It ends at the end of the topics, or after about *max_records*. Raises DataLossError if records were
-    deleted before they were loaded, or logs a warning: see ``failOnDataLoss``.
+    The load ends at the end of the topics, or after about *max_records*. If records were deleted before they
+    were loaded, raises DataLossError, or logs a warning if the option ``failOnDataLoss`` is false.
     """
     loss = DataLoss(options.fail_on_data_loss)
     found_ids = lookup.topic_ids({each.topic for each in partitions})
@@ -89,7 +90,9 @@ def _starts(
     fresh: Collection[str],
 ) -> dict[TopicPartition, int]:
     """Return the offset at which each of *partitions* begins: the *known* offset, or its earliest offset.
-    Partitions of *fresh* topics, which no load has read, begin at the start that *options* give."""
+
+    Partitions of *fresh* topics, which no load has read, begin at the start that *options* give.
+    """
     bound = options.start
     new = [each for each in partitions if each.topic in fresh]
     if isinstance(bound.at, Mapping):
@@ -105,9 +108,9 @@ def _starts(
 def _available(
     wanted: OffsetRange, log: LogEnds, latest: int, *, same_topic: bool
 ) -> tuple[OffsetRange, str | None]:
-    """Return the part of *wanted* that the partition still has, and a description of the missing part.
+    """Return the part of *wanted* that the partition still has, and a text that describes the missing part.
 
-    No record is loaded a second time if the topic is known to be the *same_topic* as before.
+    If the topic is known to be the *same_topic* as before, no record is loaded a second time.
     """
     kept, problem = available(wanted, log)
     if wanted.start <= log.next:

@@ -24,11 +24,11 @@ class LoadProgress:
     """The size of a load, and how much of it is done."""
 
     records: int
-    """The number of offsets to read in total, including gaps."""
+    """The number of offsets that the load reads in total, including gaps."""
     partitions: int
-    """The number of partitions to read."""
+    """The number of partitions that the load reads."""
     tasks: int
-    """The number of Spark's tasks in the stages that have begun."""
+    """The number of tasks in the stages that Spark has begun."""
     done: int
     """The number of tasks that have ended."""
 
@@ -40,7 +40,8 @@ def reported_jobs(
     ranges: Mapping[TopicPartition, OffsetRange],
     watch: Callable[[LoadProgress], None] | None,
 ) -> Iterator[None]:
-    """Give the Spark jobs of the ``with`` block the job group *group*, and call *watch* with their progress.
+    """Run the ``with`` block with Spark's job group set to *group*, and call *watch* with the progress of its
+    jobs.
 
     If the block raises an exception, the jobs that still run are cancelled.
     """
@@ -62,7 +63,7 @@ def reported_jobs(
 
 
 class _ProgressReporter:
-    """A thread that asks Spark for the progress of a job group, and calls *watch* with it, until it is
+    """A thread that asks Spark for the progress of a job group and calls *watch* with it, until it is
     stopped."""
 
     def __init__(

@@ -1,1 +1,1 @@
-"""Writes to topics: the sink of ``format("pyklient")``, and ``PartitionSender``."""
+"""Writes rows to topics: the sink of ``format("pyklient")``, and ``PartitionSender``."""

@@ -1,4 +1,4 @@
-"""Sends Arrow record batches: one Kafka record for each row, without Python objects for the values."""
+"""Sends the rows of Arrow record batches, each as one record, without Python objects for the values."""
 
 import importlib
 from collections.abc import Iterable, Iterator
@@ -29,7 +29,7 @@ def send_batches(
 ) -> int:
     """Send a record for each row. Return the number of records, which are not confirmed yet.
 
-    *batches* are RecordBatches of pyarrow. Of their columns, those in *columns* are used. Raises
+    *batches* are RecordBatches of pyarrow. Only their columns named in *columns* are used. Raises
     DeliveryError as soon as a delivery is known to have failed, and ConfigurationError or TypeError for a
     batch that cannot be sent.
     """
@@ -45,7 +45,7 @@ def send_batches(
 
 
 def count_batch(partition: int, records: int) -> Any:
-    """Return a batch with one row: the number of *records* that one of Spark's partitions has sent."""
+    """Return a batch with one row, which says how many *records* one of Spark's partitions has sent."""
     columns = {"partition": (partition, pyarrow.int32()), "records": (records, pyarrow.int64())}
     return pyarrow.record_batch(
         {name: pyarrow.array([value], kind) for name, (value, kind) in columns.items()}
@@ -69,7 +69,10 @@ def _by_topic(batch: Any, topic: str | None) -> Iterator[tuple[str, Any]]:
 
 
 def _with_headers(batch: Any, origin: TaskOrigin | None, first: int) -> Any:
-    """Return *batch* with the headers of *origin* added after the headers of its rows."""
+    """Return *batch* with the headers that identify its rows added after the rows' own headers.
+
+    *first* is the number of the first row within the task.
+    """
     if origin is None:
         return batch
     headers: list[Any] = origin.headers(first, batch.num_rows)

@@ -38,11 +38,11 @@ class PartitionSender:
         df.mapInArrow(sender, PartitionSender.schema).collect()  # record batches: several times as fast
         df.writeStream.foreachBatch(sender).start()              # a stream
 
-    It holds configuration only, so Spark can send it to its workers. There, each Python process keeps one
-    Producer for it from one task to the next. *options* are those of ``ProducerConfig``.
+    The sender holds configuration only, so Spark can send it to its workers. There, each Python process keeps
+    one Producer for it from one task to the next. *options* are those of ``ProducerConfig``.
 
     The columns of a row are found by name, as in Spark's own sink: ``value`` (STRING or BINARY), and
-    optionally ``key`` (the same), ``topic``, over which *topic* takes precedence, ``partition``, ``headers``
+    optionally ``key`` (of the same types), ``topic`` (unless *topic* is given), ``partition``, ``headers``
     (``array<struct<key: string, value: binary>>``) and ``timestamp``. Other columns are ignored. An RDD may
     also have pairs (key, value), mappings, or plain values. ``to_record(row)`` converts other rows to one of
     these, preferably to a ``Record``; it cannot be used with mapInArrow.
@@ -57,7 +57,8 @@ class PartitionSender:
     """
 
     schema: Final = "partition int, records bigint"
-    """The schema of mapInArrow's result: the number of records sent, for each partition with rows."""
+    """The schema of the result of mapInArrow: the number of records sent, for each of Spark's partitions that
+    has rows."""
 
     def __init__(
         self,
@@ -95,7 +96,8 @@ class PartitionSender:
     def __call__(self, rows: "DataFrame", batch_id: int) -> None: ...
 
     def __call__(self, rows: Any, batch_id: int | None = None) -> Any:
-        """Send *rows*: the rows or record batches of a partition, or, with *batch_id*, a micro-batch.
+        """Send *rows*, which are the rows or record batches of one of Spark's partitions. With *batch_id*,
+        they are a micro-batch.
 
         Returns batches of :attr:`schema` for record batches, and None for rows. Raises DeliveryError if a
         record is not delivered, BufferFullError if ``buffer_memory`` stays full for ``max_block_ms``, and

@@ -1,8 +1,8 @@
 """A cache of producers, which stay open from one task to the next in a Python worker.
 
 Spark runs one task after another in the same Python worker, and pickles the functions of each task anew. Only
-the globals of an importable module survive from task to task; here, these are the producers that no task is
-using.
+the globals of an importable module survive from task to task. In this module, these are the producers that no
+task is using.
 """
 
 import atexit
@@ -23,8 +23,8 @@ __all__ = ["UnconfirmedDeliveries", "borrowed_producer", "close_idle", "idle_cou
 log = logging.getLogger("pyklient.spark")
 
 MAX_IDLE: Final = 4
-"""The number of producers that are kept. If there are more, the producer that was unused for the longest time
-is closed. A worker process runs one task at a time, and a job has few configurations."""
+"""The number of idle producers that are kept. If there are more, the producer that was unused for the longest
+time is closed. A worker process runs one task at a time, and a job has few configurations."""
 
 _CLOSE_TIMEOUT: Final = 5.0
 
@@ -38,7 +38,7 @@ def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Ite
     Raises DeliveryError if some records could not be delivered. If the block or the flush raises an error,
     the producer is closed at once, without sending its remaining records. Otherwise it is kept for the next
     caller with the same *options*. *token* identifies options that cannot be compared, such as functions,
-    which are different objects after each pickling.
+    which are different objects each time they are unpickled.
     """
     key = _key(options, token)
     # Each of these calls is atomic: threads that borrow and return producers need no lock.
@@ -56,17 +56,17 @@ def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Ite
 
 
 class UnconfirmedDeliveries:
-    """The deliveries of a task in the order in which they were sent, so that the task fails early.
+    """The deliveries of a task in the order in which they were sent, which let the task fail early.
 
-    A task fails when one of them fails, and not only after it has sent all its records. If only the last of
-    many deliveries is added, ``borrowed_producer`` raises the errors of the others.
+    The task fails soon after one of its deliveries has failed, and not only when it has sent all its records.
+    If only the last of many deliveries is added, ``borrowed_producer`` raises the errors of the others.
     """
 
     def __init__(self) -> None:
         self._waiting: deque[Delivery | BulkDelivery] = deque()
 
     def add(self, delivery: Delivery | BulkDelivery) -> None:
-        """Add *delivery*. Raises DeliveryError if an earlier one has failed."""
+        """Add *delivery*. Raises DeliveryError if a delivery that was added before has failed."""
         self._waiting.append(delivery)
         while self._waiting and self._waiting[0].done():
             error = self._waiting.popleft().exception()
@@ -77,12 +77,12 @@ class UnconfirmedDeliveries:
 
 
 def idle_count() -> int:
-    """Return the number of producers that are kept."""
+    """Return the number of producers that are kept although no task is using them."""
     return len(_idle)
 
 
 def close_idle() -> None:
-    """Close the producers that no task is using. New producers are made when they are needed."""
+    """Close the producers that no task is using. A later task makes a new producer."""
     while _idle:
         _close_one()
 

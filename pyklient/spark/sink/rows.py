@@ -1,4 +1,4 @@
-"""Sends Spark's rows: one Kafka record for each row, a thousand rows at a time."""
+"""Sends Spark's rows, each as one record, a thousand rows at a time."""
 
 import gc
 from collections import deque
@@ -23,17 +23,18 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _NONE: Final = type(None)
 _COLLECTION_THRESHOLD: Final = 50_000
-"""The number of objects allocated between two garbage collections, instead of Python's 700. It corresponds to
-some megabytes of rows."""
+"""The number of objects that may be allocated between two garbage collections, instead of Python's 700. So
+many objects are some megabytes of rows."""
 
 _senders: list[None] = []
-"""One item for each block of ``rare_collections`` that is running."""
+"""A list with one item for each block of ``rare_collections`` that is running now."""
 _usual_thresholds: tuple[int, int, int] | None = None
-"""The collector's thresholds before the first of these blocks; None if none of them has changed any."""
+"""The thresholds of the garbage collector before the blocks of ``rare_collections``. None if no block has
+changed them."""
 
 
 class Record(NamedTuple):
-    """A record to send: the columns of Spark's own Kafka sink, and a timestamp.
+    """A record to send, with the columns of Spark's own Kafka sink and a timestamp.
 
     *value* and *key* are bytes, or text, which is sent as UTF-8. *topic* is used if the sender has no topic.
     *headers* are (name, value) pairs. *timestamp* is a datetime, or milliseconds since 1970.
@@ -80,7 +81,8 @@ def send_rows(
 
 
 def _send(producer: Producer, topic: str | None, columns: _Columns) -> Delivery | BulkDelivery:
-    """Send a record for each row. Return the delivery of the last record, or of all records together."""
+    """Send a record for each row of *columns*. Return the delivery of the last record, or of all records
+    together."""
     topics = _topics(topic, columns)
     values = columns.pop("value")
     if not columns and topic is not None:
@@ -107,7 +109,8 @@ def _topics(topic: str | None, columns: _Columns) -> Iterable[str]:
 
 
 def _columns(chunk: list[Any], wanted: Container[str]) -> _Columns:
-    """Return the *wanted* columns of *chunk* as arguments of ``send``. Column ``value`` is required."""
+    """Return those columns of the rows in *chunk* that *wanted* names, as arguments of ``send``. The column
+    ``value`` is required."""
     names, rows = _same_fields(chunk)
     found = {
         # Rows are tuples: each name is looked up once, and the slower Row.__getitem__ is not called.
@@ -128,8 +131,10 @@ def _empty(name: str, column: list[Any]) -> bool:
 
 
 def _same_fields(chunk: list[Any]) -> tuple[Sequence[str], list[Any]]:
-    """Return field names, and rows that all have these fields in this order. The rows are *chunk* itself, or
-    Records."""
+    """Return field names, and rows that all have these fields in this order.
+
+    The rows are *chunk* itself, or are Records that have been made from it.
+    """
     for attribute in ("__fields__", "_fields"):
         try:
             fields = list(map(attrgetter(attribute), chunk))
@@ -226,7 +231,7 @@ _CONVERT: Final[dict[str, Callable[[str, list[Any]], list[Any]]]] = {
 
 @contextmanager
 def rare_collections() -> Iterator[None]:
-    """Make Python's garbage collector run less often within the ``with`` block, in all threads.
+    """Make Python's garbage collector run less often during the ``with`` block, in all threads.
 
     Each row is an object that the collector tracks, and is freed before it could be part of a cycle. With the
     usual threshold, the collector would use a fifth of a worker's time. A collector that is switched off, or

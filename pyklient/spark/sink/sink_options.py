@@ -1,4 +1,4 @@
-"""The options of a write, checked together, and the columns that its rows must have."""
+"""Checks the options of a write together, and the columns of the rows to write."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ _SET_BY_SPARK: Final = {
     "value.serializer": "column value is STRING or BINARY, and is sent unchanged",
 }
 _OBJECTS: Final = ("key_encoder", "partitioner", "ssl_context", "value_encoder")
-"""The options of a producer whose values are Python objects, so they cannot be given as text."""
+"""The options of a producer whose values are Python objects, so that they cannot be given as text."""
 
 _HEADERS: Final = "array<struct<key:string,value:binary>>"
 
@@ -46,19 +46,19 @@ timestamp."""
 
 @dataclass(frozen=True)
 class SinkOptions:
-    """The checked options of one write. They can be pickled, and their repr shows no password."""
+    """The checked options of one write. They can be pickled, and their ``repr`` shows no password."""
 
     producer: Mapping[str, Any] = field(repr=False)
-    """The options of the Producer in each worker."""
+    """The options of the producer that each worker makes."""
     topic: str | None
     deduplication_headers: bool
     query: str | None
 
     @classmethod
     def parse(cls, options: Mapping[str, str]) -> Self:
-        """Parse the *options* of a write.
+        """Parse and check the *options* of a write.
 
-        Raises ConfigurationError, which names the option and the values that it takes.
+        Raises a ConfigurationError that names the option and the values that are allowed.
         """
         given = parse_options(options, Use.SINK)
         values = given.values
@@ -70,11 +70,11 @@ class SinkOptions:
         )
 
     def check_schema(self, schema: StructType) -> None:
-        """Raise ConfigurationError if rows of this *schema* cannot be written."""
+        """Raise ConfigurationError if rows with the schema *schema* cannot be written."""
         names = schema.fieldNames()
         if "value" not in names:
             raise ConfigurationError(
-                "column value (STRING or BINARY) is missing: the rows have "
+                "column value (STRING or BINARY) is missing: the rows have only "
                 f"{', '.join(names) or 'no columns'}"
             )
         if self.topic is None and "topic" not in names:

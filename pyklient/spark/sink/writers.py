@@ -1,7 +1,7 @@
-"""The writers of ``df.write.format("pyklient")`` and ``writeStream``.
+"""The writers of ``df.write.format("pyklient")`` and of ``df.writeStream``.
 
-A task returns when each of its records is confirmed. Therefore Spark's commit has nothing left to do, and its
-abort removes no records: they are delivered at least once, as by Spark's own sink.
+A task returns when each of its records is confirmed. Therefore nothing is left to do when Spark commits the
+write, and an abort removes no records: they are delivered at least once, as by Spark's own sink.
 """
 
 import logging
@@ -33,7 +33,7 @@ class SentRecords(WriterCommitMessage):
 
 
 class BatchWriter(DataSourceArrowWriter):
-    """Writes a batch. Only its tasks connect to brokers."""
+    """Writes a batch of rows. Only the tasks connect to brokers, not the driver."""
 
     def __init__(self, options: SinkOptions, schema: StructType, *, overwrite: bool) -> None:
         if overwrite:
@@ -47,15 +47,17 @@ class BatchWriter(DataSourceArrowWriter):
         self._token = uuid.uuid4().hex
 
     def write(self, iterator: Iterator[Any]) -> SentRecords:
-        """Send the record batches of a task. Raises DeliveryError if a record is not delivered."""
+        """Send the rows of a task, which come as record batches. Raises DeliveryError if a record is not
+        delivered."""
         return _send_batches(self._options, self._token, iterator)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log how many records were written."""
+        """Log how many records the tasks of the batch have written."""
         log.info("%s", _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Log how many records were sent. They stay in the topic, because Kafka cannot remove them."""
+        """Log how many records the tasks of the failed batch have sent. Kafka cannot remove them from their
+        topics."""
         log.warning(
             "the write failed, but the records that it had sent before stay in their topics: %s",
             _summary(messages),
@@ -70,11 +72,12 @@ class _StreamWriter:
         self._options = options
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Log how many records were written."""
+        """Log how many records the tasks of a micro-batch have written."""
         log.info("micro-batch %d was written: %s", batchId, _summary(messages))
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        """Log how many records were sent. They stay in the topic, and Spark will write the batch again."""
+        """Log how many records of a failed micro-batch were sent. They stay in their topics, and Spark will
+        write the micro-batch again."""
         log.warning(
             "micro-batch %d failed. The records that it had sent before stay in their topics. A restart of "
             "the query sends them again: %s",
@@ -84,7 +87,7 @@ class _StreamWriter:
 
 
 class RowStreamWriter(_StreamWriter, DataSourceStreamWriter):
-    """Writes a stream whose tasks get rows."""
+    """Writes a stream, whose tasks get rows (PySpark before 4.1)."""
 
     def write(self, iterator: Iterator[Row]) -> SentRecords:
         """Send the rows of a task. Raises DeliveryError if a record is not delivered."""
@@ -123,17 +126,18 @@ try:
 except ImportError:  # before PySpark 4.1, which has no writer for record batches
 
     def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
-        """Return the writer of a stream."""
+        """Return the writer of a stream, for this version of PySpark."""
         return RowStreamWriter(options, schema)
 else:
 
     class ArrowStreamWriter(_StreamWriter, DataSourceStreamArrowWriter):
-        """Writes a stream whose tasks get record batches."""
+        """Writes a stream, whose tasks get record batches (PySpark 4.1 and later)."""
 
         def write(self, iterator: Iterator[Any]) -> SentRecords:
-            """Send the record batches of a task. Raises DeliveryError if a record is not delivered."""
+            """Send the rows of a task, which come as record batches. Raises DeliveryError if a record is not
+            delivered."""
             return _send_batches(self._options, "", iterator)
 
     def stream_writer(options: SinkOptions, schema: StructType) -> DataSourceStreamWriter:
-        """Return the writer of a stream."""
+        """Return the writer of a stream, for this version of PySpark."""
         return ArrowStreamWriter(options, schema)

@@ -1,5 +1,7 @@
-"""The reader of batch queries. It reads a range of each partition, which is fixed when the query is
-planned."""
+"""The reader of batch queries, which reads a range of offsets of each partition.
+
+The ranges are determined when the query is planned.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
@@ -19,14 +21,15 @@ __all__ = ["BatchReader"]
 
 
 class BatchReader(DataSourceReader):
-    """Plans tasks on the driver and reads them on the executors. It is pickled in between."""
+    """Plans the tasks of a batch query on the driver, and reads their records on the executors. Spark pickles
+    it in between."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options
 
     def partitions(self) -> Sequence[RangePartition]:
-        """Return the tasks of the query. Spark calls this once for each ``load()``, when the rows are first
-        used."""
+        """Return the tasks of the query. Spark calls this method once for each ``load()``, when the rows are
+        first used."""
         options = self._options
         with OffsetLookup(options.config) as lookup:
             partitions = lookup.partitions(options.subscription)
@@ -36,12 +39,13 @@ class BatchReader(DataSourceReader):
             return plan_tasks(lookup, options, start, end)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
-        """Return the rows of one task."""
+        """Return the rows of one task, as record batches."""
         return read_task(partition, self._options)
 
 
 def _require_order(options: SourceOptions, start: Offsets, end: Offsets) -> None:
-    """Raise ConfigurationError if an offset of *end* that the user gave is before the offset of *start*.
+    """Raise ConfigurationError if the user gave a partition an offset in *end* that is before its offset in
+    *start*.
 
     If *end* is "latest", a start after the end means that records were lost, which is reported elsewhere.
     """

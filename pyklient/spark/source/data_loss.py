@@ -1,4 +1,4 @@
-"""Detects records that were deleted before they were read, and handles option ``failOnDataLoss``."""
+"""Detects records that were deleted before they were read, and handles the option ``failOnDataLoss``."""
 
 import logging
 from collections.abc import Mapping
@@ -15,22 +15,23 @@ log = logging.getLogger("pyklient.spark")
 
 @dataclass(frozen=True)
 class DataLoss:
-    """Reports lost records: as an error if *fails* is true, as a warning in the log otherwise."""
+    """Reports lost records: as an error if *fails* is true, and otherwise as a warning in the log."""
 
     fails: bool
 
     def report(self, problem: str) -> None:
-        """Raise DataLossError about *problem*, or log it."""
+        """Raise DataLossError because of *problem*, or log a warning."""
         if self.fails:
             raise DataLossError(
-                f"{problem}. Set failOnDataLoss to false to continue with the records that are left (perhaps "
-                "the topic keeps its records for less time than the query needs to read them)"
+                f"records were lost: {problem}. Set failOnDataLoss to false to continue with the records "
+                "that are left (perhaps the topic keeps its records for less time than the query needs to "
+                "read them)"
             )
-        log.warning("%s; continuing with the records that are left", problem)
+        log.warning("records were lost: %s; the query continues with the records that are left", problem)
 
 
 def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | None]:
-    """Return the part of *wanted* that the partition still has, and a description of the missing part.
+    """Return the part of *wanted* that the partition still has, and a text that describes the missing part.
 
     If *wanted* starts after the end of the log, its topic was deleted and created again. In this case the new
     topic is read from its first offset if *wanted* ends before it starts; otherwise the new topic is left to
@@ -59,10 +60,10 @@ def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | No
 
 
 class RecreatedTopics:
-    """Remembers topic ids, and the read offsets of topics that have another id now.
+    """Remembers the ids of topics, and the read offsets of topics that have another id now.
 
-    An offset of the old topic is not valid in the new one. If a topic was replaced before this object was
-    made, that goes unnoticed.
+    An offset of the old topic is not valid in the new one. A topic that was replaced before this object was
+    made is not recognized.
     """
 
     def __init__(self) -> None:
@@ -70,8 +71,8 @@ class RecreatedTopics:
         self._stale: dict[TopicPartition, int] = {}
 
     def note(self, ids: Mapping[str, bytes], offsets: Offsets) -> None:
-        """Compare the *ids* of topics with those seen before; *offsets* are those at which reading
-        continues."""
+        """Compare *ids*, the ids of topics, with those that were seen before. Reading continues at
+        *offsets*."""
         recreated = {topic for topic, found in ids.items() if self._ids.get(topic, found) != found}
         self._stale |= {each: offset for each, offset in offsets.items() if each.topic in recreated}
         self._ids |= ids

@@ -1,8 +1,8 @@
-"""The end of each micro-batch: the end of the topics, or an earlier offset if an option limits it.
+"""Determines the end of each micro-batch: the end of the topics, or an earlier offset if an option limits it.
 
 A new query that starts at an offset that moves (``latest``, for example) begins with an empty micro-batch.
-Spark asks for the initial offset again after a restart, unless a micro-batch is in the checkpoint; the empty
-one puts the offset there before anything is read.
+Spark asks for the initial offset again after a restart, unless a micro-batch is in the checkpoint. The empty
+micro-batch puts the offset there before anything is read.
 """
 
 import time
@@ -20,13 +20,14 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["MicroBatchEnd"]
 
 _DISCOVERY_INTERVAL: Final = 1.0
-"""Seconds for which the list of subscribed partitions is used before the brokers are asked for it again."""
+"""The number of seconds for which a list of subscribed partitions is used before the brokers are asked
+again."""
 
 
 class MicroBatchEnd:
-    """Decides where a streaming query begins and where each of its micro-batches ends.
+    """Determines where a streaming query begins, and where each of its micro-batches ends.
 
-    One object exists as long as the query runs. It reports the ids of topics to *recreated*.
+    A query has one such object as long as it runs. The object reports the ids of topics to *recreated*.
     """
 
     def __init__(self, options: SourceOptions, lookup: OffsetLookup, recreated: RecreatedTopics) -> None:
@@ -62,8 +63,8 @@ class MicroBatchEnd:
         self._available_now = True
 
     def after(self, begin: Offsets | None, *, limited: bool) -> Offsets:
-        """Return the end of the micro-batch that starts at *begin*. It is *begin* itself if the micro-batch
-        is to be empty.
+        """Return the end of the micro-batch that starts at *begin*. If the micro-batch is to be empty, return
+        *begin*.
 
         *begin* is None if Spark does not tell it. The limits of the options apply only if *limited* is true.
         """
@@ -95,7 +96,8 @@ class MicroBatchEnd:
         return waiting < least and time.monotonic() - self._last_trigger < longest
 
     def _look_up_latest(self, begin: Offsets) -> Offsets:
-        """Return the end of every partition. It is before *begin* only if the partition's log ends there."""
+        """Return the end of every partition. An end is before *begin* only if the log of the partition ends
+        there."""
         try:
             self._latest = self._lookup.latest(self._partitions(), begin)
         except BrokerError as error:
@@ -110,8 +112,11 @@ class MicroBatchEnd:
         self._recreated.note(self._lookup.topic_ids({each.topic for each in begin}), begin)
 
     def _partitions(self) -> Sequence[TopicPartition]:
-        """Return the subscribed partitions. They are looked up only now and then: a query that waits for data
-        calls this every few milliseconds, and need not discover new partitions that fast."""
+        """Return the subscribed partitions.
+
+        They are not looked up in every call: a query that waits for data calls this method every few
+        milliseconds, and need not discover new partitions that fast.
+        """
         if (now := time.monotonic()) >= self._discovered_at + _DISCOVERY_INTERVAL:
             self._subscribed = self._lookup.partitions(self._options.subscription, missing_ok=True)
             self._discovered_at = now

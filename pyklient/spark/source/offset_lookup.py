@@ -1,4 +1,4 @@
-"""Lookups on the brokers: the partitions to read, and the offsets at which a query begins and ends."""
+"""Asks the brokers for the partitions to read, and for the offsets at which a query begins and ends."""
 
 from collections.abc import Collection, Mapping
 from functools import partial
@@ -22,8 +22,8 @@ __all__ = ["OffsetLookup", "find_latest", "find_log_ends", "find_offsets", "find
 
 _T = TypeVar("_T")
 _ATTEMPTS: Final = 4
-"""The number of lookups of a missing topic, or of a log that is too short, before the result is accepted.
-Changes take a moment to reach all brokers."""
+"""The number of lookups after which a topic counts as missing, or a log as too short. Changes take a moment
+to reach all brokers."""
 
 
 def find_partitions(
@@ -31,8 +31,8 @@ def find_partitions(
 ) -> Dialogue[list[TopicPartition]]:
     """Return the partitions of *subscription*, sorted.
 
-    Raises BrokerError for a named topic or partition that does not exist. If *missing_ok* is true, it is left
-    out instead.
+    If a named topic or partition does not exist, raises BrokerError, or leaves it out if *missing_ok* is
+    true.
     """
     if subscription.pattern is not None:
         metadata: Metadata = yield Refresh(None)
@@ -52,7 +52,7 @@ def find_partitions(
 
 
 def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Dialogue[None]:
-    """Add the partitions of the topics in *subscription* to *existing*.
+    """Add the partitions of the topics that *subscription* names to *existing*.
 
     Raises an error for the first named topic or partition that does not exist.
     """
@@ -75,10 +75,10 @@ def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Di
 def find_offsets(
     partitions: Collection[TopicPartition], bound: Bound, isolation_level: int
 ) -> Dialogue[dict[TopicPartition, int]]:
-    """Return the offset of *bound* in each of *partitions*.
+    """Return the offset in each of *partitions* that *bound* means.
 
-    Raises ConfigurationError if *bound* names other partitions, or if a partition has no record at the time
-    of *bound* or later and ``startingOffsetsByTimestampStrategy`` is ``error``.
+    Raises ConfigurationError if *bound* names other partitions. Also raises it if a partition has no record
+    at the time of *bound* or later, and ``startingOffsetsByTimestampStrategy`` is ``error``.
     """
     wanted = bound.at if isinstance(bound.at, Mapping) else dict.fromkeys(partitions, bound.at)
     if wanted.keys() != set(partitions):
@@ -148,8 +148,8 @@ def find_log_ends(known: Mapping[TopicPartition, int]) -> Dialogue[dict[TopicPar
 class OffsetLookup:
     """Looks up partitions and offsets, over connections that are kept until :meth:`close`.
 
-    Each call lasts ``default_api_timeout_ms`` at most and raises KafkaTimeoutError after that. Errors have
-    Spark's names for options.
+    Each call lasts ``default_api_timeout_ms`` at most, and then raises KafkaTimeoutError. Errors name options
+    as Spark does.
     """
 
     def __init__(self, config: ConsumerConfig) -> None:
@@ -159,11 +159,16 @@ class OffsetLookup:
             self._client = NetworkClient(config)
 
     def partitions(self, subscription: Subscription, *, missing_ok: bool = False) -> list[TopicPartition]:
-        """Return the partitions of *subscription*: see :func:`find_partitions`."""
+        """Return the partitions of *subscription*, sorted.
+
+        If a named topic or partition does not exist, raises BrokerError, or leaves it out if *missing_ok* is
+        true.
+        """
         return self._play(find_partitions(subscription, missing_ok=missing_ok))
 
     def offsets(self, partitions: Collection[TopicPartition], bound: Bound) -> dict[TopicPartition, int]:
-        """Return the offset of *bound* in each of *partitions*: see :func:`find_offsets`."""
+        """Return the offset in each of *partitions* that *bound* means. Raises the errors of
+        :func:`find_offsets`."""
         return self._play(find_offsets(partitions, bound, self._level))
 
     def earliest(self, partitions: Collection[TopicPartition]) -> dict[TopicPartition, int]:
@@ -173,12 +178,15 @@ class OffsetLookup:
 
     @property
     def cluster_id(self) -> str | None:
-        """The id of the cluster, from the metadata of the last call; None if the brokers have none."""
+        """The id of the cluster, from the metadata of the last call; None if the brokers have no such id."""
         return self._client.metadata.cluster_id
 
     def topic_ids(self, topics: Collection[str]) -> dict[str, bytes]:
-        """Return the ids of *topics*, from the metadata of the last call. A topic that is deleted and created
-        again gets another id. If the brokers have no ids, the result is empty."""
+        """Return the ids of *topics*, from the metadata of the last call. The result is empty if the brokers
+        have no ids.
+
+        A topic that is deleted and created again gets another id.
+        """
         known = self._client.metadata.topics
         return {name: known[name].id for name in topics if name in known and known[name].id != ZERO_UUID}
 
@@ -191,15 +199,16 @@ class OffsetLookup:
     def latest(
         self, partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Return the end of each of *partitions*: see :func:`find_latest`."""
+        """Return the end of each of *partitions*. It is before the *known* offset only if the log ends before
+        it."""
         return self._play(find_latest(partitions, known, self._level))
 
     def log_ends(self, known: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogEnds]:
-        """Return the first and the next offset of each partition: see :func:`find_log_ends`."""
+        """Return the first and the next offset of each partition in *known*, including open transactions."""
         return self._play(find_log_ends(known))
 
     def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to the brokers."""
         self._client.close()
 
     def __enter__(self) -> Self:

@@ -19,7 +19,7 @@ class LogEnds(NamedTuple):
 
 
 class OffsetRange(NamedTuple):
-    """The records of one partition from offset *start* up to, but not including, *end*."""
+    """The records of one partition from the offset *start* up to, but not including, the offset *end*."""
 
     partition: TopicPartition
     start: int
@@ -30,14 +30,14 @@ class OffsetRange(NamedTuple):
 
     @property
     def size(self) -> int:
-        """The number of offsets, including gaps and control records."""
+        """The number of offsets in the range, including gaps and control records."""
         return self.end - self.start
 
 
 def split_ranges(
     ranges: Iterable[OffsetRange], *, min_count: int | None = None, max_size: int | None = None
 ) -> list[OffsetRange]:
-    """Return *ranges* divided so that none is larger than *max_size* and there are at least *min_count*.
+    """Divide *ranges* so that none is larger than *max_size* and there are at least *min_count* of them.
 
     There are fewer only if there are fewer offsets. Empty ranges are left out. The parts of one range differ
     by at most one in size, and the largest part of all is as small as possible.
@@ -63,7 +63,7 @@ def _cut(whole: OffsetRange, parts: int) -> list[OffsetRange]:
 
 
 def limit_ends(limit: int, start: Offsets, latest: Offsets) -> dict[TopicPartition, int]:
-    """Return the offsets at which reading ends if about *limit* offsets from *start* are to be read.
+    """Return the offsets at which reading ends if about *limit* offsets from *start* on are to be read.
 
     The limit is divided in proportion to the number of offsets that each partition has to read. A partition
     with something to read gets at least one offset, so that a small partition advances beside a large one.

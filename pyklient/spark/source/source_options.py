@@ -1,4 +1,4 @@
-"""The options of a query that reads, checked together: which partitions to read, where to begin and end, and
+"""Checks the options of a reading query together: which partitions to read, where to begin and end, and
 how."""
 
 import re
@@ -47,17 +47,17 @@ class Subscription:
 
 @dataclass(frozen=True)
 class Bound:
-    """The start or the end of a query, as given by the option *option*.
+    """The start or the end of a query, as the option *option* gives it.
 
-    *at* is an offset, EARLIEST or LATEST, for all partitions or for each; if *timed* is true, it is a time in
-    milliseconds since 1970.
+    *at* is an offset, EARLIEST or LATEST, for all partitions or for each. If *timed* is true, *at* is a time
+    in milliseconds since 1970.
     """
 
     option: str
     at: int | Mapping[TopicPartition, int]
     timed: bool = False
     must_match: bool = False
-    """True if a partition without a record at that time or later is an error. If False, the end of the
+    """True if it is an error that a partition has no record at the time or later. If False, the end of the
     partition is used."""
 
     @property
@@ -77,7 +77,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class SourceOptions:
-    """The checked options of one source. They can be pickled, and their repr shows no password."""
+    """The checked options of one source. They can be pickled, and their ``repr`` shows no password."""
 
     config: ConsumerConfig
     subscription: Subscription
@@ -93,9 +93,10 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], use: Use | None = None) -> Self:
-        """Parse the *options* of a query. *use* is None if it is not known yet what kind of query it is.
+        """Parse and check the *options* of a query. *use* is None if it is not known yet what kind of query
+        it is.
 
-        Raises ConfigurationError, which names the option and the values that it takes.
+        Raises a ConfigurationError that names the option and the values that are allowed.
         """
         given = parse_options(options, use)
         values = given.values
@@ -135,7 +136,8 @@ class SourceOptions:
             for each, last in end.at.items():
                 if 0 <= last < start.at.get(each, 0):
                     raise ConfigurationError(
-                        f"{end.option} of {each} is {last}, which is before {start.option}, {start.at[each]}"
+                        f"{end.option} of {each} is offset {last}, which is before {start.option}, offset "
+                        f"{start.at[each]}"
                     )
 
 
@@ -144,7 +146,7 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
     given = [name for name in names if name in values]
     if len(given) != 1:
         problem = f"options {' and '.join(given)} are both set" if given else "no topics to read are given"
-        raise ConfigurationError(f"{problem}: set exactly one of the options {', '.join(names)}")
+        raise ConfigurationError(f"set exactly one of the options {', '.join(names)}: {problem}")
     return Subscription(
         topics=values.get("subscribe", ()),
         pattern=values.get("subscribePattern"),
@@ -153,8 +155,10 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
 
 
 def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
-    """Return the bound on *side* ("starting" or "ending"). If several options set it, the same one takes
-    precedence as in Spark's own source."""
+    """Return the bound on *side* ("starting" or "ending") that the options in *values* give.
+
+    If several options give it, the same one takes precedence as in Spark's own source.
+    """
     must_match = side == "starting" and values.get("startingOffsetsByTimestampStrategy", "error") == "error"
     for name in (f"{side}Timestamp", f"{side}OffsetsByTimestamp"):
         if name in values:

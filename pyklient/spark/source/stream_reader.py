@@ -1,7 +1,8 @@
-"""The reader of streaming queries: it returns offsets, tasks and rows when Spark asks for them.
+"""The reader of streaming queries, which returns offsets, tasks and rows when Spark asks for them.
 
 One reader exists as long as its query runs, in a process beside the driver; tasks read with a copy of it.
-``micro_batch_end`` decides which offsets it returns. They have the JSON form of Spark's own Kafka source.
+``micro_batch_end`` determines the offsets that the reader returns. They have the JSON form of Spark's own
+Kafka source.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,9 +28,9 @@ __all__ = ["StreamReader", "stream_reader"]
 
 
 class StreamReader(DataSourceStreamReader):
-    """Plans micro-batches beside the driver and reads them on the executors.
+    """Plans micro-batches beside the driver, and reads their records on the executors.
 
-    It is pickled for the executors before it has connected to any broker.
+    Spark pickles it for the executors before it has connected to any broker.
     """
 
     def __init__(self, options: SourceOptions) -> None:
@@ -52,8 +53,8 @@ class StreamReader(DataSourceStreamReader):
     def latestOffset(
         self, start: OffsetsJson | None = None, limit: "ReadLimit | None" = None
     ) -> dict[str, Any]:
-        """Return the end of the micro-batch that begins at *start*. It is *start* itself if the micro-batch
-        is to be empty.
+        """Return the end of the micro-batch that begins at *start*. If the micro-batch is to be empty, return
+        *start*.
 
         PySpark before 4.2 passes neither *start* nor *limit*: the micro-batch then ends at the end of the
         topics.
@@ -63,15 +64,16 @@ class StreamReader(DataSourceStreamReader):
         return to_json(self._end.after(begin, limited=limited))
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Return the end of the topics when it was last looked up, for the query's progress."""
+        """Return the end of the topics when it was last looked up. Spark shows it in the progress of the
+        query."""
         latest = self._end.latest
         return None if latest is None else to_json(latest)
 
     def partitions(self, start: OffsetsJson, end: OffsetsJson) -> Sequence[RangePartition]:
-        """Return the tasks of the micro-batch from *start* to *end*: the same tasks in every call.
+        """Return the tasks of the micro-batch from *start* to *end*. Each call returns the same tasks.
 
-        A partition that is new in *end* is read from its earliest offset. Raises DataLossError if records
-        were deleted, or logs a warning: see ``failOnDataLoss``.
+        A partition that is new in *end* is read from its earliest offset. If records were deleted, raises
+        DataLossError, or logs a warning if the option ``failOnDataLoss`` is false.
         """
         begin, until = from_json(start), from_json(end)
         existing = self._lookup.existing({*begin, *until})
@@ -97,20 +99,21 @@ class StreamReader(DataSourceStreamReader):
         return plan_tasks(self._lookup, self._options, {**begin, **new}, until)
 
     def read(self, partition: InputPartition | None) -> "Iterator[RecordBatch]":
-        """Return the rows of one task."""
+        """Return the rows of one task, as record batches."""
         return read_task(partition, self._options)
 
     def commit(self, end: OffsetsJson) -> None:
-        """Do nothing: Spark keeps the offsets in the checkpoint."""
+        """Do nothing, because Spark keeps the offsets in the checkpoint."""
 
     def stop(self) -> None:
-        """Close the connections. Spark may also end the process without calling this."""
+        """Close the connections to the brokers. Spark may also end the process without calling this
+        method."""
         if "_lookup" in self.__dict__:
             self._lookup.close()
 
 
 def _is_read_all(limit: "ReadLimit") -> bool:
-    """Return True if Spark asks for everything in one micro-batch, as with Trigger.Once."""
+    """Return True if Spark asks for all records in one micro-batch, as with Trigger.Once."""
     from pyspark.sql.streaming.datasource import ReadAllAvailable
 
     return isinstance(limit, ReadAllAvailable)
@@ -127,8 +130,11 @@ try:
 except ImportError:  # before PySpark 4.2
 
     def stream_reader(options: SourceOptions) -> StreamReader:
-        """Return the reader of a stream. Raises ConfigurationError for an option that limits micro-batches,
-        because this version of PySpark cannot apply such a limit."""
+        """Return the reader of a stream.
+
+        Raises ConfigurationError for an option that limits micro-batches, because this version of PySpark
+        cannot apply such a limit.
+        """
         limits = {
             "maxOffsetsPerTrigger": options.max_offsets_per_trigger,
             "minOffsetsPerTrigger": options.min_offsets_per_trigger,
@@ -143,20 +149,20 @@ except ImportError:  # before PySpark 4.2
 else:
 
     class LimitedStreamReader(StreamReader, SupportsTriggerAvailableNow):
-        """A stream reader that supports limits on micro-batches and Trigger.AvailableNow."""
+        """A reader of streaming queries that supports limits on micro-batches and Trigger.AvailableNow."""
 
         def getDefaultReadLimit(self) -> ReadLimit:
-            """Return the limit that the options set. With it, a limit of Spark's own, such as "read all", can
-            be recognized."""
+            """Return the limit that the options set. It differs from Spark's own limits, such as "read
+            all"."""
             least, most = self._options.min_offsets_per_trigger, self._options.max_offsets_per_trigger
             if most is not None:
                 return ReadMaxRows(most)
             return ReadAllAvailable() if least is None else ReadMinRows(least)
 
         def prepareForTriggerAvailableNow(self) -> None:
-            """Read only what the topics contain now, in as many micro-batches as that needs."""
+            """Let the query read only what the topics contain now, in as many micro-batches as that needs."""
             self._end.end_at_current_offsets()
 
     def stream_reader(options: SourceOptions) -> StreamReader:
-        """Return the reader of a stream."""
+        """Return the reader of a stream, which supports limits on micro-batches."""
         return LimitedStreamReader(options)

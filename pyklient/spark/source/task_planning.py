@@ -19,7 +19,7 @@ __all__ = ["RangePartition", "plan_tasks", "read_task"]
 
 @dataclass
 class RangePartition(InputPartition):
-    """The range of offsets that one task reads."""
+    """The range of offsets that one task reads, in the form that Spark passes to the task."""
 
     wanted: OffsetRange
 
@@ -29,7 +29,8 @@ def plan_tasks(
 ) -> list[RangePartition]:
     """Return the tasks that read from *start* to *end*, which have offsets of the same partitions.
 
-    Raises DataLossError if records between them were deleted, or logs a warning: see ``failOnDataLoss``.
+    If records in between were deleted, raises DataLossError, or logs a warning if the option
+    ``failOnDataLoss`` is false.
     """
     loss = DataLoss(options.fail_on_data_loss)
     logs = lookup.log_ends({each: max(start[each], end[each]) for each in end})
@@ -44,8 +45,10 @@ def plan_tasks(
 
 
 def read_task(partition: InputPartition | None, options: SourceOptions) -> "Iterator[RecordBatch]":
-    """Return the rows of a task. If no tasks were planned, Spark itself makes a partition, which has no
-    rows."""
+    """Return the rows of a task, as record batches.
+
+    If no tasks were planned, Spark itself makes a task, which has no rows.
+    """
     if not isinstance(partition, RangePartition):
         return iter(())
     # Imported here because it imports the whole consumer, which planning does not need.

@@ -1,4 +1,5 @@
-"""Reads the records of one task, a range of offsets, as Arrow batches in one of Spark's Python workers.
+"""Reads the records of one task, which are a range of offsets, as Arrow batches in one of Spark's Python
+workers.
 
 A worker process runs one task after another, and keeps its connections from task to task.
 """
@@ -26,8 +27,7 @@ __all__ = ["record_batches"]
 
 _BATCH_ROWS: Final = 10_000
 _TOPIC_CHECK_MS: Final = 2_000
-"""The time without records, in milliseconds, after which the brokers are asked whether the topic still
-exists."""
+"""The number of milliseconds without records after which the brokers are asked if the topic still exists."""
 _MAX_CLIENTS: Final = 4
 _clients: dict[ConsumerConfig, NetworkClient] = {}
 
@@ -35,8 +35,8 @@ _clients: dict[ConsumerConfig, NetworkClient] = {}
 def record_batches(options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
     """Yield the records of *wanted* in batches, as they are fetched.
 
-    Raises DataLossError if records have been deleted, or logs a warning: see ``failOnDataLoss``. Raises
-    ConsumerTimeout if no record arrives although the partition has some.
+    If records were deleted, raises DataLossError, or logs a warning if the option ``failOnDataLoss`` is
+    false. Raises ConsumerTimeout if no record arrives although the partition has some.
     """
     with rename_options(SPARK_NAMES):
         yield from _record_batches(options, wanted)
@@ -77,12 +77,13 @@ class _RecordsDeletedError(Exception):
 
 
 def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) -> "Iterator[RecordBatch]":
-    """Yield the records of *wanted*.
+    """Yield the records of *wanted* in batches.
 
     Raises _RecordsDeletedError if some records were deleted, and ConsumerTimeout if no record arrives
-    although there are some. While none arrives, the brokers are asked for the topic every two seconds. If
-    they do not know it, the task fails after the first such response, because Spark runs it again. If records
-    would be skipped instead (``failOnDataLoss`` is false), two such responses in a row are needed.
+    although there are some. While no record arrives, the brokers are asked for the topic every two seconds.
+    If they do not know it, the task fails after the first such response, because Spark runs it again. If the
+    option ``failOnDataLoss`` is false, so that records would be skipped, two such responses in a row are
+    needed.
     """
     config = options.config
     timeout_ms = (
@@ -123,7 +124,7 @@ def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) ->
 
 
 def _topic_is_unknown(client: NetworkClient, config: ConsumerConfig, wanted: OffsetRange) -> bool:
-    """Return True if the brokers say that the topic does not exist."""
+    """Return True if the brokers say that the topic of *wanted* does not exist."""
     topic = wanted.partition.topic
     metadata = client.refresh_metadata([topic], config.default_api_timeout_ms / 1000)
     info = metadata.topics.get(topic)
@@ -139,7 +140,7 @@ def _raise_if_deleted(
 
 
 def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
-    """Return *batch* with null for the headers of records that have no headers, as in Spark's own source."""
+    """Return *batch* with null as the headers of records that have no headers, as in Spark's own source."""
     import pyarrow
 
     headers = batch.column("headers")
@@ -158,7 +159,8 @@ def _without_empty_headers(batch: "RecordBatch") -> "RecordBatch":
 def _look_up_available(
     client: NetworkClient, config: ConsumerConfig, wanted: OffsetRange
 ) -> tuple[OffsetRange, str | None]:
-    """Return the part of *wanted* that the partition still has, and a description of the missing part."""
+    """Return the part of *wanted* that the partition still has, and a text that describes the missing
+    part."""
     try:
         logs = client.play(
             find_log_ends({wanted.partition: wanted.end}), config.default_api_timeout_ms / 1000
@@ -171,7 +173,7 @@ def _look_up_available(
 
 
 def _client(config: ConsumerConfig) -> NetworkClient:
-    """Return this process's client for *config*, which is kept for later tasks."""
+    """Return the client of this process for *config*. It is kept for later tasks."""
     client = _clients.get(config)
     if client is None:
         while len(_clients) >= _MAX_CLIENTS:

@@ -49,7 +49,7 @@ def test_another_topic_is_not_published_beside_the_first_unless_that_is_asked_fo
     with pytest.raises(TypeError, match=re.escape("allow takes a list of changes, such as ['topics']")):
         load(spark, bootstrap, clicks, tmp_path, allow="topics")  # type: ignore[arg-type]  # what is tried
     with pytest.raises(
-        ConfigurationError, match="allow: 'topic' is not one of 'cluster', 'columns', 'topics'"
+        ConfigurationError, match="allow names 'topic', which is not one of 'cluster', 'columns', 'topics'"
     ):
         load(spark, bootstrap, clicks, tmp_path, allow=["topic"])  # type: ignore[list-item]  # what is tried
 
@@ -135,7 +135,7 @@ def test_a_file_of_offsets_without_cluster_and_columns_is_read() -> None:
         ({"consumer_timeout_ms": 2**40}, "^consumer_timeout_ms=1099511627776 is out of range"),
         (
             {"min_partitions": 0},
-            "option min_partitions has the wrong value '0': the value must be a whole number of 1 or more",
+            "option min_partitions has the wrong value '0': the option must be a whole number of 1 or more",
         ),
         ({"fail_on_data_loss": "maybe"}, "option fail_on_data_loss has the wrong value 'maybe'"),
         ({"bootstrap_servers": "here:99999"}, "^bootstrap_servers: the port of 'here:99999'"),

@@ -69,7 +69,7 @@ def test_a_number_is_published_once(files: FileSystem) -> None:
     first, second = data.stage(7), data.stage(7)
     data.publish(second, manifest(second))
     before = names(data)
-    with pytest.raises(LoadConflictError, match="published first, as load=000000000007"):
+    with pytest.raises(LoadConflictError, match="published first as load=000000000007"):
         data.publish(first, manifest(first))
     data.discard(first)
     assert data.newest() == manifest(second)

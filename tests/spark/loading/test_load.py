@@ -93,7 +93,7 @@ def test_rows_are_what_a_function_makes_of_them_in_directories_of_ones_own(
     rows = spark.read.parquet(str(tmp_path)).select("number", "third").collect()
     assert sorted(map(tuple, rows)) == [(each, each % 3) for each in range(1, 10)]
     fill(bootstrap, topic, number_records(range(1)))
-    with pytest.raises(ConfigurationError, match="made directories by third, but this one by no column"):
+    with pytest.raises(ConfigurationError, match="made directories by third, but this load by no column"):
         load(spark, bootstrap, topic, tmp_path, transform=parsed)
     with pytest.raises(ConfigurationError, match="'fourth', but the rows have only number, third"):
         load(spark, bootstrap, topic, tmp_path, transform=parsed, partition_by=["fourth"])
@@ -294,7 +294,7 @@ def test_what_is_asked_for_wrongly_is_refused(
             ({"topics": []}, "name at least one topic"),
             ({"topics": "a b"}, "'a b' is not a valid name of a topic"),
             ({"max_records": 0}, "max_records=0"),
-            ({"start": "2020-01-01"}, "start='2020-01-01' is no start: pass a datetime"),
+            ({"start": "2020-01-01"}, "start='2020-01-01' is not allowed: pass a datetime"),
             ({"max_record": 1}, r"unknown option 'max_record' of load\(\); did you mean 'max_records'"),
             (
                 {"partitionby": ["a"]},

@@ -224,7 +224,7 @@ ERRORS: dict[str, tuple[Job, str]] = {
         lambda word, t: word.read(
             subscribe=t.views, startingOffsets={t.views: {"0": 4}}, endingOffsets={t.views: {"0": 2}}
         ),
-        "(?s)(?i:offset) 4.*2|is 2, which is before startingOffsets, 4",
+        "(?s)(?i:offset) 4.*2|is offset 2, which is before startingOffsets, offset 4",
     ),
     "offsets of some partitions": (
         lambda word, t: word.read(subscribe=t.clicks, startingOffsets={t.clicks: {"0": 4}}),
