@@ -12,7 +12,7 @@ import time
 import weakref
 from collections.abc import Collection
 from functools import partial
-from typing import Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from pyklient import kernel
 from pyklient.config import ClientConfig, ConsumerConfig, ProducerConfig
@@ -39,6 +39,10 @@ from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
 from pyklient.net.metadata import Metadata, MetadataHolder
 from pyklient.net.single_flight import SingleFlight
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse
+from pyklient.registry.settings import ZooKeeperSettings
+
+if TYPE_CHECKING:
+    from pyklient.registry.zookeeper import ZooKeeper
 
 __all__ = ["NetworkClient", "NobodyThereError", "Purpose"]
 
@@ -81,6 +85,8 @@ class NetworkClient:
             Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000),
             config.socket_connection_setup_timeout_ms / 1000,
         )
+        self.registry = _registry(config)
+        """The session with ZooKeeper; None without the option ``zookeeper``."""
         self._holder = MetadataHolder()
         self._refreshing: SingleFlight[object, Metadata] = SingleFlight()
         self._reached: set[tuple[str, int]] = set()
@@ -226,12 +232,16 @@ class NetworkClient:
     def close(self) -> None:
         """Close all connections. A call that waits for a response raises ClosedError. May be called again."""
         self._pool.close()
+        if self.registry is not None:
+            self.registry.close()
         _clients.discard(self)
 
     def abandon(self) -> None:
         """Close the sockets in a child process after a fork. From then on, every use of the client raises
         ForkError there."""
         self._pool.abandon()
+        if self.registry is not None:
+            self.registry.abandon()
 
     def _controller(self, step: Ask, timeout: float) -> int:
         metadata = self.metadata
@@ -414,6 +424,15 @@ def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
         last = last.__cause__  # that time-out was only the rest of this one
     reason = "no broker answered in time" if last is None else f"the last failure: {last}"
     return KafkaTimeoutError(f"The call did not finish within {timeout:.3g} s; {reason}")
+
+
+def _registry(config: ClientConfig) -> "ZooKeeper | None":
+    settings = ZooKeeperSettings.of(config)
+    if settings is None:
+        return None
+    from pyklient.registry.zookeeper import ZooKeeper  # and kazoo, which most programs do not need
+
+    return ZooKeeper(settings)
 
 
 def _is_no_timeout(error: KafkaError) -> bool:

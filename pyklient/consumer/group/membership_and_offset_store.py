@@ -10,6 +10,7 @@ from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.offsets.kafka_offset_store import KafkaOffsetStore
 from pyklient.consumer.offsets.no_offset_store import NoOffsetStore
 from pyklient.consumer.offsets.offset_store import OffsetStore
+from pyklient.errors import ConfigurationError
 from pyklient.net.network_client import NetworkClient
 
 __all__ = ["Coordination", "choose_coordination"]
@@ -27,6 +28,29 @@ def choose_coordination(client: NetworkClient, config: ConsumerConfig) -> Coordi
     if config.group_id is None:
         return Coordination(StandaloneMembership(client, config), NoOffsetStore())
     coordinator = GroupCoordinatorClient(config.group_id)
-    return Coordination(
-        ClassicMembership(client, config, coordinator), KafkaOffsetStore(client, config, coordinator)
-    )
+    return Coordination(_membership(client, config, coordinator), _offset_store(client, config, coordinator))
+
+
+def _membership(
+    client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
+) -> Membership:
+    if config.coordination == "kafka":
+        return ClassicMembership(client, config, coordinator)
+    from pyklient.consumer.group.zookeeper.zookeeper_membership import ZooKeeperMembership
+
+    assert client.registry is not None, "the options have been validated"
+    return ZooKeeperMembership(client, client.registry, config, coordinator.group_id)
+
+
+def _offset_store(
+    client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
+) -> OffsetStore:
+    if config.offset_storage == "kafka":
+        return KafkaOffsetStore(client, config, coordinator)
+    from pyklient.consumer.offsets.zookeeper_offset_store import ZooKeeperOffsetStore
+
+    if client.registry is None:
+        raise ConfigurationError(
+            "offsets_storage='zookeeper' needs the address of ZooKeeper: pass zookeeper='host:port/chroot'"
+        )
+    return ZooKeeperOffsetStore(client.registry, coordinator.group_id)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.offsets.offset_store import Rejection, Rejections
-from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
 from pyklient.net.connection_pool import Purpose
@@ -52,6 +52,8 @@ class KafkaOffsetStore:
         self._stable = config.isolation_level == "read_committed"
         # An automatic commit runs on the group's thread, where the next heartbeat must not be late.
         self._connect_timeout = config.heartbeat_interval_ms / 1000
+        # To the coordinator, a group that its members coordinate through ZooKeeper has none.
+        self._has_members = config.coordination == "kafka"
         self._closing = False
 
     def fetch(
@@ -72,7 +74,7 @@ class KafkaOffsetStore:
         Raises KafkaTimeoutError after *timeout* seconds.
         """
         try:
-            return self._play(commit_offsets(self._coordinator, identity, positions), timeout)
+            return self._play(commit_offsets(self._coordinator, self._known(identity), positions), timeout)
         except KafkaTimeoutError as error:
             raise KafkaTimeoutError(
                 f"cannot commit offsets of group {self._coordinator.group_id}: {error}"
@@ -100,7 +102,7 @@ class KafkaOffsetStore:
 
         try:
             connection = self._client.connection(node_id, Purpose.OTHER, self._connect_timeout)
-            request = _commit_request(self._coordinator.group_id, identity, positions)
+            request = _commit_request(self._coordinator.group_id, self._known(identity), positions)
             connection.send(request, max_version=_COMMIT_VERSION).add_done_callback(answered)
         except KafkaError as error:
             log.info("group %s: offsets cannot be committed yet: %s", self._coordinator.group_id, error)
@@ -114,6 +116,11 @@ class KafkaOffsetStore:
     def stop_retrying(self) -> None:
         """Stop retrying from now on if no broker can be reached, because the client closes."""
         self._closing = True
+
+    def _known(self, identity: MemberIdentity) -> MemberIdentity:
+        """Return the identity under which the group coordinator accepts commits of the member with
+        *identity*."""
+        return identity if self._has_members else NOBODY
 
     def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
         def in_vain() -> KafkaError | None:

@@ -1,0 +1,330 @@
+"""The thread of a member of a ZooKeeper group: it adds the member, rebalances and leaves, as the table of
+states says.
+
+Changes in ZooKeeper only wake the thread. Several changes that happen meanwhile lead to one rebalance. While
+ZooKeeper cannot be reached, the member goes on reading what it owns, as Scala's consumer does: nobody can
+change the group then, or the session is still valid. When ZooKeeper is back and says that the session is
+over, the partitions are lost.
+"""
+
+import logging
+import queue
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import TypeVar
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.zookeeper.rebalance import (
+    add_member,
+    read_group,
+    rebalance,
+    release,
+    renew_member,
+    withdraw,
+)
+from pyklient.consumer.group.zookeeper.states import Event, State
+from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
+from pyklient.errors import ClosedError, KafkaError, RebalanceFailedError, RegistryError
+from pyklient.net.network_client import NetworkClient
+from pyklient.registry.requests import RegistryDialogue
+from pyklient.registry.zookeeper import SessionEvent, ZooKeeper
+
+__all__ = ["ZooKeeperMemberLoop"]
+
+log = logging.getLogger("pyklient.consumer")
+
+_T = TypeVar("_T")
+
+_TICK = 1.0
+"""The longest time between two looks at what needs no change in ZooKeeper, such as topics that the brokers do
+not allow."""
+_WHILE_TAKEN = 0.2
+_FORMER_SESSION = 2.0
+"""The session time-outs that a member waits for the end of a session that has a node of its name. A member
+that was killed leaves such a node, for little more than one time-out."""
+_FOR_IN_HAND = 0.5
+"""The part of the time during which other members try to get a partition that a loop has to finish its
+message in hand. The remainder is for a commit and for the others' last attempt."""
+
+
+class ZooKeeperMemberLoop:
+    """The steps of *member*, done on one thread by :meth:`run`. *handler* reads the partitions that the
+    member owns.
+
+    ``joined`` is done after the first rebalance, or when an error makes that impossible.
+    """
+
+    def __init__(
+        self, client: NetworkClient, registry: ZooKeeper, config: ConsumerConfig, member: ZooKeeperMember
+    ) -> None:
+        self._client = client
+        self._registry = registry
+        self._member = member
+        self._session_timeout = config.zookeeper_session_timeout_ms / 1000
+        self._timeout = max(self._session_timeout, config.zookeeper_connection_timeout_ms / 1000)
+        self._most_attempts = config.rebalance_max_retries
+        self._backoff = config.rebalance_backoff_ms / 1000
+        self._revocation_timeout = self._backoff * (self._most_attempts - 1) * _FOR_IN_HAND
+        self.handler: AssignmentHandler
+        self.joined: Future[None] = Future()
+        self.over = False
+        """True when this thread has nothing more to do except to call ``then``."""
+        self.then: Callable[[], None] | None = None
+        """A function that this thread calls as its last step."""
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._closing = False
+        self._changed = False
+        """True if something has changed since the last look at the group."""
+        self._expired = False
+        self._renew = False
+        """True if the node of the member must be written anew, because its subscription has changed."""
+        self._taken_since: float | None = None
+        self._attempts = 0
+        self._failure: KafkaError | None = None
+        self._retry_at = 0.0
+
+    def close(self) -> None:
+        """Make the thread leave the group and end. Acquires no lock and waits for nothing."""
+        self._closing = True
+        self._bell.put(None)
+
+    def changed(self) -> None:
+        """Note that something in ZooKeeper has changed. Called on a thread of the session."""
+        self._changed = True
+        self._bell.put(None)
+
+    def subscription_changed(self) -> None:
+        """Make the thread tell the group what the member subscribes to now."""
+        self._renew = True
+        self._bell.put(None)
+
+    def session_changed(self, event: SessionEvent) -> None:
+        """Note what has happened to the session. Called on a thread of the session."""
+        if event is SessionEvent.EXPIRED:
+            self._expired = True
+            self.handler.lost(tuple(self._member.owned))  # so that a revocation under way waits no longer
+            self._bell.put(None)
+        elif event is SessionEvent.CONNECTED:
+            self.changed()
+
+    def run(self) -> None:
+        """Do one step after another until the member has left its group for good."""
+        steps: dict[State, Callable[[], None]] = {
+            State.OUTSIDE: self._add,
+            State.REBALANCING: self._rebalance,
+            State.WAITING: self._await_retry,
+            State.STABLE: self._stay,
+            State.IDLE: self._stay,
+            State.LEAVING: self._leave,
+        }
+        try:
+            while (state := self._member.state) is not State.CLOSED:
+                if state is not State.LEAVING and self._closing:
+                    self._member.on(Event.CLOSE)
+                elif state not in (State.LEAVING, State.OUTSIDE) and self._expired:
+                    self._lose_session()
+                else:
+                    steps[state]()
+        except Exception as error:
+            self._fail(error)
+        if not self.joined.done():
+            self.joined.set_exception(
+                ClosedError("this ConsumerConnector was closed before it had joined its group")
+            )
+        self.handler.ended()
+        self.over = True
+        if self.then is not None:
+            self.then()
+
+    def _play(self, dialogue: RegistryDialogue[_T]) -> _T:
+        return self._registry.play(dialogue, self._timeout, self.changed)
+
+    def _add(self) -> None:
+        """Create the node of the member. Wait for the end of a former session that has such a node."""
+        member = self._member
+        self._expired = False
+        try:
+            if self._play(add_member(member)):
+                self._taken_since = None
+                self._begin_rebalance(Event.ADDED)
+                return
+        except ClosedError:
+            raise
+        except KafkaError as error:
+            if not error.retriable or not self.joined.done():
+                raise
+            log.warning(
+                "group %s: %s is not a member again yet, and goes on trying: %s",
+                member.group_id,
+                member.consumer_id,
+                error,
+            )
+            self._wait(self._backoff)
+            return
+        now = time.monotonic()
+        self._taken_since = self._taken_since or now
+        if now - self._taken_since > self._session_timeout * _FORMER_SESSION:
+            raise RegistryError(
+                f"Group {member.group_id} has a member {member.consumer_id} already, in another session with "
+                "ZooKeeper; give each consumer another consumer_id, or none"
+            )
+        self._wait(_WHILE_TAKEN)
+
+    def _begin_rebalance(self, event: Event) -> None:
+        self._attempts, self._failure = 0, None
+        self._member.on(event)
+
+    def _rebalance(self) -> None:
+        """Make one attempt."""
+        self._changed = False
+        self._attempts += 1
+        try:
+            succeeded = self._attempt()
+        except ClosedError:
+            raise
+        except KafkaError as error:
+            log.info(
+                "group %s: attempt %d of %s to rebalance failed: %s",
+                self._member.group_id,
+                self._attempts,
+                self._member.consumer_id,
+                error,
+            )
+            succeeded, self._failure = False, error
+        if succeeded:
+            self._member.on(Event.OWNED)
+            if not self.joined.done():
+                self.joined.set_result(None)
+        elif self._attempts < self._most_attempts or self._expired:
+            self._retry_at = time.monotonic() + self._backoff
+            self._member.on(Event.FAILED)
+        else:
+            self._give_up()
+
+    def _attempt(self) -> bool:
+        """Rebalance. Return False if other members still own partitions of this one.
+
+        If there is no broker, or if the member owns already what is assigned to it, nothing changes.
+        """
+        member = self._member
+        began = time.monotonic()
+        group = self._play(read_group(member))
+        if not group.has_brokers:
+            log.warning(
+                "group %s: no broker is registered at %s; waiting for one", member.group_id, self._registry
+            )
+            return True
+        assigned = group.assigned_to(member)
+        if member.generation and member.owned == assigned and member.nodes == assigned.keys():
+            return True
+        self._give_back()
+        result = self._play(rebalance(member))
+        if result is None:
+            return False
+        member.begin_generation()
+        self.handler.watch(frozenset(each.topic for each in result))
+        log.info(
+            "group %s: %d partitions for %s, after %.2f s",
+            member.group_id,
+            len(result),
+            member.consumer_id,
+            time.monotonic() - began,
+        )
+        try:
+            self.handler.assigned(
+                sorted(result),
+                member.identity,
+                stream_numbers={each: thread.stream for each, thread in result.items()},
+            )
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            self._play(release(member))
+            raise
+        member.owned = result
+        return True
+
+    def _give_back(self) -> None:
+        """Stop reading, and commit. The owner nodes are still there, so that nobody reads these partitions
+        before their offsets are committed."""
+        try:
+            self.handler.revoked(sorted(self._member.owned), self._revocation_timeout)
+        finally:
+            self._member.owned = {}
+
+    def _give_up(self) -> None:
+        """Wait for the next change, because all attempts have failed. Raise RebalanceFailedError if the
+        member never owned anything."""
+        why = "other members have not given their partitions back" if self._failure is None else self._failure
+        error = RebalanceFailedError(
+            f"Group {self._member.group_id}: {self._member.consumer_id} could not rebalance in "
+            f"{self._attempts} attempts ({why}). Increase rebalance_max_retries or rebalance_backoff_ms, so "
+            "that the attempts take longer than the session time-out of a member that was killed"
+        )
+        if not self.joined.done():
+            raise error from self._failure
+        log.error("%s; the member reads nothing until its group changes", error)
+        self._member.on(Event.GAVE_UP)
+
+    def _await_retry(self) -> None:
+        left = self._retry_at - time.monotonic()
+        if left > 0:
+            self._wait(left)
+        elif self.joined.done() and self._registry.suspended_since is not None:
+            self._wait(_TICK)
+        else:
+            self._member.on(Event.RETRY)
+
+    def _stay(self) -> None:
+        """Wait for a change, and do meanwhile what is to be done now and then."""
+        connected = self._registry.suspended_since is None
+        if self._renew and connected:
+            self._renew = False
+            self._play(renew_member(self._member))
+            self._changed = True
+        elif self._changed and connected:
+            self._begin_rebalance(Event.CHANGED)
+        else:
+            topics = {each.topic for each in self._member.owned}
+            self.handler.set_topic_errors(self._client.metadata.topic_errors(topics))
+            self.handler.commit_if_due(time.monotonic())
+            self._wait(min(_TICK, self.handler.next_commit_at - time.monotonic()))
+
+    def _lose_session(self) -> None:
+        """Drop all partitions without a commit, because other members may read them already."""
+        log.warning(
+            "group %s: the session of %s with ZooKeeper has expired; its partitions are lost, and it joins "
+            "again",
+            self._member.group_id,
+            self._member.consumer_id,
+        )
+        lost = sorted(self._member.owned)
+        self.handler.lost(lost)
+        self.handler.revoked(lost, 0.0)
+        self._member.owned = {}
+        self._member.on(Event.EXPIRED)
+
+    def _leave(self) -> None:
+        """Stop reading, and commit. The nodes of the member end with the session, which the client closes
+        next."""
+        self._give_back()
+        self.handler.left()
+        self._member.on(Event.LEFT)
+
+    def _fail(self, error: Exception) -> None:
+        if self._closing and isinstance(error, ClosedError):
+            return
+        log.error("group %s: this member has stopped reading: %s", self._member.group_id, error)
+        self.handler.fail(error)
+        with suppress(KafkaError):
+            self._play(withdraw(self._member))
+        if not self.joined.done():
+            self.joined.set_exception(error)
+
+    def _wait(self, seconds: float) -> None:
+        if seconds > 0 and not self._closing:
+            with suppress(queue.Empty):
+                self._bell.get(timeout=seconds)

@@ -1,0 +1,84 @@
+"""Membership in a group that its members coordinate through ZooKeeper, as Scala's consumer does."""
+
+import threading
+from collections.abc import Callable
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.zookeeper.thread_ids import new_consumer_id
+from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
+from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.errors import KafkaError, KafkaTimeoutError
+from pyklient.net.network_client import NetworkClient
+from pyklient.registry.zookeeper import ZooKeeper
+
+__all__ = ["ZooKeeperMembership"]
+
+
+class ZooKeeperMembership:
+    """A member of a ZooKeeper group. The client closes *registry*, which ends the membership in ZooKeeper."""
+
+    def __init__(
+        self, client: NetworkClient, registry: ZooKeeper, config: ConsumerConfig, group_id: str
+    ) -> None:
+        self._member = ZooKeeperMember(
+            group_id, new_consumer_id(group_id, config.consumer_id), config.partition_assignment_strategy
+        )
+        self._registry = registry
+        self._loop = ZooKeeperMemberLoop(client, registry, config, self._member)
+        attempts = config.rebalance_backoff_ms / 1000 * config.rebalance_max_retries
+        self._join_timeout = config.default_api_timeout_ms / 1000 + attempts
+        self.thread = threading.Thread(
+            target=self._run, name=f"pyklient-zookeeper-group-{group_id}", daemon=True
+        )
+
+    @property
+    def identity(self) -> MemberIdentity:
+        """See Membership.identity."""
+        return self._member.identity
+
+    def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
+        """See Membership.start."""
+        self._member.subscription = subscription
+        self._loop.handler = handler
+        self._registry.add_listener(self._loop.session_changed)
+        self.thread.start()
+        try:
+            self._loop.joined.result(self._join_timeout)
+        except KafkaError:
+            raise
+        except TimeoutError:
+            raise KafkaTimeoutError(
+                f"Group {self._member.group_id}: {self._member.consumer_id} has not joined within "
+                f"{self._join_timeout:.3g} s"
+            ) from None
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """See Membership.subscribe. The node of the member is written anew, and the group rebalances."""
+        self._member.subscription = subscription
+        self._loop.subscription_changed()
+
+    def runs_here(self) -> bool:
+        """See Membership.runs_here."""
+        return threading.current_thread() is self.thread
+
+    def leave(self, timeout: float) -> None:
+        """See Membership.leave. Commits first; the session ends when the client closes."""
+        self._loop.close()
+        self.join(timeout)
+
+    def abandon(self, then: Callable[[], None]) -> bool:
+        """See Membership.abandon."""
+        self._loop.then = then
+        self._loop.close()
+        return not self._loop.over
+
+    def join(self, timeout: float) -> None:
+        """See Membership.join."""
+        if self.thread.is_alive() and not self.runs_here():
+            self.thread.join(timeout)
+
+    def _run(self) -> None:
+        self._loop.run()  # this object lives as long as its thread
