@@ -18,8 +18,8 @@ _finalizers: dict[Callable[[], None], int] = {}
 def call_at_exit(function: Callable[[], None]) -> None:
     """Call *function* at the end of this process, before the functions that were registered earlier.
 
-    To register *function* again moves it to the front. *function* must allow more than one call, because it
-    may be registered with both ``atexit`` and multiprocessing.
+    A function that is registered again is called before the others. *function* must allow more than one call,
+    because it may be registered with both ``atexit`` and multiprocessing.
     """
     atexit.unregister(function)
     atexit.register(function)

@@ -95,8 +95,8 @@ class KafkaTimeoutError(KafkaError, TimeoutError):
 
 
 class BufferFullError(KafkaTimeoutError):
-    """The producer's buffer stayed full (``buffer_memory``) for ``max_block_ms``, so it did not accept a
-    record."""
+    """The producer's buffer (``buffer_memory``) stayed full for ``max_block_ms``, so that a record was not
+    accepted."""
 
 
 class MessageTooLargeError(KafkaError, ValueError):
@@ -165,7 +165,8 @@ class OffsetOutOfRangeError(KafkaError):
 
 
 class DataLossError(KafkaError):
-    """Records were deleted before a Spark query had read them, and its option ``failOnDataLoss`` is true."""
+    """Records were deleted before a Spark query had read them, and the query's option ``failOnDataLoss`` is
+    true."""
 
 
 class LoadConflictError(KafkaError):

@@ -164,8 +164,8 @@ def _group_lag(group_id: str) -> Dialogue[dict[TopicPartition, PartitionLag]]:
 def _subscribed(group_id: str, *, has_offsets: bool) -> Dialogue[frozenset[str]]:
     """Return the topics that the members of a group subscribe to.
 
-    A group that DescribeGroups does not find has no such topics if it *has_offsets*. Otherwise the
-    BrokerError GROUP_ID_NOT_FOUND is raised.
+    If DescribeGroups does not find the group, return no topics if the group *has_offsets*. Otherwise raise
+    the BrokerError GROUP_ID_NOT_FOUND.
     """
     try:
         group = yield from groups.describe_group(group_id)

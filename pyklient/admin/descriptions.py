@@ -19,8 +19,8 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ClusterDescription:
-    """The brokers of a cluster. If they are too old to send them, ``controller_id`` is -1 and ``cluster_id``
-    is None."""
+    """The brokers of a cluster. Old brokers do not send ``controller_id``, which is then -1, or
+    ``cluster_id``, which is then None."""
 
     cluster_id: str | None
     controller_id: int
@@ -81,8 +81,8 @@ class MemberDescription:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group. ``protocol`` names the group's assignor, such as ``range``. It is empty if the group has no
-    members."""
+    """A group. ``protocol`` names the group's assignor, such as ``range``. If the group has no members,
+    ``protocol`` is empty."""
 
     group_id: str
     state: str
@@ -106,7 +106,7 @@ class PartitionLag:
 
     @property
     def lag(self) -> int:
-        """The number of offsets still to read. It includes those of compacted records and transaction
-        markers."""
+        """The number of offsets still to read. The offsets of compacted records and transaction markers count
+        too."""
         position = self.start if self.committed is None else self.committed
         return max(0, self.end - (position or 0))

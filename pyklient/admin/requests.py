@@ -55,7 +55,7 @@ def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
             response = yield Ask(node_id, order.request, max_version=order.max_version)
         except KafkaError as error:
             if error.retriable:
-                _log.info("the request is sent again after a failure: %s: %s", order.what, error)
+                _log.info("an admin request failed, and is sent again: %s: %s", order.what, error)
                 lost = True
             raise
         result = order.result_of(response)
@@ -80,7 +80,7 @@ def node(node_id: int) -> Locate:
 def controller() -> Locate:
     """Return a function that locates the controller.
 
-    After a failed attempt it asks for new metadata first, because the controller may have moved.
+    After a failed attempt, that function asks for new metadata, because the controller may have moved.
     """
     return partial(_controller, count())
 
@@ -94,7 +94,7 @@ def only(results: Sequence[Any]) -> Any:
     """Return the one element of *results*, the results in the response to a request about one topic or
     group."""
     if len(results) != 1:
-        raise ProtocolError(f"the broker was asked for one result and sent {len(results)} of them")
+        raise ProtocolError(f"the broker was asked for one result and sent {len(results)} results")
     return results[0]
 
 

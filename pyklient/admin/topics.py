@@ -152,7 +152,7 @@ def _until(name: str, ready: Callable[[TopicInfo | None], bool], waiting_for: st
 
     *waiting_for* names what is still missing, for the error message when the time runs out.
     """
-    not_yet = KafkaTimeoutError(f"topic {name} still waits for {waiting_for}")
+    not_yet = KafkaTimeoutError(f"topic {name} is not ready yet: still waiting for {waiting_for}")
     while True:
         metadata = yield Refresh([name])
         if ready(metadata.topics.get(name)):

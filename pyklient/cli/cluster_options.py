@@ -66,7 +66,7 @@ class ClusterOptions:
 
     @property
     def names_a_cluster(self) -> bool:
-        """True if the command line or the file names the cluster."""
+        """True if the command line or the ``--config`` file has the address of the cluster."""
         return _first(self._named()) is not None
 
     @property
@@ -82,8 +82,8 @@ class ClusterOptions:
     def of_a_job(self) -> "ClusterOptions":
         """Return the same options for a job, whose tasks have to survive a restart of the brokers.
 
-        A job waits as long while the brokers' ports are closed as after any other failure. Other commands
-        give up sooner.
+        A job waits for its whole time-out while the ports of all brokers are closed. Other commands give up
+        sooner.
         """
         return replace(self, timeout=self.timeout or _TIMEOUTS["default_api_timeout_ms"] / 1000)
 
@@ -298,4 +298,5 @@ def _without_effect(given: Iterable[str], configs: Sequence[type[ClientConfig]])
 def _reject_objects(given: Iterable[str]) -> None:
     for name in given:
         if name in _OBJECTS:
-            raise click.UsageError(f"{name} cannot be given as text; {_OBJECTS[name]}")
+            instead = _OBJECTS[name]
+            raise click.UsageError(f"{name} cannot be given as text; {instead}")

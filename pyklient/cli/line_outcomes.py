@@ -15,7 +15,7 @@ _SHOWN: Final = 8
 
 
 class Delivered:
-    """Counts the lines that were stored or failed, by their deliveries.
+    """Counts the lines that were stored and those that failed, by the outcomes of their deliveries.
 
     A Delivered keeps a limited number of deliveries that are not done. When there are more, it waits for the
     oldest.

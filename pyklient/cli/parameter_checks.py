@@ -46,7 +46,7 @@ def topic_name(given: str) -> str:
 
 
 def separator(given: str) -> bytes:
-    """Return the bytes that *given* has on the command line. Raises ValueError if there are none."""
+    """Return the bytes that *given* has on the command line. Raises ValueError if *given* is empty."""
     if not given:
         raise ValueError("the separator must not be empty")
     return os.fsencode(given)

@@ -61,7 +61,7 @@ def from_json_line(line: bytes) -> NewRecord:
         raise ValueError('a record must be an object such as {"key": "a", "value": "b"}')
     unknown = sorted(set(fields) - _FIELDS)
     if unknown:
-        raise ValueError(f"unknown field {unknown[0]!r}; a record has {', '.join(sorted(_FIELDS))}")
+        raise ValueError(f"unknown field {unknown[0]!r}; the fields are {', '.join(sorted(_FIELDS))}")
     for name in ("partition", "timestamp_ms"):
         value = fields.get(name)
         if value is not None and (isinstance(value, bool) or not isinstance(value, int)):

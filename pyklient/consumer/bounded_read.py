@@ -228,8 +228,8 @@ class _Times:
         for key in self._points or ():
             if key not in known:
                 raise ConfigurationError(
-                    f"a bound is given for {key!r}, which this call does not read; "
-                    f"use partitions of its topics as keys, such as {partitions[0]!r}"
+                    f"a bound is given for {key!r}, which is not a partition of the topics to read; "
+                    f"use their partitions as keys, such as {partitions[0]!r}"
                 )
 
     def is_offset(self, partition: TopicPartition) -> bool:

@@ -190,10 +190,10 @@ class ConsumerConnector:
     ) -> None:
         """Commit the positions of the streams, or exactly *offsets* (those of the next messages to read).
 
-        Without *offsets* the message in hand is committed too, unless another thread is handling it. Raises
-        CommitError if some partitions were not committed, for instance because another member owns them now;
-        all others are committed. Raises KafkaTimeoutError with the last failure after *timeout* seconds
-        (None: ``default_api_timeout_ms``).
+        Without *offsets*, the message that a loop has got last is committed too, unless another thread is
+        handling it. Raises CommitError if some partitions were not committed, for instance because another
+        member owns them now; all others are committed. Raises KafkaTimeoutError with the last failure after
+        *timeout* seconds (None: ``default_api_timeout_ms``).
         """
         within = self._commit_timeout(timeout)
         if offsets is None:

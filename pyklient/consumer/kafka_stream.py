@@ -47,7 +47,8 @@ class KafkaStream:
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics of the stream. For a filter, those of which this connector has partitions now."""
+        """The topics of the stream. For a topic filter, the topics of which this connector owns partitions
+        now."""
         return self._core.topics
 
     def __reduce__(self) -> NoReturn:
@@ -89,8 +90,8 @@ class KafkaStream:
         return self._begin(self._core.arrow_batches(max_records, timeout, headers))
 
     def redeliver(self) -> None:
-        """Go back to the message or batch in hand, so that the next loop begins with it. A loop that is not
-        left gets it again too.
+        """Go back to the message or batch in hand, which a loop has got last. The next loop begins with it. A
+        loop that is not left gets it again too.
 
         Call this method where a handler has failed, before a new loop marks the message as done. No commit
         covers the message until it is handed out again. If a commit has covered it already, the next commit
@@ -107,7 +108,7 @@ class KafkaStream:
         self._core.redeliver()
 
     def commit_offsets(self, timeout: float | None = None) -> None:
-        """Commit the position of this stream, including the message in hand.
+        """Commit the position of this stream, including the message that the loop is handling.
 
         Raises CommitError if this member does not own some of the partitions any more; all others are
         committed. Raises KafkaTimeoutError with the last failure after *timeout* seconds (None:

@@ -128,7 +128,7 @@ class Ownership:
     def changing(self) -> Iterator[None]:
         """Mark this thread, in a ``with`` block, as the one that changes the assignment.
 
-        Code in the block then does not wait for the change, which would be for ever.
+        Code in the block must not wait for the change, because it would wait for ever.
         """
         self._changing = threading.current_thread()
         try:

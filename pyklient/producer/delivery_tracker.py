@@ -1,4 +1,4 @@
-"""Delivery reports: it counts failures that the user has not seen, waits for batches, and runs callbacks."""
+"""Counts delivery failures that the user has not seen, waits for batches, and runs on_delivery callbacks."""
 
 import logging
 from contextlib import AbstractContextManager
@@ -48,7 +48,8 @@ class DeliveryTracker:
         if self._thread.is_current():
             raise KafkaError(
                 f"{batch.topic}-{batch.partition}: waiting for a delivery inside on_delivery would "
-                "never end, because the thread that runs the callback is the one that delivers"
+                "never end, because the thread that runs the callback is the one that delivers; wait in "
+                "another thread"
             )
         wakeup = Wakeup()
         with self.lock:

@@ -86,8 +86,8 @@ class MetadataRefresher(Timed):
         self._worker.run(partial(self._refresh, {*topics, *new}, bool(new)))
 
     def _refreshed(self, result: MetadataResult) -> None:
-        """Store the outcome of a refresh. Compute when the next one is due, and when the next one may be
-        made."""
+        """Store the outcome of a refresh. Compute when the next refresh is due, and the earliest time at
+        which it may be made."""
         succeeded = result.metadata is not None
         self._asking = False
         self._failures = 0 if succeeded else self._failures + 1

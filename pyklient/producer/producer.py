@@ -244,11 +244,11 @@ class Producer:
 
     def _not_in_time(self, batches: list[Batch]) -> KafkaTimeoutError:
         count = sum(batch.count for batch in batches)
-        records = "1 record was" if count == 1 else f"{count:,} records were"
+        records_were = "1 record was" if count == 1 else f"{count:,} records were"
         failure = next(filter(None, map(self._sender.last_failure, batches)), None)
         last = "" if failure is None else f"; the last failure: {failure}"
         error = KafkaTimeoutError(
-            f"{records} not confirmed in time, and the producer is still trying to send them{last}"
+            f"{records_were} not confirmed in time, and the producer is still trying to send them{last}"
         )
         error.__cause__ = failure
         return error

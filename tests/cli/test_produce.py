@@ -25,7 +25,7 @@ def test_a_line_that_is_no_record_fails_by_its_number_after_those_before_it(
     topic = new_name()
     done = pyklient("produce", topic, "--json", stdin=b'{"value":"a"}\n{"vlaue":"b"}\n{"value":"c"}\n')
     assert done.code == 1
-    assert done.err.startswith("pyklient: line 2: unknown field 'vlaue'")
+    assert done.err.startswith("pyklient: line 2 is not a record: unknown field 'vlaue'")
     assert done.err.endswith("; 1 line is stored\n")
     done = pyklient("produce", topic, "--json", stdin=b"{}\n{}\n}\n")
     assert (done.code, done.err) == (

@@ -66,7 +66,7 @@ def test_each_partition_may_have_bounds_of_its_own(feed: Feed) -> None:
 @pytest.mark.parametrize("side", ["start", "end"])
 def test_a_bound_for_what_is_not_read_is_refused(feed: Feed, side: str, key: Any) -> None:
     bounds: dict[str, Any] = {side: {key: 1}}
-    with pytest.raises(ConfigurationError, match="which this call does not read"):
+    with pytest.raises(ConfigurationError, match="which is not a partition of the topics to read"):
         read(feed.bootstrap_servers, feed.topic(1, "a"), **bounds)
 
 

@@ -98,7 +98,7 @@ def consume(
     if to_end and (group is not None or "group_id" in cluster.from_line):
         raise click.UsageError("--to-end reads without a group; remove --to-end or --group")
     if as_json and key_separator is not None:
-        raise click.UsageError("--json prints the key as a field; remove --key-separator")
+        raise click.UsageError("with --json, each line contains the key; remove --key-separator")
     own: dict[str, Any] = {} if group is None else {"group_id": group}
     if from_beginning:
         own["auto_offset_reset"] = "earliest"

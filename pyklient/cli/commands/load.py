@@ -38,7 +38,7 @@ AS_TYPED: Final = {
 def _setting(given: str) -> tuple[str, str]:
     name, equals, value = given.partition("=")
     if not equals or not name.strip():
-        raise ValueError(f"{given!r} is not NAME=VALUE")
+        raise ValueError(f"{given!r} is not NAME=VALUE, such as spark.executor.instances=8")
     return name.strip(), value
 
 

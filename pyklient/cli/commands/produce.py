@@ -91,7 +91,7 @@ def produce(
     timestamp_ms.
     """
     if as_json and key_separator is not None:
-        raise click.UsageError("a line of --json contains its own key; remove --key-separator")
+        raise click.UsageError("with --json, each line contains its key; remove --key-separator")
     own = {} if compression is None else {"compression_type": compression}
     options = cluster.options(ProducerConfig, **own)
     longest = _OF_A_LINE * ProducerConfig.from_options(options).max_request_size
@@ -164,7 +164,7 @@ def _from_json(lines: Iterator[bytes]) -> Iterator[NewRecord]:
         except NotJSONError as error:
             raise click.ClickException(f"line {number} is not JSON: {error}") from None
         except ValueError as error:
-            raise click.ClickException(f"line {number}: {error}") from None
+            raise click.ClickException(f"line {number} is not a record: {error}") from None
 
 
 def _from_text(lines: Iterator[bytes], between: bytes | None) -> Iterator[NewRecord]:

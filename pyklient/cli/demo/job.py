@@ -281,7 +281,7 @@ class _Job:
                 worker.thread.join(_END)
 
     def _go_on(self, now: Progress) -> None:
-        """Start to produce, or let the third member join, if the job has come that far."""
+        """Start to produce when two members have joined. Let the third member join half-way."""
         joined = sum(reader.joined for reader in self._readers)
         if joined == _MEMBERS:
             self._source.group_is_whole.set()

@@ -73,10 +73,10 @@ class FetchBudget:
         return allowed
 
     def response_limit(self, response: ExpectedResponse, allowed: Collection[Cursor], most: int) -> int:
-        """Return the largest size that *response* may have. It contains records for the cursors *allowed*.
+        """Return the largest size that *response*, with records of the cursors *allowed*, may have.
 
         As many bytes are left for each other fetcher. The cursors always get the bytes that are reserved for
-        them.
+        them. The size is at most *most*.
         """
         others = sum(each.size for each in self.responses if each is not response)
         left = self._total - others - sum(cursor.waiting_bytes for cursor in self.cursors)
@@ -97,8 +97,7 @@ class FetchBudget:
 
     @property
     def idle_allowed(self) -> int:
-        """The bytes by which the responses in a fetcher's memory may exceed the bytes in them that are still
-        to be read."""
+        """The number of bytes that are already read and that one fetcher may nevertheless keep in memory."""
         return _IDLE_BYTES // max(1, len(self.responses))
 
 

@@ -182,8 +182,8 @@ class FetchedBatches:
 class FetchFailure:
     """The error because of which a cursor cannot be fetched from ``position`` on.
 
-    A loop raises the error when it reaches that position. A ``position`` of None stands for the cursor's
-    start.
+    A loop raises the error when it reaches that position. ``position`` is None if the offset to begin at is
+    not known yet.
     """
 
     __slots__ = ("cursor", "error", "position", "size")

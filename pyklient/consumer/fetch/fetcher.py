@@ -1,8 +1,8 @@
 """A fetcher: the thread that fetches from one leader and puts the batches into the queues of streams.
 
 A fetcher has a connection of its own and receives in its own thread, so a response passes through no other
-thread before it is queued. It uses a fetch session. A bounded read uses none, because it ends soon and would
-leave an unused session at the broker.
+thread before it is queued. It uses a fetch session. The fetcher of a bounded read uses none, because the read
+ends soon and would leave an unused session at the broker.
 
 A partition that has used up its part of the fetch budget is left out of the next request. The broker then
 waits for data for a shorter time, so that the partition is asked for again soon.
@@ -320,9 +320,10 @@ class Fetcher:
                 self._fail(cursor, OffsetOutOfRangeError(str(error)))
                 return
             log.warning(
-                "%s; reading continues at the %s offset of the partition (auto_offset_reset)",
-                error,
+                "reading of %s continues at the %s offset (auto_offset_reset), because of an error: %s",
+                cursor.partition,
                 cursor.reset,
+                error,
             )
             cursor.position = None
             self._lose(cursor, None)

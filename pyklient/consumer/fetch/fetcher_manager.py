@@ -33,8 +33,8 @@ class FetcherManager:
         self._lookup.add([])
 
     def restart(self, cursor: Cursor, position: int | None) -> None:
-        """Read the partition of *cursor* again from *position* on. If *position* is None, begin at the
-        partition's start."""
+        """Read the partition of *cursor* again from *position* on. If *position* is None, the offset to begin
+        at is looked up."""
         cursor.queue.drop(cursor)
         if cursor.active:
             self._lookup.seek(cursor.successor(position), None)

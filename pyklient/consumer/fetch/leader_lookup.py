@@ -31,7 +31,7 @@ _LONGEST_UNWATCHED = 10.0  # new partitions are not read until they are noticed,
 _MISSING_UNWATCHED = 1.0
 _PAUSE_AFTER_ALL = 100.0
 """The shortest pause between two refreshes of the metadata of all topics, in multiples of the time that the
-last one took: it may take long in a large cluster."""
+last refresh took. In a large cluster, a refresh may take long."""
 _ENDS = {"latest": LATEST, "earliest": EARLIEST}
 
 

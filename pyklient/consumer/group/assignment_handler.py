@@ -137,7 +137,7 @@ class AssignmentHandler:
     def lost(self, partitions: Collection[TopicPartition]) -> None:
         """Mark *partitions* as lost, because the group has given them to other members.
 
-        A call of :meth:`revoked` for these partitions must follow. If one is waiting already, it stops
+        A call of :meth:`revoked` for these partitions must follow. A call that is waiting already stops
         waiting.
         """
         self._ownership.lose(partitions)

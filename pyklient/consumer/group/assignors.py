@@ -57,8 +57,8 @@ class Assignor(NamedTuple):
 
 
 def split_evenly(items: Sequence[_T], takers: int) -> list[Sequence[_T]]:
-    """Divide *items* into *takers* runs of neighbours. Their sizes differ by at most one, and longer runs
-    come first.
+    """Divide *items* into *takers* runs of consecutive items. The sizes of the runs differ by at most one,
+    and longer runs come first.
 
     >>> split_evenly(range(10), 3)
     [range(0, 4), range(4, 7), range(7, 10)]

@@ -33,7 +33,7 @@ class StandaloneMembership:
         self._handler: AssignmentHandler
         self._selection = TopicSelection(Subscription())
         self._seen = self._selection
-        """The selection when the thread last looked at the metadata."""
+        """The topic selection as it was when the thread looked at the metadata last."""
         self._read: Set[str] = frozenset()
         """The topics that were read when the thread looked at the metadata last."""
         self._owned: set[TopicPartition] = set()
@@ -76,8 +76,8 @@ class StandaloneMembership:
     def abandon(self, then: Callable[[], None]) -> bool:
         """End because the connector was dropped, and call *then* as the last step of the thread.
 
-        The thread notices it within half a second, because to wake it with an Event would acquire a lock.
-        Return False if the thread has ended, so that *then* is not called.
+        The thread notices this within half a second. It is not woken, because waking it with an Event would
+        acquire a lock. Return False if the thread has ended, so that *then* is not called.
         """
         self._then = then
         return self.thread.is_alive()

@@ -39,7 +39,7 @@ class ChunkReader:
         self.asks = 0
         """The number of times that loops have asked for messages."""
         self.busy = False
-        """True while a loop has a message or batch in hand."""
+        """True while a loop has a message or batch in hand: it has not asked for the next one yet."""
         self.chunk: AnyChunk | None = None
         self._queue = queue
         self._lock = queue.lock
@@ -238,8 +238,8 @@ class ChunkReader:
             chunk.stop()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition, with the messages in hand if *in_hand*, otherwise without
-        them."""
+        """Return the position of each partition. Messages that a loop is still handling count only if
+        *in_hand*."""
         with self._lock:
             found = self._positions.all()
             chunk, source = self.chunk, self._queue.source

@@ -80,7 +80,7 @@ class FetchQueue:
             self._ring()
 
     def set_topic_error(self, error: KafkaError | None) -> None:
-        """Make loops raise *error* when the queue is empty. None lets them wait for entries again."""
+        """Make loops raise *error* when the queue is empty. If *error* is None, loops wait for entries."""
         with self.lock:
             self._topic_error = error
             if error is not None:

@@ -17,8 +17,8 @@ class InHand:
 
     def __init__(self) -> None:
         self.batch: dict[TopicPartition, tuple[Cursor, int]] = {}
-        """The offset at which the batch in hand begins in each partition. Empty if a single message is in
-        hand."""
+        """The offset at which the batch in hand begins in each partition. Empty if the loop has got a single
+        message."""
         self.undecodable: tuple[FetchedBatches, int] | None = None
         """The message at which a decoder raised an exception: the fetched batches that contain it, and its
         offset."""
@@ -31,7 +31,7 @@ class InHand:
             self._parts.append((fetched, before))
 
     def note_batch(self, cursor: Cursor, offset: int) -> None:
-        """Record that the batch in hand begins at *offset* in its partition. An earlier begin stays."""
+        """Record that the batch in hand begins at *offset* in its partition, unless it began before that."""
         self.batch.setdefault(cursor.partition, (cursor, offset))
 
     def finish(self, fetched: FetchedBatches | None) -> None:

@@ -42,7 +42,7 @@ class StreamCore:
     """A stream without the KafkaStream that the user holds. Threads refer only to the StreamCore.
 
     *restart* reads a cursor's partition again from an offset, in place of what is queued. *name* describes
-    the topics; without it, their names do.
+    the topics in messages. Without *name*, messages contain the names of the topics.
     """
 
     def __init__(
@@ -195,12 +195,15 @@ class StreamCore:
             self.queue.asked.notify_all()
 
     def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
-        """Return the position of each partition, with the messages in hand if *in_hand*, otherwise without
-        them."""
+        """Return the position of each partition. Messages that a loop is still handling count only if
+        *in_hand*."""
         return self._reader.handed(in_hand=in_hand)
 
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Never commit positions of *partitions* that were reached in the given generation or before."""
+        """Never commit positions of *partitions* that were reached in the given generation or before.
+
+        *partitions* maps each partition to a generation.
+        """
         self._reader.forget(partitions)
 
     def stalled_for(self, now: float) -> float:

@@ -266,8 +266,8 @@ class BrokerQueue(Timed):
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         if version != request.version and format_for(version) != format_for(request.version):
             raise UnsupportedVersionError(
-                f"broker {self.node_id} now supports another version of Produce than before; perhaps the "
-                "broker was replaced"
+                f"broker {self.node_id} now needs another record format than before, so it cannot get this "
+                "request; perhaps the broker was replaced"
             )
         return version
 

@@ -76,8 +76,8 @@ _NOT_STORED: Final = frozenset(
         *_OUT_OF_SEQUENCE,
     )
 )
-"""The error codes that mean that no record was stored. NOT_LEADER_OR_FOLLOWER is not one of them. A leader
-that steps down while it waits for its followers returns it, and the followers may have stored the records."""
+"""The error codes that mean that no record was stored. NOT_LEADER_OR_FOLLOWER is not one of them: a leader
+that steps down while it waits for its followers returns this code, and they may have stored the records."""
 
 
 def is_certainly_not_stored(code: int) -> bool:

@@ -100,7 +100,7 @@ class SealedBatch:
 
     @property
     def stop(self) -> int:
-        """The index in ``batch`` after the last record."""
+        """The index, in ``batch``, after the last of these records."""
         return self.first + self.count
 
     @property

@@ -108,7 +108,7 @@ class Sender(SenderWork, Timed):
         )
 
     def step(self) -> bool:
-        """See ``SenderWork``."""
+        """Send what can be sent. Return False when the producer is closing and nothing is left to do."""
         if self._metadata.is_due:
             self._metadata.ask(self._topics_to_refresh())
         if self._metadata.result is not None:
@@ -135,7 +135,7 @@ class Sender(SenderWork, Timed):
         ended the sender."""
         failure: KafkaError = _closed_error(None)
         if crash is not None:
-            failure = KafkaError(f"the sender failed unexpectedly: {crash!r}")
+            failure = KafkaError(f"the producer's sender failed unexpectedly; please report this: {crash!r}")
             failure.__cause__ = crash
             self._accumulator.close(failure)
         else:

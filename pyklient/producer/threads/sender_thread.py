@@ -91,7 +91,7 @@ class SenderThread:
         self._work = work
 
     def start(self) -> None:
-        """Start the thread. May be called again after a call that failed or was interrupted by Ctrl-C.
+        """Start the thread. This may be called again after a call that failed or that Ctrl-C interrupted.
 
         Raises KafkaError if no thread can be started.
         """

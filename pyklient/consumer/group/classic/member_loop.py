@@ -282,7 +282,7 @@ class MemberLoop:
 
     def _have(self, call: Callable[[], None]) -> Event | None:
         """Make the rebalance thread run *call*, and send heartbeats until *call* returns. Return the event
-        that followed from these heartbeats, which ``_noticed`` holds too.
+        that followed from these heartbeats, and store it in ``_noticed``.
 
         Raises what *call* raises, and ClosedError when the client is closed.
         """

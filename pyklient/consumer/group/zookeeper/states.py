@@ -1,7 +1,8 @@
 """The states of a member of a group that ZooKeeper coordinates, as a table that gives the next state for a
 state and an event.
 
-A pair that is missing from the table cannot happen. If it does, that is a bug, and an error is raised.
+A pair of state and event that is not in the table cannot happen. If it does happen, that is a bug, and an
+error is raised.
 """
 
 from enum import StrEnum
@@ -15,7 +16,7 @@ class State(StrEnum):
     """The states of a member."""
 
     OUTSIDE = "outside"
-    """The member has no node in the group: not yet, or because its session has expired."""
+    """The member has no node in ZooKeeper: it is not created yet, or the member's session has expired."""
     REBALANCING = "rebalancing"
     """The member gives its partitions back, computes the assignment and creates its owner nodes."""
     WAITING = "waiting"
@@ -38,11 +39,12 @@ class Event(StrEnum):
     OWNED = "owned"
     """The owner nodes of all assigned partitions are this member's."""
     FAILED = "failed"
-    """An attempt has failed: another member still owns a partition, or ZooKeeper did not answer."""
+    """An attempt to rebalance has failed: another member still owns a partition, or ZooKeeper did not
+    answer."""
     GAVE_UP = "gave up"
-    """The last attempt has failed."""
+    """The last attempt to rebalance has failed."""
     RETRY = "retry"
-    """The back-off is over."""
+    """The back-off after a failed attempt to rebalance is over."""
     CHANGED = "changed"
     """Members, topics, partitions or brokers have changed."""
     EXPIRED = "expired"
@@ -50,7 +52,7 @@ class Event(StrEnum):
     CLOSE = "close"
     """The client closes, or cannot go on."""
     LEFT = "left"
-    """The session has ended."""
+    """The member's session with ZooKeeper has ended."""
 
 
 TRANSITIONS: Final = MappingProxyType(
@@ -77,7 +79,8 @@ TRANSITIONS: Final = MappingProxyType(
 
 
 def next_state(state: State, event: Event) -> State:
-    """Return the state after *event* in *state*. Raise RuntimeError if the table has no such pair."""
+    """Return the state that follows *state* after *event*. Raise RuntimeError if the table has no such
+    pair."""
     try:
         return TRANSITIONS[state, event]
     except KeyError:

@@ -23,8 +23,11 @@ class ThreadId(NamedTuple):
 
 
 def new_consumer_id(group_id: str, consumer_id: str | None = None) -> str:
-    """Return the id under which a consumer is a member of group *group_id*. It contains the host's name, the
-    time in milliseconds and eight random hexadecimal digits, or instead the option *consumer_id*."""
+    """Return the id under which a consumer is a member of group *group_id*.
+
+    The id contains *consumer_id*, the option of this name, if it is given. Otherwise the id contains the
+    host's name, the time in milliseconds and eight random hexadecimal digits.
+    """
     if consumer_id is None:
         random_digits = f"{uuid.uuid4().int >> 64:x}"[:8]
         consumer_id = f"{socket.gethostname()}-{time.time_ns() // 1_000_000}-{random_digits}"

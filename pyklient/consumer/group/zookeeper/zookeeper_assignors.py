@@ -57,8 +57,8 @@ def assign_range_to_threads(
 def assign_round_robin_to_threads(
     threads: ThreadsOfTopic, partitions: PartitionsOfTopic
 ) -> dict[TopicPartition, ThreadId]:
-    """Assign the partitions of all topics to the threads in turn, skipping threads that are not of the
-    topic.
+    """Assign the partitions of all topics to the threads in turn. A thread that does not belong to the topic
+    is skipped.
 
     The order of the partitions is that of Java's hashes of ``[topic,partition]``, so that the partitions of
     one topic do not follow each other.
@@ -73,8 +73,8 @@ def assign_round_robin_to_threads(
 
 
 def has_identical_threads(threads: ThreadsOfTopic) -> bool:
-    """Return True if all topics have the same threads, without which the rule ``roundrobin`` of Scala's
-    consumer fails before 0.10.2."""
+    """Return True if all topics have the same threads. Otherwise the rule ``roundrobin`` of Scala's consumer
+    fails before 0.10.2."""
     return len({frozenset(of_topic) for of_topic in threads.values()}) <= 1
 
 
