@@ -25,7 +25,7 @@ class BrokerConfig:
         True, "create a topic when a client first writes to it or asks for its metadata"
     )
     num_partitions: int = option(
-        1, "partitions of a topic that is created automatically", at_least=1, at_most=10_000
+        1, "number of partitions of a topic that is created automatically", at_least=1, at_most=10_000
     )
     # Without this limit, any client could fill the disk with directories.
     max_partitions: int = option(

@@ -34,7 +34,7 @@ PartitionData: TypeAlias = FetchResponse.FetchableTopicResponse.PartitionData
 
 
 class RequestedPartition(NamedTuple):
-    """A partition that a client fetches from, by the name or the id of its topic."""
+    """A partition from which a client fetches. A request names its topic by name or by id."""
 
     topic: str
     topic_id: bytes

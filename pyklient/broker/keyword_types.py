@@ -18,7 +18,7 @@ class BrokerOptions(TypedDict, total=False):
     """create a topic when a client first writes to it or asks for its metadata"""
 
     num_partitions: int
-    """partitions of a topic that is created automatically"""
+    """number of partitions of a topic that is created automatically"""
 
     max_partitions: int
     """the largest number of partitions that all topics together may have (only in pyklient)"""

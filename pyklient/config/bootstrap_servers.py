@@ -17,7 +17,7 @@ DEFAULT_SERVERS: Final[str] = _Unsaid("localhost:9092")
 
 
 def is_default(servers: str | Sequence[str]) -> bool:
-    """Return whether *servers* is the default, which no caller has given."""
+    """Return True if *servers* is the default object, so that no caller has given the option."""
     return isinstance(servers, _Unsaid)
 
 

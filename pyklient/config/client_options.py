@@ -28,7 +28,7 @@ _NEEDED: Final = {
     "zookeeper_ssl_keystore_location": "zookeeper_ssl_client_enable",
     "zookeeper_ssl_keystore_password": "zookeeper_ssl_keystore_location",
 }
-"""The options for ZooKeeper that need another option."""
+"""The options for ZooKeeper that need another option, and the option that each of them needs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +119,10 @@ class ClientConfig:
         6_000, "longest wait for a connection to ZooKeeper, within the time of the call", at_least=1
     )
     zookeeper_username: str | None = option(
-        None, "user name for ZooKeeper, in its scheme digest (only in pyklient)"
+        None, "user name for ZooKeeper's authentication scheme digest (only in pyklient)"
     )
     zookeeper_password: str | None = option(
-        None, "password for ZooKeeper, in its scheme digest (only in pyklient)", secret=True
+        None, "password for ZooKeeper's authentication scheme digest (only in pyklient)", secret=True
     )
     zookeeper_set_acl: bool = option(
         False, "allow only zookeeper_username to change the nodes that the client creates in ZooKeeper"
@@ -145,7 +145,7 @@ class ClientConfig:
         choices=("https", ""),
     )
     ssl_context: ssl.SSLContext | None = option(
-        None, "a complete TLS context, instead of the ssl_ options below (only in pyklient)"
+        None, "a complete TLS context, instead of the other ssl_ options (only in pyklient)"
     )
     ssl_truststore_location: str | None = option(
         None, "PEM file with the trusted certificate authorities; without it, those of the system are trusted"
@@ -207,7 +207,9 @@ class ClientConfig:
             parse_zookeeper(self.zookeeper)
         for name, needed in _NEEDED.items():
             if getattr(self, name) and getattr(self, needed) in (None, False):
-                raise ConfigurationError(f"{name} is set, but {needed} is not; set both, or none of the two")
+                raise ConfigurationError(
+                    f"{name} is set, but {needed} is not; set both options, or neither of them"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -71,17 +71,19 @@ class ConsumerConfig(ClientConfig):
     )
     rebalance_max_retries: int = option(
         4,
-        "attempts to divide the partitions before a group that ZooKeeper coordinates fails with an error",
+        "largest number of attempts to divide the partitions of a group that ZooKeeper coordinates; if all "
+        "fail, the connector raises an error",
         at_least=1,
     )
     rebalance_backoff_ms: int = option(
         2_000,
-        "pause between two of these attempts; all of them should last longer than a session",
+        "pause between two attempts to divide the partitions of a group that ZooKeeper coordinates; all "
+        "attempts together should last longer than a session",
         at_least=0,
     )
     consumer_id: str | None = option(
         None,
-        "last part of the member's id in a group that ZooKeeper coordinates, instead of host, time and a "
+        "last part of the member's id in a group that ZooKeeper coordinates; by default host, time and a "
         "random number",
     )
     exclude_internal_topics: bool = option(
@@ -161,12 +163,12 @@ class ConsumerConfig(ClientConfig):
 
     @property
     def offset_storage(self) -> str:
-        """``offsets_storage``, or its default: where the group is coordinated."""
+        """The value of the option ``offsets_storage``. By default it is the value of ``coordination``."""
         return self.offsets_storage or self.coordination
 
     @property
     def dual_commit(self) -> bool:
-        """``dual_commit_enabled``, or its default."""
+        """The value of the option ``dual_commit_enabled``, or its default."""
         if self.dual_commit_enabled is None:
             return self.coordination == "zookeeper" and self.offset_storage == "kafka"
         return self.dual_commit_enabled

@@ -84,10 +84,10 @@ class ClientOptions(TypedDict, total=False):
     """longest wait for a connection to ZooKeeper, within the time of the call"""
 
     zookeeper_username: str | None
-    """user name for ZooKeeper, in its scheme digest (only in pyklient)"""
+    """user name for ZooKeeper's authentication scheme digest (only in pyklient)"""
 
     zookeeper_password: str | None
-    """password for ZooKeeper, in its scheme digest (only in pyklient)"""
+    """password for ZooKeeper's authentication scheme digest (only in pyklient)"""
 
     zookeeper_set_acl: bool
     """allow only zookeeper_username to change the nodes that the client creates in ZooKeeper"""
@@ -109,7 +109,7 @@ class ClientOptions(TypedDict, total=False):
     """https checks that ZooKeeper's certificate names the host; an empty text turns the check off"""
 
     ssl_context: ssl.SSLContext | None
-    """a complete TLS context, instead of the ssl_ options below (only in pyklient)"""
+    """a complete TLS context, instead of the other ssl_ options (only in pyklient)"""
 
     ssl_truststore_location: str | None
     """PEM file with the trusted certificate authorities; without it, those of the system are trusted"""
@@ -254,13 +254,15 @@ class ConsumerOptions(ReadOptions, total=False):
     is zookeeper and offsets_storage is kafka"""
 
     rebalance_max_retries: int
-    """attempts to divide the partitions before a group that ZooKeeper coordinates fails with an error"""
+    """largest number of attempts to divide the partitions of a group that ZooKeeper coordinates; if all fail,
+    the connector raises an error"""
 
     rebalance_backoff_ms: int
-    """pause between two of these attempts; all of them should last longer than a session"""
+    """pause between two attempts to divide the partitions of a group that ZooKeeper coordinates; all attempts
+    together should last longer than a session"""
 
     consumer_id: str | None
-    """last part of the member's id in a group that ZooKeeper coordinates, instead of host, time and a random
+    """last part of the member's id in a group that ZooKeeper coordinates; by default host, time and a random
     number"""
 
     exclude_internal_topics: bool

@@ -1,4 +1,5 @@
-"""The option ``zookeeper``: addresses and the chroot, in the form of Kafka's ``zookeeper.connect``."""
+"""The option ``zookeeper``: the addresses of ZooKeeper and a chroot, in the form of Kafka's
+``zookeeper.connect``."""
 
 import re
 from dataclasses import dataclass
@@ -14,14 +15,18 @@ _SERVER: Final = re.compile(r"(?P<host>[^\s:/\[\]]+|\[[0-9a-fA-F:.]+\])(?::(?P<p
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperAddress:
-    """Pairs of host and port, and the path below which the cluster keeps its nodes; empty for the root."""
+    """The addresses of ZooKeeper as pairs of host and port, and the chroot of a Kafka cluster.
+
+    The chroot is the path below which the cluster keeps its nodes in ZooKeeper; it is empty for the root.
+    """
 
     servers: tuple[tuple[str, int], ...]
     chroot: str = ""
 
 
 def parse_zookeeper(address: str) -> ZooKeeperAddress:
-    """Return ``"one:2181,two/kafka"`` as an address. The default port is 2181.
+    """Parse *address*, such as ``"one:2181,two/kafka"``: hosts, ports, and a chroot. The default port is
+    2181.
 
     Raises ConfigurationError if *address* has another form.
     """

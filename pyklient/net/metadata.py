@@ -79,7 +79,7 @@ class Metadata:
         return 0 if info is None else len(info.partitions)
 
     def knows(self, topics: Iterable[str]) -> bool:
-        """Return True if there are brokers, and each of *topics* is known without an error."""
+        """Return True if the metadata has brokers, and has each of *topics* without an error."""
         infos = [self.topics.get(topic) for topic in topics]
         return bool(self.nodes) and all(info is not None and not info.error for info in infos)
 

@@ -362,8 +362,8 @@ class NetworkClient:
         if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
             return error
         return BrokerConnectionError(
-            f"{error}. The bootstrap server answered, and named this address for broker {endpoint.node_id}: "
-            "usually, advertised.listeners of that broker has a host or port that cannot be reached from here"
+            f"{error}. The bootstrap server answered, and named this address for broker {endpoint.node_id}. "
+            "Usually, advertised.listeners of that broker has a host or port that cannot be reached from here"
         )
 
 
@@ -410,8 +410,7 @@ def _ask_metadata(
 
 
 def _keep_only(topics: frozenset[str], response: MetadataResponse) -> None:
-    """Reduce *response*, which may describe all topics, to what the answer to a request for *topics* would
-    be."""
+    """Change *response*, which may describe all topics, into the response to a request for *topics*."""
     response.topics = [topic for topic in response.topics if topic.name in topics]
     response.topics += [
         MetadataResponse.MetadataResponseTopic(name=name, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)

@@ -139,11 +139,11 @@ class Reader:
         return value
 
     def length16(self) -> int:
-        """Read the length of a classic string; -1 means null."""
+        """Read the length of a string in the old form, which takes two bytes; -1 means null."""
         return self._at_least_null(self.int16())
 
     def length32(self) -> int:
-        """Read the length of classic bytes or of a classic array; -1 means null."""
+        """Read the length of bytes or of an array in the old form, which takes four bytes; -1 means null."""
         return self._at_least_null(self.int32())
 
     def compact_length(self) -> int:
@@ -222,7 +222,7 @@ class Writer:
         self.parts: list[Buffer] = []
 
     def finish(self) -> list[Buffer]:
-        """Return all parts, in order."""
+        """Return all parts that were written, in order."""
         if self.buf or not self.parts:
             self.parts.append(self.buf)
             self.buf = bytearray()

@@ -219,7 +219,7 @@ OPTIONS: Final = (
         "no effect: see `kafka.retry.backoff.ms`",
     ),
 )
-"""All options except those that begin with ``kafka.``"""
+"""All options of ``format("pyklient")``, except those that begin with ``kafka.``"""
 
 _BY_NAME: Final = {option.name.lower(): option for option in OPTIONS}
 _OF_SPARK: Final = frozenset(

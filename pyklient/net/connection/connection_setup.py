@@ -45,9 +45,10 @@ log = logging.getLogger("pyklient.net")
 _SOFTWARE_NAME = "pyklient"
 _SOFTWARE_VERSION = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
 _TIME_TO_ANSWER = 0.5
-"""The seconds to wait for the broker's versions before it is probed: Kafka 0.9 does not answer."""
+"""The number of seconds in which a broker must name its versions. After that it is probed, because Kafka 0.9
+does not answer."""
 _LAST_CHECK = 0.5
-"""The seconds for the check whether a peer that does not answer is a web server."""
+"""The number of seconds for checking if a peer that does not answer is a web server."""
 _NEEDS_TLS = "its listener uses TLS (set security_protocol to SSL or SASL_SSL)"
 _NEEDS_CERTIFICATE = "it requires another certificate of this client (see ssl_keystore_location)"
 _NEEDS_SASL = (
@@ -65,7 +66,7 @@ class NoVersionsError(BrokerConnectionError, UnsupportedVersionError):
 
 
 class _NoAnswerError(Exception):
-    """The broker has not named its versions in the time for that."""
+    """The broker has not named its versions in time."""
 
 
 def open_connection(
@@ -100,7 +101,7 @@ def open_connection(
 
 
 class _Setup:
-    """The setup of one connection. Its steps share *timeout* seconds."""
+    """Sets up one connection, in steps that together take at most *timeout* seconds."""
 
     def __init__(
         self,
@@ -119,9 +120,10 @@ class _Setup:
         self._deadline = self._within(timeout)
 
     def open(self, versions: Versions | None = None) -> Connection:
-        """Return a connection that is set up. Ask the broker for its *versions* if they are not known.
+        """Return a connection that is set up. If *versions* is None, ask the broker for its versions.
 
-        Raises NoVersionsError if it closes the connection then, and _NoAnswerError if it does not answer.
+        Raises NoVersionsError if the broker then closes the connection, and _NoAnswerError if it does not
+        answer.
         """
         config = self._config
         connection = Connection(
@@ -148,10 +150,10 @@ class _Setup:
         return connection
 
     def probe(self, closed: NoVersionsError | None) -> Versions:
-        """Return the versions of a broker that has not named them: it has *closed* the connection, or has not
-        answered.
+        """Find out the versions of a broker that has not named them, and return them.
 
-        Raises NoVersionsError if it closes further connections, ProtocolError if it is a web server, and
+        *closed* is the error if the broker has closed the connection, or None if it has not answered. Raises
+        NoVersionsError if the broker closes further connections, ProtocolError if it is a web server, and
         KafkaTimeoutError if it does not answer. With SASL, nothing is probed: no broker before Kafka 0.10 has
         the logins of this client.
         """

@@ -161,9 +161,9 @@ class Resolver:
         running = sorted(self._running)
         waited = f"within {time.monotonic() - began:.2g} s"
         if host in running:
-            return SlowLookupError(f"the addresses of this host were not found {waited}")
+            return SlowLookupError(f"the addresses of {host} were not found {waited}")
         return SlowLookupError(
-            f"the addresses of this host were not looked up {waited}, because lookups of other names hang: "
+            f"the addresses of {host} were not looked up {waited}, because lookups of other names hang: "
             + ", ".join(running)
         )
 

@@ -48,13 +48,14 @@ __all__ = ["KAFKA_0_8_2", "KAFKA_0_9", "OldBrokers", "Versions", "probe_versions
 log = logging.getLogger("pyklient.net")
 
 Versions: TypeAlias = Mapping[int, tuple[int, int]]
-"""The first and the last version of each request, by API key."""
+"""The first and the last version of each request that a broker supports, by API key."""
 
 _LARGEST_ANSWER: Final = 16 << 20
-"""A response to ListGroups names all groups, which may be many."""
+"""The largest response that is accepted, in bytes. A response to ListGroups names all groups, which may be
+many."""
 
 _VALID_FOR: Final = 600.0
-"""The seconds after which a broker is probed again, because it may have been upgraded."""
+"""The number of seconds after which a broker is probed again, because it may have been upgraded."""
 
 KAFKA_0_8_2: Final[Versions] = MappingProxyType(
     {
@@ -67,7 +68,8 @@ KAFKA_0_8_2: Final[Versions] = MappingProxyType(
         FindCoordinatorRequest.api_key: (0, 0),
     }
 )
-"""The requests that Kafka 0.8.2 supports. FindCoordinator is its ConsumerMetadata."""
+"""The versions of the requests that Kafka 0.8.2 supports. Kafka 0.8.2 calls FindCoordinator
+ConsumerMetadata."""
 
 KAFKA_0_9: Final[Versions] = MappingProxyType(
     {
@@ -83,14 +85,14 @@ KAFKA_0_9: Final[Versions] = MappingProxyType(
         ListGroupsRequest.api_key: (0, 0),
     }
 )
-"""The requests that Kafka 0.9 supports."""
+"""The versions of the requests that Kafka 0.9 supports."""
 
 
 class OldBrokers:
-    """The versions of the old brokers that a client has found, by address, so that it probes each only once.
+    """The versions of the old brokers that a client has found, by address. Safe to use from several threads.
 
-    Kafka 0.9 may drop the requests of other clients when it gets ApiVersions, so it should get it seldom.
-    Safe to use from several threads.
+    With them, the client probes each broker only once. When Kafka 0.9 gets ApiVersions, it may drop requests
+    of other clients, so it should get that request seldom.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -98,26 +100,28 @@ class OldBrokers:
         self._found: dict[str, tuple[Versions, float]] = {}
 
     def versions_of(self, endpoint: Endpoint) -> Versions | None:
-        """Return the versions of the broker at *endpoint*; None if it must be asked for them."""
+        """Return the versions of the broker at *endpoint*; None if they are not known, or may have
+        changed."""
         versions, found_at = self._found.get(endpoint.address, (None, 0.0))
         return versions if self._clock() - found_at < _VALID_FOR else None
 
     def remember(self, endpoint: Endpoint, versions: Versions) -> None:
-        """Store the versions of a broker, if it is an old one."""
+        """Store *versions* for the broker at *endpoint*, if they are those of an old broker."""
         if ApiVersionsRequest.api_key not in versions:
             self._found[endpoint.address] = versions, self._clock()
 
     def forget(self, endpoint: Endpoint) -> None:
-        """Drop what is known of a broker that could not be reached: another release may run there next."""
+        """Drop the versions of a broker that could not be reached: it may run another release the next
+        time."""
         self._found.pop(endpoint.address, None)
 
 
 def probe_versions(
     connected: Callable[[], Transport], endpoint: Endpoint, client_id: str, deadline: Deadline
 ) -> Versions | None:
-    """Return the versions of the broker at *endpoint*, which has not answered ApiVersions. Return None if it
-    closes the connection at requests that every broker before Kafka 4.0 answers.
+    """Find out the versions of the broker at *endpoint*, which has not answered ApiVersions, and return them.
 
+    Return None if the broker closes the connection at requests that every broker before Kafka 4.0 answers.
     Each call of *connected* returns a new connection. Raises KafkaTimeoutError if nothing is answered in
     time, and the errors of *connected*.
     """
@@ -140,10 +144,10 @@ def probe_versions(
 def _if_0_8(
     connected: Callable[[], Transport], endpoint: Endpoint, client_id: str, deadline: Deadline
 ) -> Versions | None:
-    """Return the versions of Kafka 0.8.2 if the broker has that release.
+    """Return the versions of Kafka 0.8.2 if the broker has that release; otherwise None.
 
-    A peer that is no broker, or that uses TLS, has closed the connection at ApiVersions too; and so has any
-    broker that was just stopping.
+    Three other kinds of peers close the connection at ApiVersions too: one that is no broker, one that uses
+    TLS, and a broker that is stopping.
     """
     probe = _Probe(connected(), endpoint, client_id, deadline)
     try:
@@ -157,7 +161,7 @@ def _if_0_8(
 
 
 class _Probe:
-    """One connection on which requests are tried, in version 0."""
+    """A connection on which requests are tried, in version 0, to see if the broker answers them."""
 
     def __init__(self, transport: Transport, endpoint: Endpoint, client_id: str, deadline: Deadline) -> None:
         self._transport = transport
@@ -166,8 +170,11 @@ class _Probe:
         self._framing = ClientFraming(client_id)
 
     def first_answer(self, *requests: ApiMessage) -> ApiMessage | None:
-        """Send *requests*, and return the response to the first of them; None if the connection is closed
-        before. Raises MissingAnswerError if the response to a later request arrives instead."""
+        """Send *requests*, and return the response to the first of them. Return None if the connection is
+        closed before.
+
+        Raises MissingAnswerError if the response to a later request arrives instead.
+        """
         parts = [part for request in requests for part in self._framing.send(request, 0)]
         try:
             self._transport.send(parts, self._deadline)
@@ -178,5 +185,5 @@ class _Probe:
             return None
 
     def close(self) -> None:
-        """End the connection."""
+        """Close the connection of the probe."""
         self._transport.close()

@@ -22,7 +22,8 @@ LATEST: Final = -1
 """The "time" with which ListOffsets is asked for the end of the log."""
 
 _FIRST_BY_RECORD: Final = 1
-"""The first version that looks up the time of a record, in Kafka 0.10.1."""
+"""The first version of ListOffsets that looks up records by time (Kafka 0.10.1). Older versions look up
+segments."""
 
 _UNKNOWN_TOPIC_TRIES: Final = 5
 """The number of responses after which a topic that the brokers do not know is an error. Before, it may be a
@@ -101,7 +102,7 @@ def _ask(
     wanted: Mapping[TopicPartition, int],
     isolation_level: int,
 ) -> Dialogue[ListOffsetsResponse]:
-    """Return the response of one node, in the newest version that it supports.
+    """Ask the node *node_id* for the offsets of *partitions*, in the newest version that it supports.
 
     Brokers before 0.11 have no transactions, so every isolation level means the same to them.
     """
@@ -123,11 +124,11 @@ def _ask(
 def _ask_for_segments(
     node_id: int, partitions: list[TopicPartition], wanted: Mapping[TopicPartition, int]
 ) -> Dialogue[ListOffsetsResponse]:
-    """Return the response of a broker before 0.10.1, which knows the times of log segments and not of
-    records.
+    """Ask a broker before 0.10.1, which knows the times of log segments and not of records, for offsets.
 
     The offset for a time is the start of the last segment that was complete at that time, or the first offset
-    of the log. No record at that time or later comes before it, but earlier records may come after it.
+    of the log. All records at that time or later are at this offset or after it, but so may be earlier
+    records.
     """
     response: ListOffsetsResponse = yield Ask(node_id, _request(partitions, wanted, 0), max_version=0)
     later = [

@@ -224,7 +224,7 @@ def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
         position += 4
         if size > len(view) - position:
             raise _corrupt(
-                "snappy", f"a block has {size} bytes, but only {len(view) - position} bytes remain"
+                "snappy", f"a snappy block has {size} bytes, but only {len(view) - position} bytes remain"
             )
         part = _unsnappy_block(view[position : position + size], limit)
         limit -= len(part)
@@ -242,7 +242,8 @@ def _unsnappy_block(block: memoryview, limit: int) -> bytes:
             break
     if declared > len(block) * _SNAPPY_MAX_RATIO:
         raise _corrupt(
-            "snappy", f"a block of {len(block)} bytes cannot expand to {declared} bytes, as it says"
+            "snappy",
+            f"a snappy block of {len(block)} bytes cannot contain {declared} bytes, although it says so",
         )
     if declared > limit:
         raise _too_large()

@@ -53,7 +53,7 @@ def test_a_name_server_that_does_not_answer_takes_no_longer_than_the_caller_allo
     name_server: NameServer,
 ) -> None:
     client = NetworkClient(config_for(bootstrap_servers="one.invalid:9092,two.invalid:9092"))
-    said = r"^No broker answered within 0\.4 s .*'(one|two)\.invalid': the addresses of this host were not "
+    said = r"^No broker answered within 0\.4 s .*'(one|two)\.invalid': the addresses of \1\.invalid were not "
     with pytest.raises(KafkaTimeoutError, match=said):
         client.refresh_metadata((), 0.4)
     wait_until(lambda: len(name_server.asked) == 2, 10, "both lookups, each once however often tried")
@@ -64,7 +64,7 @@ def test_a_name_server_that_does_not_answer_takes_no_longer_than_the_caller_allo
 def test_a_call_of_a_client_is_as_bounded(name_server: NameServer) -> None:
     with (
         Admin("slow.invalid") as admin,
-        pytest.raises(KafkaTimeoutError, match=r"slow\.invalid': the addresses of this host"),
+        pytest.raises(KafkaTimeoutError, match=r"slow\.invalid': the addresses of slow\.invalid"),
     ):
         admin.topics(timeout=0.3)
 
@@ -105,9 +105,7 @@ def test_lookups_run_in_so_many_threads_and_the_others_wait_for_them(name_server
             resolver.resolve(host, 9092, patient, 0.05)
     wait_until(lambda: sorted(name_server.asked) == ["a", "b"], 10, "two lookups")
     for host in ("a", "b"):
-        with pytest.raises(
-            SlowLookupError, match=r"^the addresses of this host were not found within \S+ s$"
-        ):
+        with pytest.raises(SlowLookupError, match=r"^the addresses of \S+ were not found within \S+ s$"):
             resolver.resolve(host, 9092, patient, 0.05)
     with pytest.raises(SlowLookupError, match=r"because lookups of other names hang: a, b$"):
         resolver.resolve("c", 9092, patient, 0.1)

@@ -240,9 +240,9 @@ def test_a_compression_bomb_is_an_error_in_bounded_memory_and_time(name: str) ->
 def test_declared_sizes_are_not_believed() -> None:
     """A few bytes declare gigabytes that they do not contain."""
     huge_snappy = b"\xff\xff\xff\xff\x07" + bytes(20)
-    with pytest.raises(CorruptRecordError, match="cannot expand to"):
+    with pytest.raises(CorruptRecordError, match="cannot contain"):
         decompress(Compression.SNAPPY, huge_snappy)
-    with pytest.raises(CorruptRecordError, match="a block has"):
+    with pytest.raises(CorruptRecordError, match="a snappy block has"):
         decompress(
             Compression.SNAPPY, b"\x82SNAPPY\x00\x00\x00\x00\x01\x00\x00\x00\x01\x7f\xff\xff\xff" + bytes(9)
         )
