@@ -20,7 +20,7 @@ KERNEL := kernel_build.py pyklient/kernel/_kernel.pyx $(wildcard pyklient/kernel
 MODULES = git ls-files '*.py' '*.pyx' '*.pxd' '*.pxi'
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark generated fetch test test-fast test-long test-python-kernel test-containers fuzz faults chaos-spark chaos-load memory-spark mutants prose lint bench bench-spark clean
+.PHONY: help demo demo-spark generated fetch test test-fast test-long test-brokers test-python-kernel test-containers fuzz faults chaos-spark chaos-load memory-spark mutants prose lint bench bench-spark clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 22
@@ -74,6 +74,9 @@ test-long: $(VENV)/.dev fetch ## soaks, and everything on the Python kernel too
 
 test-fast: $(VENV)/.dev ## no Java: unit and reference broker, under a minute
 	$(PYTEST) $(PARALLEL) -m 'not java and not slow'
+
+test-brokers: $(VENV)/.dev fetch ## real brokers of eight releases of Kafka, from 0.8.2.2 to 4.3.1 (Java and Maven needed)
+	$(PYTEST) $(PARALLEL) tests/brokers -m 'long or not long'
 
 test-python-kernel: $(VENV)/.dev ## the suite on the Python kernel
 	PYKLIENT_KERNEL=python $(PYTEST)
