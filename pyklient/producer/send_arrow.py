@@ -113,7 +113,7 @@ class _Reader:
                 )
             if schema.names.count(name) > 1:
                 raise ConfigurationError(
-                    f"the Arrow data has {schema.names.count(name)} columns called {name!r}"
+                    f"the Arrow data has {schema.names.count(name)} columns called {name!r}; keep one"
                 )
             if not self._suits(name, kind):
                 raise TypeError(f"column {name!r} is {kind}; it must be {_ALLOWED[name]}")

@@ -1,8 +1,9 @@
-"""Fetches from brokers before Kafka 0.10.1, which end a partition's part of a response at a number of bytes.
+"""Fetches from brokers before Kafka 0.10.1, which may return a part of a message.
 
-Later brokers return a whole batch however large it is, and limit the whole response. Older ones may return a
-part of the first message; the partition is then asked for again with twice the bytes. They limit the bytes of
-each partition only, so a request must not name more partitions than a response has room for.
+These brokers cut the data of a partition at the number of bytes asked for. If the data ends within the first
+message, the partition is asked for again with twice the bytes. These brokers limit the bytes of each
+partition only, so a request must not name more partitions than fit into a response. Later brokers return a
+whole batch however large it is, and limit the whole response.
 """
 
 from collections.abc import Mapping
@@ -26,9 +27,10 @@ def as_many_as_fit(
     cursors: dict[TopicPartition, Cursor], allowed: Mapping[Cursor, int], most: int
 ) -> dict[Cursor, int]:
     """Return the first of the cursors in *allowed*, with the bytes to ask for, so that the response has at
-    most *most* bytes. At least one cursor is returned.
+    most *most* bytes.
 
-    If others are left out, those that are returned go to the end of *cursors*, so that all have their turn.
+    At least one cursor is returned. If cursors are left out, those that are returned go to the end of
+    *cursors*, so that all cursors have their turn.
     """
     chosen: dict[Cursor, int] = {}
     left = most
@@ -45,10 +47,10 @@ def as_many_as_fit(
 
 
 def ask_for_more(cursor: Cursor, asked: int, records: memoryview, most: int) -> None:
-    """Double the bytes to ask for next, because *records*, of which *asked* bytes were asked for, end within
-    the first message.
+    """Double the bytes to ask for next, because *records* end within the first message.
 
-    Raises MessageTooLargeError if *asked* is the *most* that may be asked for.
+    *asked* is the number of bytes that were asked for. Raises MessageTooLargeError if that is *most*, the
+    largest number that may be asked for.
     """
     if asked >= most:
         size = f"{OVERHEAD + LEAD.unpack_from(records)[1]}" if len(records) >= LEAD_SIZE else f"over {asked}"

@@ -193,10 +193,9 @@ class OffsetCommitter:
         An offset that was looked up counts as a position, unless the user has committed an offset of that
         partition.
 
-        If a partition was committed with its message in hand, it stays committed, because a commit without
-        that message would take the earlier commit back. The same holds for a message that was committed in
-        the middle of a rebalance, and that comes again because the new assignment begins at an older
-        committed offset.
+        A position is left out if its commit would take an earlier commit back. That happens in two cases: a
+        message was committed while a loop had it in hand, or a message that was committed during a rebalance
+        comes again, because the new assignment begins at an older committed offset.
         """
         found: dict[TopicPartition, Position] = {}
         settled: set[TopicPartition] = set()

@@ -1,4 +1,4 @@
-"""The offsets that a group keeps in ZooKeeper, a node for each partition, as Scala's consumer does."""
+"""The offset store in ZooKeeper, which has a node for each partition, as Scala's consumer does."""
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
@@ -18,11 +18,14 @@ __all__ = ["ZooKeeperOffsetStore", "read_offsets", "write_offsets"]
 _T = TypeVar("_T")
 
 _AUTOMATIC_TIMEOUT = 2.0
-"""The seconds that an automatic commit takes at most."""
+"""The longest time, in seconds, that an automatic commit may take."""
 
 
 class ZooKeeperOffsetStore:
-    """The offsets of the group *group_id* in ZooKeeper. They have neither metadata nor leader epochs."""
+    """An OffsetStore that keeps the offsets of the group *group_id* in ZooKeeper.
+
+    Offsets in ZooKeeper have neither metadata nor leader epochs.
+    """
 
     def __init__(self, registry: ZooKeeper, group_id: str) -> None:
         self._registry = registry
@@ -32,20 +35,26 @@ class ZooKeeperOffsetStore:
     def fetch(
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
-        """See OffsetStore.fetch."""
+        """Return the committed offset of each of *partitions*, or None for a partition without one."""
         return self._play(read_offsets(self._group_id, partitions), timeout)
 
     def commit(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
     ) -> Rejections:
-        """See OffsetStore.commit. ZooKeeper does not know whether *identity* owns the partitions."""
+        """Write *positions* to ZooKeeper. No position is rejected.
+
+        ZooKeeper does not know which member owns the partitions, so *identity* is not used.
+        """
         self._play(write_offsets(self._group_id, positions), timeout)
         return {}
 
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """See OffsetStore.commit_async. Waits for ZooKeeper, but not while there is no connection to it."""
+        """Write *positions* to ZooKeeper, and return a future that is done. Return None without a connection.
+
+        The call waits for ZooKeeper for at most two seconds.
+        """
         if self.unreachable() is not None:
             return None
         rejections: Future[Rejections] = Future()
@@ -56,13 +65,13 @@ class ZooKeeperOffsetStore:
         return rejections
 
     def unreachable(self) -> KafkaError | None:
-        """See OffsetStore.unreachable."""
+        """Return an error if the connection to ZooKeeper is lost at the moment. Otherwise return None."""
         if self._registry.suspended_since is None:
             return None
-        return RegistryConnectionError(f"The connection to {self._registry} is lost")
+        return RegistryConnectionError(f"the connection to {self._registry} is lost at the moment")
 
     def stop_retrying(self) -> None:
-        """See OffsetStore.stop_retrying."""
+        """Stop retrying from now on if ZooKeeper cannot be reached, because the client closes."""
         self._closing = True
 
     def _play(self, dialogue: RegistryDialogue[_T], timeout: float) -> _T:
@@ -74,7 +83,7 @@ class ZooKeeperOffsetStore:
 def read_offsets(
     group_id: str, partitions: Collection[TopicPartition]
 ) -> RegistryDialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
-    """Return the committed offset of each of *partitions*, None for those without one."""
+    """Return the committed offset of each of *partitions*, or None for a partition without one."""
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
     for each in partitions:
         path = paths.committed_offset(group_id, each.topic, each.partition)
@@ -86,7 +95,7 @@ def read_offsets(
 def write_offsets(
     group_id: str, positions: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> RegistryDialogue[None]:
-    """Write *positions*."""
+    """Write the offsets of *positions* to the nodes of the group in ZooKeeper. Create missing nodes."""
     for each, position in positions.items():
         path = paths.committed_offset(group_id, each.topic, each.partition)
         content = offset_content(position.offset)

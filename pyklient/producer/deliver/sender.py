@@ -1,7 +1,7 @@
 """The sender: it routes batches to the leaders of their partitions, and waits for metadata and producer ids.
 
 All functions here run with the sender lock held (see ``pyklient.producer.threads.sender_thread``), except
-those whose docstring says "safe from any thread".
+``has_new_batches``, ``last_failure`` and ``workers``, which any thread may call.
 """
 
 import time

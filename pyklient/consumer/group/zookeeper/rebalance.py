@@ -2,7 +2,7 @@
 nodes back and creates new ones.
 
 The nodes, and the order in which they are written, are those of Scala's high-level consumer. Together the
-dialogues are its procedure for a rebalance, except for three steps that are safer here:
+dialogues do what that consumer does in a rebalance, except for three steps that are safer here:
 
 - A member deletes only owner nodes that its own session has created.
 - A member reads the committed offsets after it has become the owner, not before. The previous owner commits
@@ -46,23 +46,23 @@ _FILTERS: Mapping[str, type[TopicFilter]] = {each.kind: each for each in (Whitel
 
 
 class GroupView(NamedTuple):
-    """What ZooKeeper says about a group at one time. All members compute the assignment from it."""
+    """The content of a group in ZooKeeper at one time. All members compute the assignment from it."""
 
     threads: Mapping[str, list[ThreadId]]
-    """The threads of each topic, of all members."""
+    """For each topic, the threads of all members that read the topic."""
     partitions: Mapping[str, list[int]]
-    """The partitions of each of these topics."""
+    """The numbers of the partitions of each topic in ``threads``."""
     has_brokers: bool
-    """False if no broker is registered."""
+    """True if at least one broker is registered in ZooKeeper."""
 
     def assigned_to(self, member: ZooKeeperMember) -> dict[TopicPartition, ThreadId]:
-        """Return what the assignor of *member* gives to *member*."""
+        """Return the partitions that the assignor assigns to *member*, each with its thread."""
         found = member.assign(self.threads, self.partitions)
         return {each: thread for each, thread in found.items() if thread.consumer_id == member.consumer_id}
 
 
 def add_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
-    """Create the node of *member*. Return False if another session has a node of that name."""
+    """Create the node of *member*. Return False if another session has a node of the same name."""
     path = paths.consumer(member.group_id, member.consumer_id)
     try:
         yield Create(path, _registration(member.subscription), ephemeral=True)
@@ -73,20 +73,27 @@ def add_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
 
 
 def renew_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
-    """Write the node of *member* anew, because its subscription has changed. The node is deleted first: other
-    members look for nodes that come and go, not for their content. Return False as :func:`add_member`."""
+    """Delete the node of *member* and create it again, because its subscription has changed.
+
+    Other members watch which nodes come and go, and not the content of the nodes. Return False if another
+    session has a node of the same name.
+    """
     yield Delete(paths.consumer(member.group_id, member.consumer_id))
     return (yield from add_member(member))
 
 
 def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
-    """Read the group of *member*: members, their topics, the partitions of these, and brokers. The next
-    change of any of these is told."""
+    """Read the group of *member*: its members, their topics, the partitions of these topics, and the brokers.
+
+    The member is then told of the next change of any of these.
+    """
     brokers = broker_ids((yield Children(paths.BROKER_IDS, watch=True)))
     subscriptions = yield from _read_subscriptions(member)
     if member.consumer_id not in subscriptions:
         log.warning(
-            "group %s: the node of %s was deleted; creating it again", member.group_id, member.consumer_id
+            "group %s: the node of member %s was deleted, so the member creates it again",
+            member.group_id,
+            member.consumer_id,
         )
         yield from add_member(member)
         subscriptions[member.consumer_id] = member.subscription
@@ -110,7 +117,7 @@ def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
 
 
 def _read_subscriptions(member: ZooKeeperMember) -> RegistryDialogue[dict[str, Subscription]]:
-    """Return what each member of the group subscribes to. A member that leaves meanwhile is left out."""
+    """Return the subscription of each member of the group. A member that leaves meanwhile is left out."""
     group_id = member.group_id
     found: dict[str, Subscription] = {}
     for consumer_id in (yield Children(paths.consumer_ids(group_id), watch=True)) or ():
@@ -125,8 +132,11 @@ def _read_subscriptions(member: ZooKeeperMember) -> RegistryDialogue[dict[str, S
 def _subscription(
     member: ZooKeeperMember, consumer_id: str, consumer: ConsumerNode, content: bytes
 ) -> Subscription:
-    """Return what *consumer* subscribes to. Topics of brokers are hidden from all filters, or from none, as
-    *member* itself wants it: so does Scala's consumer."""
+    """Return the subscription of the member *consumer_id*, whose node contains *consumer*.
+
+    Whether filters select the internal topics of brokers is the same for all members: what *member* itself
+    wants. Scala's consumer does the same.
+    """
     kind = _FILTERS.get(consumer.pattern)
     if kind is None:
         return Subscription(consumer.subscription)
@@ -143,7 +153,7 @@ def _subscription(
 
 
 def withdraw(member: ZooKeeperMember) -> RegistryDialogue[None]:
-    """Delete all nodes of *member*, which cannot go on, so that other members read its partitions."""
+    """Delete all nodes of *member*, which cannot continue, so that other members read its partitions."""
     yield from release(member)
     path = paths.consumer(member.group_id, member.consumer_id)
     node = yield Read(path)
@@ -152,7 +162,7 @@ def withdraw(member: ZooKeeperMember) -> RegistryDialogue[None]:
 
 
 def release(member: ZooKeeperMember) -> RegistryDialogue[None]:
-    """Delete the owner nodes of *member*."""
+    """Delete the owner nodes of *member*, which gives its partitions back."""
     for each in sorted(member.nodes):
         path = paths.partition_owner(member.group_id, each.topic, each.partition)
         node = yield Read(path)
@@ -164,8 +174,10 @@ def release(member: ZooKeeperMember) -> RegistryDialogue[None]:
 def become_owner(
     member: ZooKeeperMember, assigned: Mapping[TopicPartition, ThreadId]
 ) -> RegistryDialogue[bool]:
-    """Create the owner nodes of *assigned*. Return False, without any of them, if other members own some of
-    these partitions."""
+    """Create the owner nodes of the partitions *assigned*.
+
+    If other members own some of these partitions, keep none of the nodes, and return False.
+    """
     others: dict[TopicPartition, str] = {}
     for each, thread in sorted(assigned.items()):
         path = paths.partition_owner(member.group_id, each.topic, each.partition)
@@ -181,7 +193,7 @@ def become_owner(
     if not others:
         return True
     log.info(
-        "group %s: %s waits for partitions that other members have not given back yet: %s",
+        "group %s: member %s waits for partitions that other members have not given back yet: %s",
         member.group_id,
         member.consumer_id,
         ", ".join(f"{each} ({owner})" for each, owner in others.items()),
@@ -191,8 +203,10 @@ def become_owner(
 
 
 def _replace_own(path: str, content: bytes) -> RegistryDialogue[str | None]:
-    """Make the owner node at *path*, which exists, one of this session. Return None if that was possible
-    because it has *content* already. Otherwise return who is the owner; the end of that node is told.
+    """Replace the owner node at *path*, if it belongs to a former session of the same thread.
+
+    Return None if the node belongs to this session now. Otherwise return the name of the owner. The member is
+    then told when the owner's node is deleted.
     """
     node = yield Read(path, watch=True)
     if node is not None and node.content == content:
@@ -210,16 +224,16 @@ def _replace_own(path: str, content: bytes) -> RegistryDialogue[str | None]:
 
 
 def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartition, ThreadId] | None]:
-    """Give back the owner nodes of *member*, compute the assignment anew, and become the owner.
+    """Give back the owner nodes of *member*, compute the assignment again, and create the new owner nodes.
 
-    Return what is assigned to *member*, or None if other members own some of that.
+    Return the partitions assigned to *member*, or None if other members own some of them.
     """
     yield from release(member)
     group = yield from read_group(member)
     if member.assignor == "roundrobin" and not has_identical_threads(group.threads):
         log.warning(
-            "group %s: its members do not have the same number of streams of the same topics; Scala "
-            "consumers before 0.10.2 cannot rebalance with partition_assignment_strategy='roundrobin' then",
+            "group %s: members differ in their topics or in their numbers of streams; Scala consumers before "
+            "0.10.2 cannot rebalance then with partition_assignment_strategy='roundrobin'",
             member.group_id,
         )
     assigned = group.assigned_to(member)
@@ -227,7 +241,7 @@ def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartitio
 
 
 def _registration(subscription: Subscription) -> bytes:
-    """Return what a member writes into its node."""
+    """Return the content of the node by which a member registers its *subscription*."""
     now_ms = time.time_ns() // 1_000_000
     if (topic_filter := subscription.topic_filter) is None:
         return consumer_content(ConsumerNode(subscription.named, timestamp_ms=now_ms))

@@ -1,7 +1,7 @@
 """The ids of a group's consumers and of their threads, in the form of Scala's high-level consumer.
 
-A consumer's *thread* is the place of one stream in the assignment: the partitions of a topic are assigned to
-threads. The i-th stream of a topic is the thread ``<consumer id>-<i>`` of the topic.
+A *thread* stands for one stream of a consumer: the partitions of a topic are assigned to threads. The thread
+of the i-th stream of a topic is called ``<consumer id>-<i>``.
 """
 
 import socket

@@ -5,9 +5,10 @@ So all members must compute the same assignment. Both rules assign partitions to
 as the classes RangeAssignor and RoundRobinAssignor of Scala's high-level consumer do, partition for
 partition.
 
-``roundrobin`` follows the rule of Kafka 0.10.2. Up to 0.10.1, Scala's consumer cannot rebalance unless all
-members have the same number of streams of the same topics. Where it can, both rules give the same result. So
-the newer rule does for every group, and :func:`has_identical_threads` tells where an older member would fail.
+``roundrobin`` follows the rule of Kafka 0.10.2. Up to 0.10.1, Scala's consumer has another rule, and cannot
+rebalance unless all members have the same number of streams of the same topics. In that case both rules give
+the same result. So the newer rule can be used for every group, and :func:`has_identical_threads` tells if an
+older member would fail.
 """
 
 from collections.abc import Callable, Mapping, Sequence

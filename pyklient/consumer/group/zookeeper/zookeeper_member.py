@@ -1,4 +1,4 @@
-"""A member of a group that ZooKeeper coordinates, as the member itself knows it."""
+"""The state of a member of a group that ZooKeeper coordinates."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,13 +13,14 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["ZooKeeperMember"]
 
 _BETWEEN_REBALANCES = 2
-"""The step of the local generation. Another member may own a partition for a moment between two assignments
-to this member, as it may in a generation that this member is not in."""
+"""The number by which the local generation grows at each assignment. It is not 1, because another member may
+own a partition for a moment between two assignments to this member, as in a generation of a Kafka group
+without this member."""
 
 
 @dataclass(slots=True)
 class ZooKeeperMember:
-    """The state of one member. Only the dialogues and the member's thread change it."""
+    """The state of one member of a ZooKeeper group. Only the dialogues and the member's thread change it."""
 
     group_id: str
     consumer_id: str
@@ -36,7 +37,7 @@ class ZooKeeperMember:
 
     @property
     def assign(self) -> AssignToThreads:
-        """The assignor."""
+        """The function that assigns the partitions of the group, by the member's assignor."""
         return ZOOKEEPER_ASSIGNORS[self.assignor]
 
     @property
@@ -45,9 +46,9 @@ class ZooKeeperMember:
         return MemberIdentity(self.generation, self.consumer_id)
 
     def on(self, event: Event) -> None:
-        """Change the state as the table of states says for *event*."""
+        """Change the state of the member to the next one for *event*, by the table of states."""
         self.state = next_state(self.state, event)
 
     def begin_generation(self) -> None:
-        """Record that an assignment begins."""
+        """Record that a new assignment of the member begins."""
         self.generation += _BETWEEN_REBALANCES

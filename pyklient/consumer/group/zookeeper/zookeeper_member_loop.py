@@ -1,10 +1,10 @@
-"""The thread of a member of a ZooKeeper group: it adds the member, rebalances and leaves, as the table of
-states says.
+"""The thread of a member of a ZooKeeper group: it adds the member, rebalances and leaves, in the order that
+the table of states gives.
 
 Changes in ZooKeeper only wake the thread. Several changes that happen meanwhile lead to one rebalance. While
-ZooKeeper cannot be reached, the member goes on reading what it owns, as Scala's consumer does: nobody can
-change the group then, or the session is still valid. When ZooKeeper is back and says that the session is
-over, the partitions are lost.
+ZooKeeper cannot be reached, the member continues to read its partitions, as Scala's consumer does: nobody can
+change the group then, or the session is still valid. When ZooKeeper can be reached again and says that the
+session is over, the partitions are lost.
 """
 
 import logging
@@ -39,20 +39,19 @@ log = logging.getLogger("pyklient.consumer")
 _T = TypeVar("_T")
 
 _TICK = 1.0
-"""The longest time between two looks at what needs no change in ZooKeeper, such as topics that the brokers do
-not allow."""
+"""The longest time, in seconds, between two checks that do not depend on changes in ZooKeeper, such as for
+topics that the brokers do not allow."""
 _WHILE_TAKEN = 0.2
 _FORMER_SESSION = 2.0
-"""The session time-outs that a member waits for the end of a session that has a node of its name. A member
-that was killed leaves such a node, for little more than one time-out."""
+"""The number of session time-outs for which a member waits for the end of another session that has a node of
+its name. A member that was killed leaves such a node for little more than one time-out."""
 _FOR_IN_HAND = 0.5
-"""The part of the time during which other members try to get a partition that a loop has to finish its
-message in hand. The remainder is for a commit and for the others' last attempt."""
+"""A fraction of the time during which other members try to get a partition. During this part, a loop may
+finish its message in hand. The remainder is for a commit and for the last attempt of the others."""
 
 
 class ZooKeeperMemberLoop:
-    """The steps of *member*, done on one thread by :meth:`run`. *handler* reads the partitions that the
-    member owns.
+    """Does the steps of *member* on one thread, in :meth:`run`. *handler* reads the member's partitions.
 
     ``joined`` is done after the first rebalance, or when an error makes that impossible.
     """
@@ -73,11 +72,11 @@ class ZooKeeperMemberLoop:
         self.over = False
         """True when this thread has nothing more to do except to call ``then``."""
         self.then: Callable[[], None] | None = None
-        """A function that this thread calls as its last step."""
+        """A function that this thread calls as its last step, or None."""
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._closing = False
         self._changed = False
-        """True if something has changed since the last look at the group."""
+        """True if something has changed since this thread read the group last."""
         self._expired = False
         self._renew = False
         """True if the node of the member must be written anew, because its subscription has changed."""
@@ -87,12 +86,12 @@ class ZooKeeperMemberLoop:
         self._retry_at = 0.0
 
     def close(self) -> None:
-        """Make the thread leave the group and end. Acquires no lock and waits for nothing."""
+        """Make the thread leave the group and end. This acquires no lock and never waits."""
         self._closing = True
         self._bell.put(None)
 
     def changed(self) -> None:
-        """Note that something in ZooKeeper has changed. Called on a thread of the session."""
+        """Make the thread look at the group, because something in ZooKeeper has changed."""
         self._changed = True
         self._bell.put(None)
 
@@ -102,7 +101,8 @@ class ZooKeeperMemberLoop:
         self._bell.put(None)
 
     def session_changed(self, event: SessionEvent) -> None:
-        """Note what has happened to the session. Called on a thread of the session."""
+        """Make the thread react to *event* of the session with ZooKeeper. A thread of the session calls
+        this."""
         if event is SessionEvent.EXPIRED:
             self._expired = True
             self.handler.lost(tuple(self._member.owned))  # so that a revocation under way waits no longer
@@ -111,7 +111,7 @@ class ZooKeeperMemberLoop:
             self.changed()
 
     def run(self) -> None:
-        """Do one step after another until the member has left its group for good."""
+        """Do the steps that the table of states gives, until the member has left its group for good."""
         steps: dict[State, Callable[[], None]] = {
             State.OUTSIDE: self._add,
             State.REBALANCING: self._rebalance,
@@ -157,7 +157,7 @@ class ZooKeeperMemberLoop:
             if not error.retriable or not self.joined.done():
                 raise
             log.warning(
-                "group %s: %s is not a member again yet, and goes on trying: %s",
+                "group %s: member %s could not join again yet, and tries again: %s",
                 member.group_id,
                 member.consumer_id,
                 error,
@@ -178,7 +178,8 @@ class ZooKeeperMemberLoop:
         self._member.on(event)
 
     def _rebalance(self) -> None:
-        """Make one attempt."""
+        """Make one attempt to rebalance. If it fails, wait before the next attempt, or give up after the
+        last."""
         self._changed = False
         self._attempts += 1
         try:
@@ -205,16 +206,20 @@ class ZooKeeperMemberLoop:
             self._give_up()
 
     def _attempt(self) -> bool:
-        """Rebalance. Return False if other members still own partitions of this one.
+        """Rebalance once. Return False if other members still own partitions that are assigned to this
+        member.
 
-        If there is no broker, or if the member owns already what is assigned to it, nothing changes.
+        If no broker is registered, or if the member already owns all partitions assigned to it, nothing
+        changes.
         """
         member = self._member
         began = time.monotonic()
         group = self._play(read_group(member))
         if not group.has_brokers:
             log.warning(
-                "group %s: no broker is registered at %s; waiting for one", member.group_id, self._registry
+                "group %s: no broker is registered at %s, so the member waits for one",
+                member.group_id,
+                self._registry,
             )
             return True
         assigned = group.assigned_to(member)
@@ -227,10 +232,10 @@ class ZooKeeperMemberLoop:
         member.begin_generation()
         self.handler.watch(frozenset(each.topic for each in result))
         log.info(
-            "group %s: %d partitions for %s, after %.2f s",
+            "group %s has rebalanced: member %s got %d partitions, after %.2f s",
             member.group_id,
-            len(result),
             member.consumer_id,
+            len(result),
             time.monotonic() - began,
         )
         try:
@@ -248,16 +253,21 @@ class ZooKeeperMemberLoop:
         return True
 
     def _give_back(self) -> None:
-        """Stop reading, and commit. The owner nodes are still there, so that nobody reads these partitions
-        before their offsets are committed."""
+        """Stop reading the member's partitions, and commit.
+
+        The owner nodes stay until then, so that nobody reads these partitions before their offsets are
+        committed.
+        """
         try:
             self.handler.revoked(sorted(self._member.owned), self._revocation_timeout)
         finally:
             self._member.owned = {}
 
     def _give_up(self) -> None:
-        """Wait for the next change, because all attempts have failed. Raise RebalanceFailedError if the
-        member never owned anything."""
+        """Wait for the next change of the group, because all attempts to rebalance have failed.
+
+        Raise RebalanceFailedError if no rebalance of the member has succeeded yet.
+        """
         why = "other members have not given their partitions back" if self._failure is None else self._failure
         error = RebalanceFailedError(
             f"Group {self._member.group_id}: {self._member.consumer_id} could not rebalance in "
@@ -266,7 +276,7 @@ class ZooKeeperMemberLoop:
         )
         if not self.joined.done():
             raise error from self._failure
-        log.error("%s; the member reads nothing until its group changes", error)
+        log.error("the member reads nothing until its group changes, because of an error: %s", error)
         self._member.on(Event.GAVE_UP)
 
     def _await_retry(self) -> None:
@@ -279,7 +289,8 @@ class ZooKeeperMemberLoop:
             self._member.on(Event.RETRY)
 
     def _stay(self) -> None:
-        """Wait for a change, and do meanwhile what is to be done now and then."""
+        """Wait for a change of the group. Meanwhile commit, and check which topics the brokers do not
+        allow."""
         connected = self._registry.suspended_since is None
         if self._renew and connected:
             self._renew = False
@@ -296,8 +307,8 @@ class ZooKeeperMemberLoop:
     def _lose_session(self) -> None:
         """Drop all partitions without a commit, because other members may read them already."""
         log.warning(
-            "group %s: the session of %s with ZooKeeper has expired; its partitions are lost, and it joins "
-            "again",
+            "group %s: the session of member %s with ZooKeeper has expired, so the member loses its "
+            "partitions and joins again",
             self._member.group_id,
             self._member.consumer_id,
         )
@@ -308,8 +319,8 @@ class ZooKeeperMemberLoop:
         self._member.on(Event.EXPIRED)
 
     def _leave(self) -> None:
-        """Stop reading, and commit. The nodes of the member end with the session, which the client closes
-        next."""
+        """Stop reading, and commit. The client then closes its session, and the member's nodes end with
+        it."""
         self._give_back()
         self.handler.left()
         self._member.on(Event.LEFT)
@@ -317,7 +328,7 @@ class ZooKeeperMemberLoop:
     def _fail(self, error: Exception) -> None:
         if self._closing and isinstance(error, ClosedError):
             return
-        log.error("group %s: this member has stopped reading: %s", self._member.group_id, error)
+        log.error("group %s: this member has stopped because of an error: %s", self._member.group_id, error)
         self.handler.fail(error)
         with suppress(KafkaError):
             self._play(withdraw(self._member))

@@ -18,7 +18,10 @@ __all__ = ["ZooKeeperMembership"]
 
 
 class ZooKeeperMembership:
-    """A member of a ZooKeeper group. The client closes *registry*, which ends the membership in ZooKeeper."""
+    """A Membership in a group that its members coordinate through ZooKeeper.
+
+    When the client closes *registry*, the session with ZooKeeper ends, and with it the member's nodes.
+    """
 
     def __init__(
         self, client: NetworkClient, registry: ZooKeeper, config: ConsumerConfig, group_id: str
@@ -36,11 +39,12 @@ class ZooKeeperMembership:
 
     @property
     def identity(self) -> MemberIdentity:
-        """See Membership.identity."""
+        """The identity by which this client tells its assignments apart."""
         return self._member.identity
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
-        """See Membership.start."""
+        """Subscribe, and return when the first rebalance has assigned partitions. Raise an error if that
+        fails."""
         self._member.subscription = subscription
         self._loop.handler = handler
         self._registry.add_listener(self._loop.session_changed)
@@ -51,32 +55,37 @@ class ZooKeeperMembership:
             raise
         except TimeoutError:
             raise KafkaTimeoutError(
-                f"Group {self._member.group_id}: {self._member.consumer_id} has not joined within "
+                f"Group {self._member.group_id}: member {self._member.consumer_id} has not joined within "
                 f"{self._join_timeout:.3g} s"
             ) from None
 
     def subscribe(self, subscription: Subscription) -> None:
-        """See Membership.subscribe. The node of the member is written anew, and the group rebalances."""
+        """Replace the subscription of the member. Its node is written again, and the group rebalances."""
         self._member.subscription = subscription
         self._loop.subscription_changed()
 
     def runs_here(self) -> bool:
-        """See Membership.runs_here."""
+        """Return True if the calling thread belongs to this membership, as in a call of a rebalance
+        listener."""
         return threading.current_thread() is self.thread
 
     def leave(self, timeout: float) -> None:
-        """See Membership.leave. Commits first; the session ends when the client closes."""
+        """Commit, give all partitions back and end the thread. The session ends when the client closes."""
         self._loop.close()
         self.join(timeout)
 
     def abandon(self, then: Callable[[], None]) -> bool:
-        """See Membership.abandon."""
+        """Leave because the connector was dropped, and call *then* as the last step of the member's thread.
+
+        Return False if the thread has ended, so that *then* may not be called.
+        """
         self._loop.then = then
         self._loop.close()
         return not self._loop.over
 
     def join(self, timeout: float) -> None:
-        """See Membership.join."""
+        """Wait up to *timeout* seconds for the member's thread to end, unless the calling thread is that
+        thread."""
         if self.thread.is_alive() and not self.runs_here():
             self.thread.join(timeout)
 
