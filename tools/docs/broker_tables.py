@@ -39,7 +39,7 @@ def _options() -> str:
         ]
         for item in fields(BrokerConfig)
     ]
-    return _table(["option", "default", "takes", "meaning", "Kafka's default, if different"], rows)
+    return _table(["option", "default", "values", "meaning", "Kafka's default, if different"], rows)
 
 
 def _limit(value: int) -> str:
@@ -51,7 +51,7 @@ def _topic_settings() -> str:
     acted_upon = [[f"`{kind.name}`", kind.sentence.rstrip(".")] for kind in kinds if kind.sentence]
     names = ", ".join(f"`{kind.name}`" for kind in kinds if not kind.sentence)
     kept = textwrap.fill(
-        f"The broker keeps and reports these settings, but they have no effect: {names}.",
+        f"The broker stores these settings and reports them to clients, but they have no effect: {names}.",
         120,
         break_on_hyphens=False,
     )
