@@ -22,15 +22,15 @@ from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.group.stream_choice import StreamChoice
-from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.topic_filter import TopicFilter
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
-from pyklient.consumer.stream.messages_or_columns import Decoding
+from pyklient.consumer.stream_creation import StreamCreation
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
 from pyklient.net.network_client import NetworkClient
-from pyklient.serialization import Decoder, as_decoder
+from pyklient.serialization import Decoder
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["ConsumerConnector"]
@@ -39,9 +39,6 @@ log = logging.getLogger("pyklient.consumer")
 
 _CLOSE_TIMEOUT = 15.0
 _EXIT_TIMEOUT = 5.0
-_MOST_STREAMS = 10_000
-"""The largest number of streams of one topic. Each stream is read by one thread. A topic with more streams
-than partitions has streams that get no messages."""
 
 
 class ConsumerConnector:
@@ -73,6 +70,7 @@ class ConsumerConnector:
         self._membership, self._store = choose_coordination(self._client, self._config)
         self._ownership = Ownership()
         self._listener: ConsumerRebalanceListener | None = None
+        self._creation = StreamCreation(self._config, self._fetchers.restart)
         self._streams: list[StreamCore] = []
         self._handler: AssignmentHandler | None = None
         client = self._client
@@ -151,37 +149,45 @@ class ConsumerConnector:
         is read as soon as it exists. Streams can be made once per connector: a second call, of this method or
         of :meth:`stream`, raises MessageStreamsExistError.
         """
-        for topic, count in argument_checks.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
-            _named(topic, "a topic in topic_streams")
-            argument_checks.whole(count, f"topic_streams[{topic!r}]", low=1, high=_MOST_STREAMS)
-        decoding = self._decoding(key_decoder, value_decoder)
-        self._begin_creation()
-        streams = {
-            topic: [self._new_stream([topic], decoding) for _ in range(count)]
-            for topic, count in topic_streams.items()
-        }
-        self._begin(Subscription(dict(topic_streams)), streams)
+        choice = self._creation.by_topic(topic_streams, key_decoder, value_decoder)
+        self._create(choice)
         return {
             topic: [KafkaStream(core, self._commit_stream) for core in cores]
-            for topic, cores in streams.items()
+            for topic, cores in choice.named.items()
         }
+
+    def create_message_streams_by_filter(
+        self,
+        topic_filter: TopicFilter,
+        num_streams: int = 1,
+        key_decoder: Decoder | None = None,
+        value_decoder: Decoder | None = None,
+    ) -> list[KafkaStream]:
+        """Make *num_streams* streams that together read all topics that a Whitelist or a Blacklist selects.
+
+        Topics that are created later join by themselves, and topics that are deleted leave. If no topic is
+        selected, the streams wait. The filter does not see the topics in which brokers keep their own data,
+        unless ``exclude_internal_topics`` is false. The rules of :meth:`create_message_streams` hold.
+        """
+        choice = self._creation.by_filter(topic_filter, num_streams, key_decoder, value_decoder)
+        self._create(choice)
+        return [KafkaStream(core, self._commit_stream) for core in choice.shared]
 
     def stream(
         self,
         *topics: str,
+        pattern: str | None = None,
         key_decoder: Decoder | None = None,
         value_decoder: Decoder | None = None,
     ) -> KafkaStream:
-        """Make one stream of all messages of *topics*, under the rules of :meth:`create_message_streams`."""
-        if not topics:
-            raise ConfigurationError("stream() needs topics; pass the name of at least one topic")
-        for topic in topics:
-            _named(topic, "each topic of stream('clicks', 'views')")
-        decoding = self._decoding(key_decoder, value_decoder)
-        self._begin_creation()
-        stream = self._new_stream(topics, decoding)
-        self._begin(Subscription(dict.fromkeys(topics, 1)), {topic: [stream] for topic in topics})
-        return KafkaStream(stream, self._commit_stream)
+        """Make one stream of all messages of *topics*, under the rules of :meth:`create_message_streams`.
+
+        With *pattern* instead of topics, the stream reads all topics whose whole name matches the regular
+        expression, as with a :class:`Whitelist` and :meth:`create_message_streams_by_filter`.
+        """
+        choice = self._creation.one(topics, pattern, key_decoder, value_decoder)
+        self._create(choice)
+        return KafkaStream(choice.streams[0], self._commit_stream)
 
     def commit_offsets(
         self,
@@ -218,38 +224,19 @@ class ConsumerConnector:
 
     shutdown = close
 
-    def _decoding(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> Decoding:
-        return Decoding(
-            as_decoder(key_decoder, "key_decoder"),
-            as_decoder(value_decoder, "value_decoder"),
-            self._config.check_crcs,
-        )
-
-    def _begin_creation(self) -> None:
+    def _create(self, choice: StreamChoice) -> None:
+        """Begin to read the streams of *choice*. Return when partitions are assigned. Close the connector if
+        that fails."""
         self._check_open()
         if self._created:
             raise MessageStreamsExistError(
                 "this connector has already made its streams; create another connector for other topics"
             )
         self._created = True
-
-    def _new_stream(self, topics: Sequence[str], decoding: Decoding) -> StreamCore:
-        timeout_ms = self._config.consumer_timeout_ms
-        timeout = None if timeout_ms < 0 else timeout_ms / 1000
-        stream = StreamCore(topics, decoding, timeout, self._fetchers.restart)
-        self._streams.append(stream)
-        return stream
-
-    def _begin(
-        self,
-        subscription: Subscription,
-        named: Mapping[str, Sequence[StreamCore]],
-        shared: Sequence[StreamCore] = (),
-    ) -> None:
-        """Begin to read. Return when partitions are assigned. Close the connector if that fails."""
+        self._streams.extend(choice.streams)
         handler = AssignmentHandler(
             self._config,
-            StreamChoice(subscription, named, shared),
+            choice,
             self._fetchers,
             self._ownership,
             self._store,
@@ -259,7 +246,7 @@ class ConsumerConnector:
         try:
             self._fetchers.start()
             self._handler = handler
-            self._membership.start(subscription, handler)
+            self._membership.start(choice.subscription, handler)
         except BaseException:
             self._close(count_in_hand=False)
             raise
@@ -336,12 +323,6 @@ class ConsumerConnector:
             for stream in self._streams:
                 stream.end()  # whose message this thread has in hand is not waited for: it is done with
         self._gone.wait(timeout)
-
-
-def _named(topic: str, name: str) -> None:
-    if not argument_checks.text(topic, name):
-        raise ConfigurationError(f"{name} must not be empty")
-    argument_checks.topic_name(topic)
 
 
 _open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()

@@ -26,9 +26,9 @@ class StreamChoice:
         named: Mapping[str, Sequence[StreamCore]],
         shared: Sequence[StreamCore] = (),
     ) -> None:
-        self._subscription = subscription
-        self._named = named
-        self._shared = shared
+        self.subscription = subscription
+        self.named = named
+        self.shared = shared
         self.streams = tuple(dict.fromkeys([*(each for some in named.values() for each in some), *shared]))
         """All streams of the connector."""
         self._numbers = {
@@ -76,15 +76,15 @@ class StreamChoice:
                 chosen = self._divide(added, streams, load)
             self._stream_of.update(chosen)
             load.update(chosen.values())
-        if self._shared:
+        if self.shared:
             topics = tuple(sorted({each.topic for each in self._stream_of}))
-            for stream in self._shared:
+            for stream in self.shared:
                 stream.topics = topics
 
     def _of_topic(self, topic: str) -> Sequence[StreamCore]:
-        if topic in self._named:
-            return self._named[topic]
-        return self._shared if self._subscription.selects(topic) else ()
+        if topic in self.named:
+            return self.named[topic]
+        return self.shared if self.subscription.selects(topic) else ()
 
     def _divide(
         self, added: Sequence[TopicPartition], streams: Sequence[StreamCore], load: Counter[StreamCore]

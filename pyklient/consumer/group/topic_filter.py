@@ -1,10 +1,10 @@
 """Topic filters: regular expressions that select topics by name, as Kafka's consumer of 0.8 had them."""
 
-import re
 from abc import ABC, abstractmethod
 from typing import ClassVar, Final
 
 from pyklient import argument_checks
+from pyklient.consumer.group.java_patterns import PatternError, java_pattern
 from pyklient.errors import ConfigurationError
 
 __all__ = ["INTERNAL_TOPICS", "Blacklist", "TopicFilter", "Whitelist"]
@@ -13,6 +13,7 @@ INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state",
 """The topics in which brokers keep their own data. Brokers before 0.10 do not say which topics these are."""
 
 _QUOTES: Final = "\"'"
+_BLANKS: Final = "".join(map(chr, range(33)))  # what Java's trim() removes
 
 
 class TopicFilter(ABC):
@@ -28,11 +29,11 @@ class TopicFilter(ABC):
 
     def __init__(self, pattern: str) -> None:
         given = argument_checks.text(pattern, f"the pattern of a {type(self).__name__}")
-        self.pattern: Final = given.strip().replace(",", "|").replace(" ", "").strip(_QUOTES)
+        self.pattern: Final = given.strip(_BLANKS).replace(",", "|").replace(" ", "").strip(_QUOTES)
         """The pattern as it is used, without spaces and quotes, and with ``|`` instead of commas."""
         try:
-            self._expression = re.compile(self.pattern)
-        except (re.error, OverflowError, RecursionError) as error:
+            self._expression = java_pattern(self.pattern)
+        except PatternError as error:
             raise ConfigurationError(
                 f"{pattern!r} is not a valid pattern for topics: {error}; give a regular expression such as "
                 "'clicks|views.*'"

@@ -1,0 +1,106 @@
+"""The creation of streams from the arguments of the connector's methods, which are checked here."""
+
+from collections.abc import Mapping, Sequence
+
+from pyklient import argument_checks
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.stream_choice import StreamChoice
+from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.topic_filter import TopicFilter, Whitelist
+from pyklient.consumer.stream.chunk_reader import Restart
+from pyklient.consumer.stream.messages_or_columns import Decoding
+from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.errors import ConfigurationError
+from pyklient.serialization import Decoder, as_decoder
+
+__all__ = ["StreamCreation"]
+
+_MOST_STREAMS = 10_000
+"""The largest number of streams of one topic. Each stream is read by one thread, and streams beyond the
+number of the topic's partitions get no messages."""
+
+
+class StreamCreation:
+    """Creates the streams of a connector with *config*. *restart* reads a cursor's partition again."""
+
+    def __init__(self, config: ConsumerConfig, restart: Restart) -> None:
+        self._check_crcs = config.check_crcs
+        self._hides_internal = config.exclude_internal_topics
+        self._timeout = None if config.consumer_timeout_ms < 0 else config.consumer_timeout_ms / 1000
+        self._restart = restart
+
+    def by_topic(
+        self,
+        topic_streams: Mapping[str, int],
+        key_decoder: Decoder | None,
+        value_decoder: Decoder | None,
+    ) -> StreamChoice:
+        """Create several streams for each topic. See ConsumerConnector.create_message_streams."""
+        for topic, count in argument_checks.mapping(topic_streams, "topic_streams", "{'clicks': 1}").items():
+            _named(topic, "a topic in topic_streams")
+            argument_checks.whole(count, f"topic_streams[{topic!r}]", low=1, high=_MOST_STREAMS)
+        decoding = self._decoding(key_decoder, value_decoder)
+        streams = {
+            topic: [self._stream([topic], decoding) for _ in range(count)]
+            for topic, count in topic_streams.items()
+        }
+        return StreamChoice(Subscription(dict(topic_streams)), streams)
+
+    def one(
+        self,
+        topics: Sequence[str],
+        pattern: str | None,
+        key_decoder: Decoder | None,
+        value_decoder: Decoder | None,
+    ) -> StreamChoice:
+        """Create one stream, of *topics* or of the topics that match *pattern*. See
+        ConsumerConnector.stream."""
+        if pattern is not None:
+            if topics:
+                raise ConfigurationError(
+                    "stream() takes topics or a pattern; to read both, name the topics in the pattern"
+                )
+            return self.by_filter(Whitelist(pattern), 1, key_decoder, value_decoder)
+        if not topics:
+            raise ConfigurationError(
+                "stream() needs topics; pass the name of at least one topic, or a pattern"
+            )
+        for topic in topics:
+            _named(topic, "each topic of stream('clicks', 'views')")
+        stream = self._stream(topics, self._decoding(key_decoder, value_decoder))
+        return StreamChoice(Subscription(dict.fromkeys(topics, 1)), {topic: [stream] for topic in topics})
+
+    def by_filter(
+        self,
+        topic_filter: TopicFilter,
+        count: int,
+        key_decoder: Decoder | None,
+        value_decoder: Decoder | None,
+    ) -> StreamChoice:
+        """Create *count* streams that share the topics of a filter. See
+        ConsumerConnector.create_message_streams_by_filter."""
+        if not isinstance(topic_filter, TopicFilter):
+            raise TypeError(f"topic_filter takes a Whitelist or a Blacklist, not {topic_filter!r}")
+        argument_checks.whole(count, "num_streams", low=1, high=_MOST_STREAMS)
+        decoding = self._decoding(key_decoder, value_decoder)
+        subscription = Subscription(
+            topic_filter=topic_filter, shared_streams=count, hides_internal=self._hides_internal
+        )
+        streams = [self._stream((), decoding, repr(topic_filter)) for _ in range(count)]
+        return StreamChoice(subscription, {}, streams)
+
+    def _stream(self, topics: Sequence[str], decoding: Decoding, name: str | None = None) -> StreamCore:
+        return StreamCore(topics, decoding, self._timeout, self._restart, name)
+
+    def _decoding(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> Decoding:
+        return Decoding(
+            as_decoder(key_decoder, "key_decoder"),
+            as_decoder(value_decoder, "value_decoder"),
+            self._check_crcs,
+        )
+
+
+def _named(topic: str, name: str) -> None:
+    if not argument_checks.text(topic, name):
+        raise ConfigurationError(f"{name} must not be empty")
+    argument_checks.topic_name(topic)
