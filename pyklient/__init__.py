@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
     from pyklient.consumer.kafka_stream import KafkaStream
     from pyklient.consumer.simple_consumer import Fetched, SimpleConsumer
+    from pyklient.consumer.topic_filter import Blacklist, Whitelist
     from pyklient.errors import (
         AuthenticationError,
         BrokerConnectionError,
@@ -85,6 +86,9 @@ __all__ = [
     "ConsumerRebalanceListener",
     "RecordMetadata",
     "TopicPartition",
+    # filters of topics
+    "Blacklist",
+    "Whitelist",
     # options
     "AdminConfig",
     "ClientConfig",
@@ -129,6 +133,7 @@ _HOMES: Final = {
     "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
     "pyklient.consumer.consumer_connector": "ConsumerConnector",
     "pyklient.consumer.group.rebalance_listener": "ConsumerRebalanceListener",
+    "pyklient.consumer.topic_filter": "Blacklist Whitelist",
     "pyklient.consumer.kafka_stream": "KafkaStream",
     "pyklient.consumer.bounded_read": "BoundedRead read",
     "pyklient.consumer.simple_consumer": "Fetched SimpleConsumer",

@@ -22,12 +22,12 @@ from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.group.stream_choice import StreamChoice
-from pyklient.consumer.group.topic_filter import TopicFilter
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
-from pyklient.consumer.stream_creation import StreamCreation
 from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.consumer.stream_creation import StreamCreation
+from pyklient.consumer.topic_filter import TopicFilter
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
 from pyklient.net.network_client import NetworkClient
 from pyklient.serialization import Decoder

@@ -6,10 +6,10 @@ from pyklient import argument_checks
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.group.topic_filter import TopicFilter, Whitelist
 from pyklient.consumer.stream.chunk_reader import Restart
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.consumer.topic_filter import TopicFilter, Whitelist
 from pyklient.errors import ConfigurationError
 from pyklient.serialization import Decoder, as_decoder
 
@@ -86,11 +86,11 @@ class StreamCreation:
         subscription = Subscription(
             topic_filter=topic_filter, shared_streams=count, hides_internal=self._hides_internal
         )
-        streams = [self._stream((), decoding, repr(topic_filter)) for _ in range(count)]
+        streams = [self._stream(topic_filter, decoding) for _ in range(count)]
         return StreamChoice(subscription, {}, streams)
 
-    def _stream(self, topics: Sequence[str], decoding: Decoding, name: str | None = None) -> StreamCore:
-        return StreamCore(topics, decoding, self._timeout, self._restart, name)
+    def _stream(self, topics: Sequence[str] | TopicFilter, decoding: Decoding) -> StreamCore:
+        return StreamCore(topics, decoding, self._timeout, self._restart)
 
     def _decoding(self, key_decoder: Decoder | None, value_decoder: Decoder | None) -> Decoding:
         return Decoding(

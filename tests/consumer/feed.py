@@ -16,6 +16,7 @@ from pyklient.net.lookups.find_coordinator import find_coordinator
 from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import (
     CreatePartitionsRequest,
+    DeleteTopicsRequest,
     DescribeGroupsRequest,
     LeaveGroupRequest,
     ProduceRequest,
@@ -73,6 +74,13 @@ class Feed:
         response = self._client.play(_ask(CONTROLLER, request), _PATIENCE)
         assert [each.error_code for each in response.results] == [0]
 
+    def delete(self, topic: str) -> None:
+        """Delete *topic*."""
+        request = DeleteTopicsRequest(topic_names=[topic], timeout_ms=5000)
+        response = self._client.play(_ask(CONTROLLER, request, max_version=5), _PATIENCE)
+        assert [each.error_code for each in response.responses] == [0]
+        self._client.forget_topics([topic])
+
     def send(self, topic: str, texts: Sequence[str | bytes], partition: int = 0, at: int = 0) -> None:
         """Append one batch of *texts*, with *at* as their timestamp."""
         values = [text.encode() if isinstance(text, str) else text for text in texts]
@@ -112,8 +120,8 @@ class Feed:
         return [None if (at := found[each]) is None else at.offset for each in wanted]
 
 
-def _ask(to: int, request: Any) -> Dialogue[Any]:
-    return (yield Ask(to, request))
+def _ask(to: int, request: Any, **limits: Any) -> Dialogue[Any]:
+    return (yield Ask(to, request, **limits))
 
 
 def _ask_coordinator(group: str, request: Any) -> Dialogue[Any]:

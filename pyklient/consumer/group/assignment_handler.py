@@ -203,6 +203,7 @@ class AssignmentHandler:
     def _remove_from_streams(self, revoked: Sequence[OwnedPartition], deadline: float) -> None:
         for stream in self._all:
             stream.revoke()
+        self._choice.drop([owned.partition for owned in revoked])
         self._fetchers.drop_inactive()
 
         def left() -> float:

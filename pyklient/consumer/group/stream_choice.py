@@ -76,6 +76,15 @@ class StreamChoice:
                 chosen = self._divide(added, streams, load)
             self._stream_of.update(chosen)
             load.update(chosen.values())
+        self._note_topics()
+
+    def drop(self, partitions: Collection[TopicPartition]) -> None:
+        """Record that no stream reads *partitions* any more."""
+        for each in partitions:
+            self._stream_of.pop(each, None)
+        self._note_topics()
+
+    def _note_topics(self) -> None:
         if self.shared:
             topics = tuple(sorted({each.topic for each in self._stream_of}))
             for stream in self.shared:

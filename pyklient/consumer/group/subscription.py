@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from pyklient.consumer.group.topic_filter import INTERNAL_TOPICS, TopicFilter
+from pyklient.consumer.topic_filter import INTERNAL_TOPICS, TopicFilter
 from pyklient.net.metadata import Metadata
 
 __all__ = ["Subscription", "TopicSelection"]

@@ -268,7 +268,11 @@ class OffsetCommitter:
 
     def _why_not_ours(self, partition: TopicPartition, assignment: Assignment, generation: int) -> str:
         """Return a text with the known reason why the client has not owned *partition* since *generation*."""
-        if not any(partition.topic in stream.topics for stream in self._streams):
+        topic = partition.topic
+        if not any(
+            topic in stream.topics if stream.topic_filter is None else stream.topic_filter.allows(topic)
+            for stream in self._streams
+        ):
             return "this connector has no stream of that topic"
         count = self._partition_count(partition.topic)
         if not count:

@@ -21,6 +21,7 @@ from pyklient.consumer.stream.chunk_reader import ChunkReader, Restart
 from pyklient.consumer.stream.consumed_positions import Position
 from pyklient.consumer.stream.fetch_queue import FetchQueue
 from pyklient.consumer.stream.messages_or_columns import ColumnDecoding, Decoding
+from pyklient.consumer.topic_filter import TopicFilter
 from pyklient.errors import (
     ConfigurationError,
     ConsumerTimeout,
@@ -41,21 +42,22 @@ _TICK = 1.0
 class StreamCore:
     """A stream without the KafkaStream that the user holds. Threads refer only to the StreamCore.
 
-    *restart* reads a cursor's partition again from an offset, in place of what is queued. *name* describes
-    the topics in messages. Without *name*, messages contain the names of the topics.
+    *topics* are the names of topics, or the filter that selects them. *restart* reads a cursor's partition
+    again from an offset, in place of what is queued.
     """
 
     def __init__(
         self,
-        topics: Sequence[str],
+        topics: Sequence[str] | TopicFilter,
         decoding: Decoding,
         timeout: float | None,
         restart: Restart,
-        name: str | None = None,
     ) -> None:
-        self.topics = tuple(topics)
-        """The topics that are read. The topics of a filter change while the stream is read."""
-        self.name = ", ".join(topics) if name is None else name
+        self.topic_filter = topics if isinstance(topics, TopicFilter) else None
+        """The filter that selects the topics; None if they are named."""
+        self.topics: tuple[str, ...] = () if isinstance(topics, TopicFilter) else tuple(topics)
+        """The topics that are read. For a filter, those of which the client has partitions now."""
+        self.name = ", ".join(self.topics) if self.topic_filter is None else repr(self.topic_filter)
         self._decoding = decoding
         self._timeout = timeout
         self.queue = FetchQueue(self.name)

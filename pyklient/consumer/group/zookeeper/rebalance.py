@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.group.topic_filter import Blacklist, TopicFilter, Whitelist
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_assignors import has_identical_threads
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
+from pyklient.consumer.topic_filter import Blacklist, TopicFilter, Whitelist
 from pyklient.errors import ConfigurationError, NodeExistsError
 from pyklient.registry import paths
 from pyklient.registry.broker_nodes import broker_ids

@@ -7,7 +7,6 @@ import pytest
 
 from pyklient import TopicPartition
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.group.topic_filter import Whitelist
 from pyklient.consumer.group.zookeeper.rebalance import (
     add_member,
     become_owner,
@@ -19,6 +18,7 @@ from pyklient.consumer.group.zookeeper.rebalance import (
 )
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
+from pyklient.consumer.topic_filter import Whitelist
 from pyklient.errors import NodeContentError
 from pyklient.registry.requests import Children, Create, Delete, Read
 from tests.consumer.group.zookeeper.nodes import Nodes

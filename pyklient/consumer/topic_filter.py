@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from typing import ClassVar, Final
 
 from pyklient import argument_checks
-from pyklient.consumer.group.java_patterns import PatternError, java_pattern
+from pyklient.consumer.java_patterns import PatternError, java_pattern
 from pyklient.errors import ConfigurationError
 
 __all__ = ["INTERNAL_TOPICS", "Blacklist", "TopicFilter", "Whitelist"]

@@ -1,9 +1,10 @@
-"""Regular expressions in Java's syntax, which filters of topics have: members of a group may be Java programs.
+r"""Regular expressions in Java's syntax. Filters of topics have it, because other members of a group may be
+Java programs.
 
-The names of topics are ASCII, so only ASCII characters are looked at. These parts of Java's syntax have no
-counterpart here and are errors: references to groups, the flag x, ``\\G``, ``\\X``, ``\\R`` and the Unicode
-classes beyond ``\\p{L}``, ``\\p{Lu}``, ``\\p{Ll}`` and ``\\p{N}``; a quantifier in braces after another quantifier;
-``&&`` without characters on both sides.
+The names of topics are ASCII, so only ASCII characters are considered. Errors, although Java has them:
+references to groups, the flag x, ``\G``, ``\X``, ``\R``, Unicode classes other than ``\p{L}``, ``\p{Lu}``,
+``\p{Ll}``, ``\p{N}`` and ``\p{Nd}``, a number in braces that follows nothing that it could repeat, ``&&``
+without characters on both sides, and a lookbehind of variable length.
 """
 
 import re
@@ -60,10 +61,10 @@ class PatternError(ValueError):
 
 
 def java_pattern(pattern: str) -> re.Pattern[str]:
-    """Return the compiled form of *pattern*, which is a regular expression in Java's syntax. Its ``fullmatch``
-    tells whether a name in ASCII matches.
+    """Compile *pattern*, a regular expression in Java's syntax. The result decides with ``fullmatch`` whether
+    a name in ASCII matches.
 
-    Raise PatternError, with the reason and the position in *pattern*.
+    Raise PatternError with the reason and the position in *pattern*.
     """
     translation = _Translation(_without_quotations(pattern))
     try:
@@ -112,7 +113,7 @@ class _Translation:
 
     def _next(self) -> str:
         """Return the next part of the pattern in Python's syntax."""
-        character = self._take()
+        character = self._read()
         match character:
             case "(":
                 return self._group()
@@ -180,7 +181,7 @@ class _Translation:
             character += counts[0]
             self._at = counts.end()
         if self._pattern[self._at : self._at + 1] in ("?", "+"):
-            character += self._take()
+            character += self._read()
         self._repeatable = False
         return character
 
@@ -195,7 +196,7 @@ class _Translation:
 
     def _escaped(self) -> Set[str]:
         """Return the characters that match what follows a backslash."""
-        letter = self._take()
+        letter = self._read()
         if letter in "dwshv":
             return _CLASSES[letter]
         if letter in "DWSHV":
@@ -206,8 +207,8 @@ class _Translation:
             if name is None or found is None:
                 raise self._error(f"this \\{letter} is not supported")
             self._at = name.end()
-            found = self._in_both_cases(found)
-            return found if letter == "p" else _ASCII - found
+            characters = self._in_both_cases(found)
+            return characters if letter == "p" else _ASCII - characters
         return self._in_both_cases({self._character(letter)})
 
     def _character(self, letter: str) -> str:
@@ -227,7 +228,7 @@ class _Translation:
                 self._at = number.end()
                 return chr(code)
         if letter == "c":
-            return chr(ord(self._take()) ^ 64)
+            return chr(ord(self._read()) ^ 64)
         if letter.isascii() and letter.isalnum():
             raise self._error(f"\\{letter} is not supported")
         return letter
@@ -239,7 +240,7 @@ class _Translation:
         parts: list[set[str]] = [set()]
         filled = False
         while True:
-            character = self._take()
+            character = self._read()
             if character == "]" and filled:
                 break
             if character == "&" and self._pattern.startswith("&", self._at):
@@ -256,7 +257,7 @@ class _Translation:
     def _range(self, first: str) -> Set[str]:
         """Return the characters of a class that *first* begins: one, a range, or those of an escape."""
         if first == "\\":
-            letter = self._take()
+            letter = self._read()
             if letter in "dwshvDWSHVpP":
                 self._at -= 1
                 return self._escaped()
@@ -265,9 +266,9 @@ class _Translation:
         if not ahead.startswith("-") or ahead in ("-]", "-["):
             return self._in_both_cases({first})
         self._at += 1
-        last = self._take()
+        last = self._read()
         if last == "\\":
-            last = self._character(self._take())
+            last = self._character(self._read())
         if last < first:
             raise self._error(f"the range {first}-{last} is empty")
         return self._in_both_cases({each for each in _ASCII if first <= each <= last})
@@ -278,7 +279,7 @@ class _Translation:
         letters = {each for each in characters if each in _ALPHA}
         return characters | {each.swapcase() for each in letters}
 
-    def _take(self) -> str:
+    def _read(self) -> str:
         if self._at >= len(self._pattern):
             raise self._error("the pattern ends too early")
         self._at += 1
