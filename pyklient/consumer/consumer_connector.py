@@ -216,9 +216,9 @@ class ConsumerConnector:
         thirds of it) are kept for committing and leaving, so the loop has 5 s by default. A message that is
         still in hand after that is not committed. A loop ends when it asks for its next message.
 
-        Further calls do nothing, but wait while another thread is closing the connector. They do not wait on
-        the threads that the closing itself waits for. A rebalance listener may call this method: the
-        connector then closes after the listener has returned.
+        A further call does nothing, but waits while another thread closes the connector. It does not wait on
+        a thread that the closing itself waits for. A rebalance listener may call this method: the connector
+        then closes after the listener has returned.
         """
         self._close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 

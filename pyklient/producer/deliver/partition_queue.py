@@ -87,9 +87,11 @@ class PartitionQueue(Timed):
         self._sealed = 0
         self._retry_at = 0.0
         self._gap: _Order | None = None
-        """The position of the first batch that failed permanently and was certainly not stored."""
+        """The position of the first batch that failed permanently and was certainly not stored. None without
+        such a batch."""
         self._doubt: _Order | None = None
-        """The position of the last batch that failed permanently and may have been stored."""
+        """The position of the last batch that failed permanently and may have been stored. None without such
+        a batch."""
         self._known = False
         """True if the broker has stored a batch of the current sequence."""
 
