@@ -23,7 +23,7 @@ def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
 
 
 def _loaded_by(code: str) -> set[str]:
-    show = "import sys; print(*(name for name in sys.modules if name.startswith('pyklient')))"
+    show = "import sys; print(*(name for name in sys.modules if name.startswith(('pyklient', 'kazoo'))))"
     ran = subprocess.run(
         [sys.executable, "-c", f"{code}\n{show}"], capture_output=True, text=True, check=True, timeout=60
     )
@@ -34,7 +34,9 @@ def test_a_name_brings_nothing_that_it_does_not_need() -> None:
     assert _loaded_by("import pyklient") == {"pyklient", "pyklient.lazy_imports", "pyklient.version"}
     sending = _loaded_by("from pyklient import Producer")
     assert "pyklient.producer.producer" in sending
-    assert not [each for each in sending if each.startswith(("pyklient.consumer", "pyklient.admin"))]
+    assert not [each for each in sending if each.startswith(("pyklient.consumer", "pyklient.admin", "kazoo"))]
+    everything = _loaded_by("from pyklient import Producer, ConsumerConnector, SimpleConsumer, Admin, read")
+    assert not [each for each in everything if each.startswith("kazoo")]
 
 
 def test_modules_are_there_without_being_imported_by_name() -> None:

@@ -10,7 +10,7 @@ import os
 import random
 import time
 import weakref
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -28,6 +28,7 @@ from pyklient.errors import (
     broker_error,
 )
 from pyklient.net.backoff import Backoff
+from pyklient.net.bootstrap import Bootstrap, NobodyThereError
 from pyklient.net.connection.api_versions import request_name
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
@@ -39,7 +40,6 @@ from pyklient.net.dialogue import ANY, CONTROLLER, Ask, Dialogue, Pause, Refresh
 from pyklient.net.metadata import Metadata, MetadataHolder
 from pyklient.net.single_flight import SingleFlight
 from pyklient.protocol.messages import MetadataRequest, MetadataResponse
-from pyklient.registry.settings import ZooKeeperSettings
 
 if TYPE_CHECKING:
     from pyklient.registry.zookeeper import ZooKeeper
@@ -50,19 +50,11 @@ T = TypeVar("T")
 
 log = logging.getLogger("pyklient")
 
-_FIRST_BOOTSTRAP_ID = -2
 _FIRST_WITH_AUTO_CREATE = 4
 """The first version of Metadata that tells the broker whether it may create the topics that are named."""
 _TOO_SHORT = 1.0
 """The number of seconds that an attempt needs at least. With less, it may time out although the broker is
 fine."""
-
-
-class NobodyThereError(BrokerConnectionError):
-    """All bootstrap servers have refused connections for as long as ``bootstrap_refused_timeout_ms``
-    allows."""
-
-    retriable = False
 
 
 class NetworkClient:
@@ -75,22 +67,15 @@ class NetworkClient:
         if isinstance(config, ProducerConfig | ConsumerConfig):
             _tell_of_slow_kernel()
         self._config = config
-        self._bootstrap = tuple(
-            Endpoint(_FIRST_BOOTSTRAP_ID - index, host, port)
-            for index, (host, port) in enumerate(config.bootstrap)
-        )
+        self._bootstrap = Bootstrap(config)
         self._retry = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._pool = Pool(
             partial(open_connection, config, tls_context(config), OldBrokers()),
             Backoff(config.reconnect_backoff_ms / 1000, config.reconnect_backoff_max_ms / 1000),
             config.socket_connection_setup_timeout_ms / 1000,
         )
-        self.registry = _registry(config)
-        """The session with ZooKeeper; None without the option ``zookeeper``."""
         self._holder = MetadataHolder()
         self._refreshing: SingleFlight[object, Metadata] = SingleFlight()
-        self._reached: set[tuple[str, int]] = set()
-        self._nobody_since: float | None = None
         _clients.add(self)
 
     def __reduce__(self) -> NoReturn:
@@ -103,6 +88,16 @@ class NetworkClient:
     def metadata(self) -> Metadata:
         """The current metadata of the cluster. It is empty before the first refresh."""
         return self._holder.current
+
+    @property
+    def registry(self) -> "ZooKeeper | None":
+        """The session with ZooKeeper, or None without the option ``zookeeper``."""
+        return self._bootstrap.registry
+
+    def on_cluster_change(self, listener: Callable[[], None]) -> None:
+        """Call *listener* when ZooKeeper tells that brokers or topics have come or gone. It must only wake
+        another thread."""
+        self._bootstrap.on_cluster_change(listener)
 
     def refresh_metadata(
         self, topics: Collection[str] | None, timeout: float, *, allow_auto_create: bool = False
@@ -224,7 +219,7 @@ class NetworkClient:
         otherwise None."""
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
         known = {endpoint.address for endpoint in nodes}
-        others = [endpoint for endpoint in self._bootstrap if endpoint.address not in known]
+        others = [endpoint for endpoint in self._bootstrap.endpoints if endpoint.address not in known]
         failures = [self._pool.last_failure(endpoint.node_id) for endpoint in (*nodes, *others)]
         found = [error for error in failures if error is not None]
         return _none_reached(found) if len(found) == len(failures) else None
@@ -232,16 +227,14 @@ class NetworkClient:
     def close(self) -> None:
         """Close all connections. A call that waits for a response raises ClosedError. May be called again."""
         self._pool.close()
-        if self.registry is not None:
-            self.registry.close()
+        self._bootstrap.close()
         _clients.discard(self)
 
     def abandon(self) -> None:
         """Close the sockets in a child process after a fork. From then on, every use of the client raises
         ForkError there."""
         self._pool.abandon()
-        if self.registry is not None:
-            self.registry.abandon()
+        self._bootstrap.abandon()
 
     def _controller(self, step: Ask, timeout: float) -> int:
         metadata = self.metadata
@@ -261,10 +254,12 @@ class NetworkClient:
         while True:
             remaining = deadline - time.monotonic()
             try:
-                connection = self._any_connection(Purpose.OTHER, remaining)
+                self._bootstrap.look(remaining)
+                connection = self._any_connection(Purpose.OTHER, deadline - time.monotonic())
                 # If the broker does not answer, there must be time left to ask another one.
                 limit = min(deadline, time.monotonic() + self._config.request_timeout_ms / 1000)
                 response = _ask_metadata(connection, topics, allow_auto_create, limit)
+                self._bootstrap.complete(response)
                 return self._holder.update(response, all_topics=topics is None)
             except KafkaError as error:
                 if not error.retriable:
@@ -295,39 +290,23 @@ class NetworkClient:
         """
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
         random.shuffle(nodes)
-        for endpoint in (*nodes, *self._bootstrap):
+        for endpoint in (*nodes, *self._bootstrap.endpoints):
             if (connection := self._pool.live(endpoint.node_id, purpose)) is not None:
                 return connection
+        deadline = time.monotonic() + timeout
+        self._bootstrap.look(timeout)
         known = {endpoint.address for endpoint in nodes}
-        others = [endpoint for endpoint in self._bootstrap if endpoint.address not in known]
+        others = [endpoint for endpoint in self._bootstrap.endpoints if endpoint.address not in known]
         candidates = [*nodes, *random.sample(others, len(others))]
         waits = {endpoint: self._pool.wait_time(endpoint.node_id) for endpoint in candidates}
         rested = [endpoint for endpoint in candidates if not waits[endpoint]]
         order = rested or sorted(candidates, key=waits.__getitem__)
         began = time.monotonic()
         try:
-            return self._first_to_open(order, purpose, timeout)
+            return self._first_to_open(order, purpose, deadline - time.monotonic())
         except UnreachableError as error:
-            self._give_up_if_nobody_is_there(error, began)
+            self._bootstrap.give_up_if_nobody_is_there(error, began)
             raise
-
-    def _give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
-        """Note that an attempt to connect, begun at the time *began*, found no server.
-
-        Raises NobodyThereError if this has been so for ``bootstrap_refused_timeout_ms``.
-        """
-        if not error.nobody_there or self._reached:
-            self._nobody_since = None
-            return
-        if self._nobody_since is None:
-            self._nobody_since = began
-        waited = time.monotonic() - self._nobody_since
-        limit = self._config.bootstrap_refused_timeout_ms / 1000
-        if 0 <= limit <= waited:
-            raise NobodyThereError(
-                f"No broker was found within {waited:.2g} s ({error.cause}); check that a broker runs at "
-                "this address. bootstrap_refused_timeout_ms sets the time to wait"
-            ) from error
 
     def _first_to_open(self, endpoints: list[Endpoint], purpose: Purpose, timeout: float) -> Connection:
         """Return a connection to the first of *endpoints* that can be reached. Each has an equal part of the
@@ -342,7 +321,7 @@ class NetworkClient:
                 raise
             except KafkaError as error:
                 failures[endpoint] = error
-        for endpoint in self._bootstrap:
+        for endpoint in self._bootstrap.endpoints:
             if (earlier := self._pool.last_failure(endpoint.node_id)) is not None:
                 failures.setdefault(endpoint, earlier)
         raise _none_reached(list(failures.values()))
@@ -351,20 +330,9 @@ class NetworkClient:
         try:
             connection = self._pool.get(endpoint, purpose, timeout)
         except (BrokerConnectionError, KafkaTimeoutError) as error:
-            raise self._with_origin(endpoint, error) from error
-        self._reached.add((endpoint.host, endpoint.port))
+            raise self._bootstrap.with_origin(endpoint, error) from error
+        self._bootstrap.reached(endpoint)
         return connection
-
-    def _with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:
-        """Return *error*, with a hint if the cluster itself named the address of *endpoint*, and nobody has
-        reached it yet."""
-        address = (endpoint.host, endpoint.port)
-        if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
-            return error
-        return BrokerConnectionError(
-            f"{error}. The bootstrap server answered, and named this address for broker {endpoint.node_id}. "
-            "Usually, advertised.listeners of that broker has a host or port that cannot be reached from here"
-        )
 
 
 @functools.cache
@@ -423,15 +391,6 @@ def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
         last = last.__cause__  # that time-out was only the rest of this one
     reason = "no broker answered in time" if last is None else f"the last failure: {last}"
     return KafkaTimeoutError(f"The call did not finish within {timeout:.3g} s; {reason}")
-
-
-def _registry(config: ClientConfig) -> "ZooKeeper | None":
-    settings = ZooKeeperSettings.of(config)
-    if settings is None:
-        return None
-    from pyklient.registry.zookeeper import ZooKeeper  # and kazoo, which most programs do not need
-
-    return ZooKeeper(settings)
 
 
 def _is_no_timeout(error: KafkaError) -> bool:

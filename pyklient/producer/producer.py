@@ -310,6 +310,7 @@ def _assemble(
         timeout=config.request_timeout_ms / 1000,
         max_age=config.metadata_max_age_ms / 1000,
     )
+    client.on_cluster_change(partial(thread.post, metadata.want))
     accumulator = RecordAccumulator(
         Limits(
             batch_size=config.batch_size,

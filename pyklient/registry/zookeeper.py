@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any, Final, NoReturn, TypeVar
 
 from kazoo import exceptions as kazoo_errors
@@ -42,9 +41,10 @@ from pyklient.registry.requests import (
     RegistryRequest,
     Write,
 )
+from pyklient.registry.session_event import SessionEvent
 from pyklient.registry.settings import ZooKeeperSettings
 
-__all__ = ["SessionEvent", "ZooKeeper"]
+__all__ = ["ZooKeeper"]
 
 T = TypeVar("T")
 
@@ -53,20 +53,6 @@ log = logging.getLogger("pyklient")
 _RECONNECT: Final[dict[str, object]] = {"max_tries": -1, "delay": 0.1, "backoff": 2, "max_delay": 1.0}
 _POLL: Final = 0.1
 _CLOSE_TIMEOUT: Final = 1.0
-
-
-class SessionEvent(Enum):
-    """What happened to a session."""
-
-    CONNECTED = "connected"
-    """A server has accepted the session: a new one, or the same as before."""
-
-    SUSPENDED = "suspended"
-    """The connection is lost. The session, with its ephemeral nodes, goes on if a server accepts it again
-    within the session time-out."""
-
-    EXPIRED = "expired"
-    """The session is over, and ZooKeeper has deleted its ephemeral nodes. A new session begins by itself."""
 
 
 class ZooKeeper:
@@ -106,6 +92,11 @@ class ZooKeeper:
         self._closing = threading.Event()
         self._forked = False
         self._suspended_since: float | None = None
+
+    @property
+    def chroot(self) -> str:
+        """The path below which all nodes of the session are; empty for the root."""
+        return self._settings.chroot
 
     def __str__(self) -> str:
         return f"ZooKeeper at {self._settings.hosts}"

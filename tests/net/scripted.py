@@ -74,6 +74,8 @@ def config_for(*brokers: "ScriptedBroker | RawServer", **options: Any) -> AdminC
         "retry_backoff_max_ms": 50,
         **options,
     }
+    if not chosen["bootstrap_servers"]:
+        del chosen["bootstrap_servers"]
     return AdminConfig.from_options(chosen)
 
 

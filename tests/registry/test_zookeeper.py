@@ -3,7 +3,6 @@
 import threading
 import time
 from collections.abc import Callable
-from pathlib import Path
 from queue import SimpleQueue
 
 import pytest
@@ -27,12 +26,12 @@ from pyklient.registry.requests import (
     RegistryDialogue,
     Write,
 )
+from pyklient.registry.session_event import SessionEvent
 from pyklient.registry.settings import ZooKeeperSettings
-from pyklient.registry.zookeeper import SessionEvent, ZooKeeper
+from pyklient.registry.zookeeper import ZooKeeper
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
-from tests.servers.reaper import Reaper
-from tests.servers.zookeeper import ZooKeeper as ZooKeeperServer
+from tests.servers.stalling import StallingProxy
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 pytestmark = pytest.mark.java
@@ -160,42 +159,57 @@ def test_a_server_that_is_not_there_is_an_error_in_time_and_takes_little_of_the_
     wait_until(lambda: not _threads(), 5, "the end of all threads")
 
 
-def test_a_session_survives_a_short_stop_of_the_server_and_is_replaced_after_a_long_one(
-    tmp_path: Path,
+def test_a_session_that_expires_is_replaced_and_its_end_is_told(
+    zookeeper_kafka: ZooKeeperKafka, address: str
 ) -> None:
-    reaper = Reaper()
-    server = ZooKeeperServer(tmp_path / "zookeeper", reaper)
-    server.start()
-    session = ZooKeeper(ZooKeeperSettings(address=server.hosts, session_timeout=2))
-    events: SimpleQueue[SessionEvent] = SimpleQueue()
-    session.add_listener(events.put)
-    lost = threading.Event()
-    session.ask(Create("/mine", ephemeral=True), 10)
-    first = session.session_id
-    session.ask(Children("/", watch=True), 10, lost.set)
-    server.process.pause()
-    assert lost.wait(10)
-    assert events.get(timeout=10) is SessionEvent.CONNECTED
-    assert events.get(timeout=10) is SessionEvent.SUSPENDED
-    assert session.suspended_since is not None
-    began = time.monotonic()
-    with pytest.raises(RegistryConnectionError):
-        session.ask(Read("/mine"), 0.3)
-    assert time.monotonic() - began < 2
-    time.sleep(max(0.0, session.suspended_since + 3 - time.monotonic()))
-    server.process.resume()
-    while (event := events.get(timeout=20)) is not SessionEvent.EXPIRED:
-        assert event in (SessionEvent.CONNECTED, SessionEvent.SUSPENDED)
-    assert events.get(timeout=10) is SessionEvent.CONNECTED
-    assert session.ask(Read("/mine"), 10) is None
-    assert session.session_id != first
-    server.process.pause()
-    began = time.monotonic()
-    session.close()
-    assert time.monotonic() - began < 5
-    wait_until(lambda: not _threads(), 5, "the end of all threads")
-    server.process.kill()
-    reaper.close()
+    server = zookeeper_kafka.zookeeper
+    hosts, slash, chroot = address.partition("/")
+    with StallingProxy(hosts) as proxy:
+        settings = ZooKeeperSettings(address=f"{proxy.address}{slash}{chroot}", session_timeout=2)
+        session = ZooKeeper(settings)
+        events: SimpleQueue[SessionEvent] = SimpleQueue()
+        session.add_listener(events.put)
+        lost = threading.Event()
+        session.ask(Create("/mine", ephemeral=True), 10)
+        first = session.session_id
+        session.ask(Children("/", watch=True), 10, lost.set)
+        proxy.stall()
+        assert lost.wait(10)
+        assert events.get(timeout=10) is SessionEvent.CONNECTED
+        assert events.get(timeout=10) is SessionEvent.SUSPENDED
+        assert session.suspended_since is not None
+        began = time.monotonic()
+        with pytest.raises(RegistryConnectionError, match=r"could not be reached within 0.3 s"):
+            session.ask(Read("/mine"), 0.3)
+        assert time.monotonic() - began < 2
+        server.wait_gone(f"/{chroot}/mine")
+        proxy.resume()
+        assert events.get(timeout=10) is SessionEvent.EXPIRED
+        assert events.get(timeout=10) is SessionEvent.CONNECTED
+        assert session.suspended_since is None
+        assert session.ask(Read("/mine"), 10) is None
+        assert session.session_id != first
+        proxy.stall()
+        began = time.monotonic()
+        session.close()
+        assert time.monotonic() - began < 4
+        wait_until(lambda: not _threads(), 5, "the end of all threads")
+
+
+def test_a_session_continues_after_a_short_loss_of_the_connection(address: str) -> None:
+    hosts, slash, chroot = address.partition("/")
+    with StallingProxy(hosts) as proxy:
+        session = ZooKeeper(ZooKeeperSettings(address=f"{proxy.address}{slash}{chroot}"))
+        session.ask(Create("/mine", ephemeral=True), 10)
+        first = session.session_id
+        lost = threading.Event()
+        session.ask(Children("/", watch=True), 10, lost.set)
+        proxy.refuse()
+        assert lost.wait(10)
+        proxy.resume()
+        assert session.ask(Read("/mine"), 10) == Node(b"", ephemeral=True, mine=True)
+        assert session.session_id == first
+        session.close()
 
 
 def test_a_request_that_waits_ends_when_the_session_is_closed(zookeeper_kafka: ZooKeeperKafka) -> None:

@@ -53,11 +53,13 @@ class LeaderLookup:
         """The seconds that the last refresh of the metadata of all topics took."""
         self._looked_at = float("-inf")
         self._stale = False
+        self._cluster_changed = False
         self._failures = 0
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._closing = False
         self._then: Callable[[], None] | None = None
         self.thread = threading.Thread(target=self._run, name="pyklient-leader-lookup", daemon=True)
+        client.on_cluster_change(self._on_cluster_change)
 
     def add(self, cursors: Sequence[Cursor]) -> None:
         """Begin to read *cursors*, and stop reading cursors that are not active any more."""
@@ -99,6 +101,11 @@ class LeaderLookup:
         for thread in [self.thread, *(fetcher.thread for fetcher in self._fetchers.values())]:
             if thread.is_alive():
                 thread.join(max(0.0, deadline - time.monotonic()))
+
+    def _on_cluster_change(self) -> None:
+        """Refresh the metadata soon. A thread of the session with ZooKeeper calls this."""
+        self._cluster_changed = True
+        self._inbox.put(None)
 
     def _run(self) -> None:
         try:
@@ -153,6 +160,8 @@ class LeaderLookup:
 
     def _look_in(self) -> float:
         """Return the seconds until the metadata of the topics is to be refreshed."""
+        if self._cluster_changed:
+            return 0.0
         most = self._config.metadata_max_age_ms / 1000
         every = min(_LONGEST_UNWATCHED, most)
         if self._watched is None:
@@ -175,6 +184,7 @@ class LeaderLookup:
             if self._watched is None
             else self._watched | {each.partition.topic for each in self._homeless}
         )
+        self._cluster_changed = False
         self._looked_at = time.monotonic()
         if topics is not None and not topics:
             return metadata

@@ -30,7 +30,8 @@ from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.errors import ClosedError, KafkaError, RebalanceFailedError, RegistryError
 from pyklient.net.network_client import NetworkClient
 from pyklient.registry.requests import RegistryDialogue
-from pyklient.registry.zookeeper import SessionEvent, ZooKeeper
+from pyklient.registry.session_event import SessionEvent
+from pyklient.registry.zookeeper import ZooKeeper
 
 __all__ = ["ZooKeeperMemberLoop"]
 

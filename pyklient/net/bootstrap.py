@@ -1,0 +1,117 @@
+"""Where a client finds its first broker: at its bootstrap servers, and in ZooKeeper."""
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pyklient.config import ClientConfig
+from pyklient.errors import BrokerConnectionError, KafkaError
+from pyklient.net.connection.transport import Endpoint, UnreachableError
+from pyklient.protocol.messages import MetadataResponse
+from pyklient.registry.settings import ZooKeeperSettings
+
+if TYPE_CHECKING:
+    from pyklient.net.zookeeper_discovery import ZooKeeperDiscovery
+    from pyklient.registry.zookeeper import ZooKeeper
+
+__all__ = ["Bootstrap", "NobodyThereError"]
+
+_FIRST_ID = -2
+
+
+class NobodyThereError(BrokerConnectionError):
+    """All bootstrap servers have refused connections for ``bootstrap_refused_timeout_ms``."""
+
+    retriable = False
+
+
+class Bootstrap:
+    """The addresses at which a client looks for brokers that it does not know yet."""
+
+    def __init__(self, config: ClientConfig) -> None:
+        self._config = config
+        self._servers = tuple(
+            Endpoint(_FIRST_ID - index, host, port) for index, (host, port) in enumerate(config.bootstrap)
+        )
+        self._discovery = _discovery(config, required=not self._servers)
+        self._reached: set[tuple[str, int]] = set()
+        self._nobody_since: float | None = None
+
+    @property
+    def registry(self) -> "ZooKeeper | None":
+        """The session with ZooKeeper, or None without the option ``zookeeper``."""
+        return None if self._discovery is None else self._discovery.session
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The addresses, as far as they are known."""
+        return self._servers if self._discovery is None else (*self._servers, *self._discovery.endpoints)
+
+    def look(self, timeout: float) -> None:
+        """Read the brokers from ZooKeeper, if it is used and something has changed there."""
+        if self._discovery is not None:
+            self._discovery.look(timeout)
+
+    def complete(self, response: MetadataResponse) -> None:
+        """Add to *response* what only ZooKeeper knows."""
+        if self._discovery is not None:
+            self._discovery.complete(response)
+
+    def on_cluster_change(self, listener: Callable[[], None]) -> None:
+        """Call *listener* when ZooKeeper tells that brokers or topics have come or gone. It must only wake
+        another thread."""
+        if self._discovery is not None:
+            self._discovery.add_listener(listener)
+
+    def reached(self, endpoint: Endpoint) -> None:
+        """Note that there is a connection to *endpoint*."""
+        self._reached.add((endpoint.host, endpoint.port))
+
+    def give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
+        """Note that an attempt to connect, begun at the time *began*, found no server.
+
+        Raises NobodyThereError if this has been so for ``bootstrap_refused_timeout_ms``.
+        """
+        if not error.nobody_there or self._reached:
+            self._nobody_since = None
+            return
+        if self._nobody_since is None:
+            self._nobody_since = began
+        waited = time.monotonic() - self._nobody_since
+        limit = self._config.bootstrap_refused_timeout_ms / 1000
+        if 0 <= limit <= waited:
+            raise NobodyThereError(
+                f"No broker was found within {waited:.2g} s ({error.cause}); check that a broker runs at "
+                "this address. bootstrap_refused_timeout_ms sets the time to wait"
+            ) from error
+
+    def with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:
+        """Return *error*, with a hint if the cluster itself named the address of *endpoint*, and nobody has
+        reached it yet."""
+        address = (endpoint.host, endpoint.port)
+        if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
+            return error
+        said = "ZooKeeper" if endpoint in self.endpoints else "The bootstrap server answered, and"
+        return BrokerConnectionError(
+            f"{error}. {said} named this address for broker {endpoint.node_id}. Usually, "
+            "advertised.listeners of that broker has a host or port that cannot be reached from here"
+        )
+
+    def close(self) -> None:
+        """End the session with ZooKeeper."""
+        if self._discovery is not None:
+            self._discovery.session.close()
+
+    def abandon(self) -> None:
+        """Close the socket of the session with ZooKeeper in the child of a fork."""
+        if self._discovery is not None:
+            self._discovery.session.abandon()
+
+
+def _discovery(config: ClientConfig, *, required: bool) -> "ZooKeeperDiscovery | None":
+    settings = ZooKeeperSettings.of(config)
+    if settings is None:
+        return None
+    from pyklient.net.zookeeper_discovery import ZooKeeperDiscovery  # and kazoo, which few programs need
+
+    return ZooKeeperDiscovery(settings, config.security_protocol, required=required)

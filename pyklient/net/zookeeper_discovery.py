@@ -1,0 +1,172 @@
+"""Finds the brokers of a cluster in ZooKeeper, and notices when brokers or topics come and go."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyklient.errors import BrokerConnectionError, ClosedError, ForkError, KafkaError, NodeContentError
+from pyklient.net.connection.transport import Endpoint
+from pyklient.protocol.messages import MetadataResponse
+from pyklient.registry import paths
+from pyklient.registry.broker_nodes import BrokerNode, broker_ids, parse_broker
+from pyklient.registry.cluster_nodes import parse_cluster_id, parse_controller
+from pyklient.registry.requests import Children, Node, Read, RegistryDialogue
+from pyklient.registry.session_event import SessionEvent
+from pyklient.registry.settings import ZooKeeperSettings
+from pyklient.registry.zookeeper import ZooKeeper
+
+__all__ = ["RegisteredCluster", "ZooKeeperDiscovery", "read_cluster"]
+
+log = logging.getLogger("pyklient")
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredCluster:
+    """What ZooKeeper knows of a cluster: the brokers that a client can connect to, the controller (-1: none)
+    and the cluster id. ``unusable`` says for each other broker why the client cannot connect to it."""
+
+    brokers: tuple[BrokerNode, ...]
+    controller_id: int
+    cluster_id: str | None
+    unusable: tuple[str, ...] = ()
+
+
+def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
+    """Return what ZooKeeper knows of the cluster, and watch all of it. Brokers without an address for
+    *security_protocol* are unusable, and those whose node cannot be understood."""
+    brokers, unusable = [], []
+    for broker_id in broker_ids((yield Children(paths.BROKER_IDS, watch=True))):
+        node: Node | None = yield Read(paths.broker(broker_id), watch=True)
+        if node is None:
+            continue  # it went meanwhile
+        try:
+            broker = parse_broker(broker_id, node.content)
+        except NodeContentError as error:
+            unusable.append(str(error))
+            continue
+        if broker.endpoint(security_protocol) is not None:
+            brokers.append(broker)
+        else:
+            offered = ", ".join(sorted({each.security_protocol for each in broker.endpoints}))
+            unusable.append(f"broker {broker_id} has no address for {security_protocol}, but for {offered}")
+    yield Children(paths.TOPICS, watch=True)
+    controller: Node | None = yield Read(paths.CONTROLLER, watch=True)
+    cluster: Node | None = yield Read(paths.CLUSTER_ID)
+    try:
+        controller_id = -1 if controller is None else parse_controller(controller.content)
+        cluster_id = None if cluster is None else parse_cluster_id(cluster.content)
+    except NodeContentError as error:  # brokers of Kafka 0.10 and later say both themselves
+        unusable.append(str(error))
+        controller_id, cluster_id = -1, None
+    return RegisteredCluster(tuple(brokers), controller_id, cluster_id, tuple(unusable))
+
+
+class ZooKeeperDiscovery:
+    """The brokers that are registered in ZooKeeper, as of the last look.
+
+    While ZooKeeper is away, the client continues with what is known. *required* says that there is no other
+    way to find a broker.
+    """
+
+    def __init__(self, settings: ZooKeeperSettings, security_protocol: str, *, required: bool) -> None:
+        self.session = ZooKeeper(settings)
+        self._security_protocol = security_protocol
+        self._required = required
+        self._timeout = settings.connection_timeout
+        self._changed = True
+        self._failed = False
+        self._cluster: RegisteredCluster | None = None
+        self._listeners: tuple[Callable[[], None], ...] = ()
+        self.session.add_listener(self._on_session_event)
+
+    def add_listener(self, listener: Callable[[], None]) -> None:
+        """Call *listener* whenever brokers or topics have come or gone. It must only wake another thread."""
+        self._listeners = (*self._listeners, listener)
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """The addresses of the brokers, for the security protocol of the client."""
+        found = []
+        for broker in self._cluster.brokers if self._cluster is not None else ():
+            address = broker.endpoint(self._security_protocol)
+            if address is not None:
+                found.append(Endpoint(broker.broker_id, address.host, address.port))
+        return tuple(found)
+
+    def look(self, timeout: float) -> None:
+        """Read the registered brokers again if something has changed since the last look.
+
+        Raises BrokerConnectionError if no broker can be used, and what went wrong with ZooKeeper, but only if
+        there is no other way to find a broker.
+        """
+        away = self.session.session_id is None
+        if not self._changed or (away and self._failed and not self._required):
+            return
+        if away and self._cluster is not None and self._cluster.brokers:
+            return
+        self._changed = False  # before the look: a change during the look counts
+        try:
+            self._cluster = self.session.play(
+                read_cluster(self._security_protocol), min(timeout, self._timeout), self._on_change
+            )
+        except (ClosedError, ForkError):
+            raise
+        except KafkaError as error:
+            self._changed = self._failed = True
+            if self._required and (self._cluster is None or not self._cluster.brokers):
+                raise
+            log.warning("the brokers were not read from ZooKeeper: %s", error)
+            return
+        self._failed = False
+        for reason in self._cluster.unusable:
+            log.warning("%s: %s", self.session, reason)
+        if not self._cluster.brokers and self._required:
+            self._changed = True  # the next attempt looks again
+            raise BrokerConnectionError(self._nobody(self._cluster))
+
+    def complete(self, response: MetadataResponse) -> None:
+        """Add to *response* what it lacks and ZooKeeper knows.
+
+        Brokers before 0.10 name neither the controller nor the cluster id, and no broker at all as long as
+        there is no topic. A broker that has just been registered may be unknown to the others.
+        """
+        cluster = self._cluster
+        if cluster is None or self._changed:
+            return
+        if response.controller_id < 0:
+            response.controller_id = cluster.controller_id
+        response.cluster_id = response.cluster_id or cluster.cluster_id
+        named = {broker.node_id for broker in response.brokers}
+        racks = {broker.broker_id: broker.rack for broker in cluster.brokers}
+        for endpoint in self.endpoints:
+            if endpoint.node_id not in named:
+                response.brokers.append(
+                    MetadataResponse.MetadataResponseBroker(
+                        node_id=endpoint.node_id,
+                        host=endpoint.host,
+                        port=endpoint.port,
+                        rack=racks[endpoint.node_id],
+                    )
+                )
+
+    def _nobody(self, cluster: RegisteredCluster) -> str:
+        if cluster.unusable:
+            return (
+                f"no broker that is registered in {self.session} can be used: {'; '.join(cluster.unusable)}"
+            )
+        return (
+            f"no broker is registered in {self.session} below {self.session.chroot}{paths.BROKER_IDS}; check "
+            "that the brokers run, and that the address names the chroot of their cluster"
+        )
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        if event is SessionEvent.CONNECTED and self._changed:
+            self._tell()
+
+    def _on_change(self) -> None:
+        self._changed = True
+        self._tell()
+
+    def _tell(self) -> None:
+        for listener in self._listeners:
+            listener()

@@ -1,0 +1,195 @@
+"""A client finds brokers in ZooKeeper, notices when they come and go, and continues while ZooKeeper is
+away."""
+
+import re
+import time
+import uuid
+from collections.abc import Iterator
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from pyklient.errors import KafkaTimeoutError, RegistryError
+from pyklient.net.dialogue import ANY, Ask
+from pyklient.net.network_client import NetworkClient
+from pyklient.net.zookeeper_discovery import RegisteredCluster, read_cluster
+from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest
+from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_content
+from pyklient.registry.cluster_nodes import cluster_id_content, controller_content
+from pyklient.registry.requests import Children, Node, Read
+from tests.net.scripted import ScriptedBroker, config_for, metadata_of
+from tests.servers.ports import HOST, free_port
+from tests.servers.process import wait_until
+from tests.servers.stalling import StallingProxy
+from tests.servers.zookeeper_kafka import ZooKeeperKafka
+
+
+class Chroot:
+    """A part of ZooKeeper that only one test uses, and in which it writes what brokers would write."""
+
+    def __init__(self, hosts: str) -> None:
+        self.path = f"/{uuid.uuid4().hex}"
+        self.hosts = hosts
+        root = KazooClient(hosts)
+        root.start()
+        root.create(f"{self.path}/brokers/topics", makepath=True)
+        root.stop()
+        root.close()
+        self.client = KazooClient(f"{hosts}{self.path}")
+        self.client.start()
+
+    def add(self, broker: ScriptedBroker, version: int = 5) -> None:
+        address = BrokerEndpoint("PLAINTEXT", "PLAINTEXT", broker.host, broker.port)
+        node = BrokerNode(broker.node_id, (address,), version=version)
+        self.write(f"/brokers/ids/{broker.node_id}", broker_content(node))
+
+    def write(self, path: str, content: bytes) -> None:
+        self.client.create(path, content, makepath=True)
+
+    def remove(self, broker: ScriptedBroker) -> None:
+        self.client.delete(f"/brokers/ids/{broker.node_id}")
+
+    def config(self, hosts: str | None = None, **options: Any) -> Any:
+        return config_for(zookeeper=f"{hosts or self.hosts}{self.path}", **options)
+
+
+@pytest.fixture
+def chroot(zookeeper_kafka: ZooKeeperKafka) -> Iterator[Chroot]:
+    chroot = Chroot(zookeeper_kafka.zookeeper.hosts)
+    yield chroot
+    chroot.client.stop()
+    chroot.client.close()
+
+
+def played(nodes: dict[str, bytes], protocol: str = "PLAINTEXT") -> RegisteredCluster:
+    """Return what the dialogue makes of *nodes*. Each request must ask for a watch, but for the id."""
+    dialogue = read_cluster(protocol)
+    answer: Any = None
+    try:
+        while True:
+            request = dialogue.send(answer)
+            assert isinstance(request, Read | Children)
+            assert request.watch or request.path == "/cluster/id"
+            if isinstance(request, Children):
+                beginning = f"{request.path}/"
+                answer = [path.removeprefix(beginning) for path in nodes if path.startswith(beginning)]
+            else:
+                answer = Node(nodes[request.path]) if request.path in nodes else None
+    except StopIteration as end:
+        found: RegisteredCluster = end.value
+        return found
+
+
+def test_what_zookeeper_knows_of_a_cluster_is_read_and_the_rest_is_left_out_with_a_reason() -> None:
+    secure = BrokerNode(2, (BrokerEndpoint("CLIENT", "SSL", "two", 9093),))
+    nodes = {
+        "/brokers/ids/1": b"one-1400:one:9092",
+        "/brokers/ids/2": broker_content(secure),
+        "/brokers/ids/3": b"garbage",
+        "/controller": controller_content(2, 1400),
+        "/cluster/id": cluster_id_content("AAAAAAAAAAAAAAAAAAAAAQ"),
+    }
+    found = played(nodes)
+    assert [broker.broker_id for broker in found.brokers] == [1]
+    assert (found.controller_id, found.cluster_id) == (2, "AAAAAAAAAAAAAAAAAAAAAQ")
+    assert found.unusable[0] == "broker 2 has no address for PLAINTEXT, but for SSL"
+    assert found.unusable[1].startswith("ZooKeeper's node /brokers/ids/3 cannot be understood")
+    assert played(nodes, "SSL").brokers == (secure,)
+    assert played({}) == RegisteredCluster((), -1, None)
+
+
+@pytest.mark.java
+def test_a_broker_that_comes_or_goes_is_noticed_and_the_rest_of_the_cluster_is_known(chroot: Chroot) -> None:
+    with ScriptedBroker(node_id=1) as first, ScriptedBroker(node_id=2) as second:
+        for broker in (first, second):
+            broker.on(MetadataRequest, lambda _: metadata_of([]))  # as Kafka 0.8 says without topics
+            broker.on(HeartbeatRequest, lambda _: HeartbeatResponse())
+        chroot.add(first, version=1)
+        chroot.write("/controller", controller_content(1, 1400))
+        chroot.write("/cluster/id", cluster_id_content("id-of-the-cluster"))
+        client = NetworkClient(chroot.config())
+        changes: SimpleQueue[None] = SimpleQueue()
+        client.on_cluster_change(lambda: changes.put(None))
+        metadata = client.refresh_metadata((), 10)
+        assert set(metadata.nodes) == {1}
+        assert (metadata.controller_id, metadata.cluster_id) == (1, "id-of-the-cluster")
+        chroot.add(second)
+        changes.get(timeout=10)
+        assert set(client.refresh_metadata((), 10).nodes) == {1, 2}
+        chroot.remove(first)
+        changes.get(timeout=10)
+        first.close()
+        assert set(client.refresh_metadata((), 10).nodes) == {2}
+        client.ask(Ask(ANY, HeartbeatRequest()), 10)
+        assert second.count(HeartbeatRequest) == 1
+        chroot.write("/brokers/topics/new", b"{}")
+        changes.get(timeout=10)
+        client.close()
+
+
+@pytest.mark.java
+def test_no_broker_or_only_unusable_ones_is_an_error_that_says_so(chroot: Chroot) -> None:
+    client = NetworkClient(chroot.config())
+    expected = rf"no broker is registered in ZooKeeper at \S+ below {chroot.path}/brokers/ids; check that the"
+    with pytest.raises(KafkaTimeoutError, match=expected):
+        client.refresh_metadata((), 0.5)
+    chroot.write("/brokers/ids/1", b"garbage")
+    with pytest.raises(KafkaTimeoutError, match=r"can be used: ZooKeeper's node /brokers/ids/1 cannot be"):
+        client.refresh_metadata((), 0.5)
+    with ScriptedBroker(node_id=7) as broker:
+        broker.on(MetadataRequest, lambda _: metadata_of([]))
+        chroot.add(broker)
+        assert set(client.refresh_metadata((), 10).nodes) == {7}
+    client.close()
+    missing = NetworkClient(config_for(zookeeper=f"{chroot.hosts}{chroot.path}/x"))
+    with pytest.raises(RegistryError, match="which the address names as the chroot"):
+        missing.refresh_metadata((), 10)
+    missing.close()
+
+
+@pytest.mark.java
+def test_a_client_continues_while_zookeeper_is_away(chroot: Chroot) -> None:
+    with StallingProxy(chroot.hosts) as proxy, ScriptedBroker(node_id=1) as first:
+        first.on(MetadataRequest, lambda _: metadata_of([first]))
+        chroot.add(first)
+        client = NetworkClient(chroot.config(proxy.address, zookeeper_session_timeout_ms=2000))
+        client.refresh_metadata((), 10)
+        changes: SimpleQueue[None] = SimpleQueue()
+        client.on_cluster_change(lambda: changes.put(None))
+        proxy.refuse()
+        changes.get(timeout=10)  # changes may go unnoticed from now on
+        assert client.registry is not None
+        wait_until(lambda: client.registry is None or client.registry.session_id is None, 10, "no session")
+        began = time.monotonic()
+        assert set(client.refresh_metadata((), 10).nodes) == {1}
+        first.drop_connections()
+        assert set(client.refresh_metadata((), 10).nodes) == {1}
+        assert time.monotonic() - began < 1
+        with ScriptedBroker(node_id=2) as second:
+            second.on(MetadataRequest, lambda _: metadata_of([second]))
+            chroot.add(second)
+            while not changes.empty():
+                changes.get()
+            proxy.resume()
+            changes.get(timeout=10)
+            assert set(client.refresh_metadata((), 10).nodes) == {1, 2}
+        client.close()
+
+
+def test_zookeeper_that_is_down_at_the_start_is_an_error_unless_there_are_bootstrap_servers() -> None:
+    zookeeper = f"{HOST}:{free_port()}/kafka"
+    options = {"zookeeper": zookeeper, "zookeeper_connection_timeout_ms": 200}
+    alone = NetworkClient(config_for(**options))
+    with pytest.raises(KafkaTimeoutError, match=rf"last: ZooKeeper at {re.escape(zookeeper[:-6])} could not"):
+        alone.refresh_metadata((), 1)
+    alone.close()
+    with ScriptedBroker() as broker:
+        broker.on(MetadataRequest, lambda _: metadata_of([broker]))
+        both = NetworkClient(config_for(broker, **options))
+        assert set(both.refresh_metadata((), 10).nodes) == {broker.node_id}
+        began = time.monotonic()
+        both.refresh_metadata((), 10)
+        assert time.monotonic() - began < 0.15
+        both.close()

@@ -1,0 +1,79 @@
+"""A proxy between a client and a server of any protocol, which can stop passing bytes on, or vanish."""
+
+import contextlib
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+from tests.servers.ports import HOST
+
+__all__ = ["StallingProxy"]
+
+_TIMEOUT = 60.0
+_PART = 65536
+
+
+class StallingProxy:
+    """A proxy in front of the server at *target* (``host:port``). Use it in a ``with`` block."""
+
+    def __init__(self, target: str) -> None:
+        host, _, port = target.rpartition(":")
+        self._target = (host, int(port))
+        self._listener = socket.create_server((HOST, 0))
+        self.address = f"{HOST}:{self._listener.getsockname()[1]}"
+        self._sockets: list[socket.socket] = []
+        self._flowing = threading.Event()
+        self._flowing.set()
+        self._refusing = False
+        self._ended = False
+
+    def __enter__(self) -> Self:
+        threading.Thread(target=self._accept, daemon=True).start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended = True
+        self._flowing.set()
+        self._listener.close()
+        self._cut()
+
+    def stall(self) -> None:
+        """Pass nothing on from now on, in both directions. Connections stay open."""
+        self._flowing.clear()
+
+    def refuse(self) -> None:
+        """Close all connections, and each new one."""
+        self._refusing = True
+        self._cut()
+
+    def resume(self) -> None:
+        """Pass everything on again, also what arrived meanwhile."""
+        self._refusing = False
+        self._flowing.set()
+
+    def _cut(self) -> None:
+        for each in self._sockets:
+            with contextlib.suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while not self._ended:
+                client, _ = self._listener.accept()
+                if self._refusing:
+                    client.close()
+                    continue
+                server = socket.create_connection(self._target, _TIMEOUT)
+                self._sockets += [client, server]
+                for source, sink in ((client, server), (server, client)):
+                    threading.Thread(target=self._pass_on, args=(source, sink), daemon=True).start()
+
+    def _pass_on(self, source: socket.socket, sink: socket.socket) -> None:
+        with contextlib.suppress(OSError), sink:
+            while data := source.recv(_PART):
+                self._flowing.wait(_TIMEOUT)
+                sink.sendall(data)
+            sink.shutdown(socket.SHUT_WR)

@@ -1,0 +1,35 @@
+"""Every client needs only the address of ZooKeeper to use real brokers that are registered there."""
+
+from itertools import islice
+from typing import Any
+
+import pytest
+
+from pyklient import Admin, ConsumerConnector, Producer, SimpleConsumer, read
+from tests.servers.fixtures import NewName
+from tests.servers.zookeeper_kafka import ZooKeeperKafka
+
+pytestmark = pytest.mark.java
+
+
+@pytest.mark.parametrize("broker", ["zookeeper_kafka", "oldest_kafka"])
+def test_every_client_finds_real_brokers_in_zookeeper(
+    broker: str, request: pytest.FixtureRequest, new_name: NewName
+) -> None:
+    server: ZooKeeperKafka = request.getfixturevalue(broker)
+    topic, zookeeper = server.create_topic(new_name(), 2), server.zookeeper_connect
+    with Producer(zookeeper=zookeeper) as producer:
+        for number in range(10):
+            producer.send(topic, str(number).encode(), partition=number % 2)
+    expected = {str(number).encode() for number in range(10)}
+    assert {message.value for message in read(topics=topic, zookeeper=zookeeper)} == expected
+    options: Any = {"zookeeper": zookeeper, "auto_offset_reset": "earliest", "consumer_timeout_ms": 30_000}
+    with ConsumerConnector(**options) as connector:
+        assert {message.value for message in islice(connector.stream(topic), 10)} == expected
+    with SimpleConsumer(zookeeper=zookeeper) as simple:
+        assert simple.get_offsets_before(topic, 0, -2, 1) == [0]
+    with Admin(zookeeper=zookeeper) as admin:
+        cluster = admin.cluster()
+        assert [f"{node.host}:{node.port}" for node in cluster.brokers] == [server.bootstrap_servers]
+        assert cluster.controller_id == 0
+        assert topic in admin.topics()
