@@ -17,16 +17,15 @@ TARGET = ROOT / "docs" / "configuration.md"
 _HEAD = """\
 # Configuration
 
-Options are keyword arguments of the clients:
+Options are keyword arguments of the clients. They have Kafka's names, with underscores instead of dots. The
+clients also accept the names with dots, whose values may be texts. These two lines do the same:
 
 ```text
 Producer("broker-1:9092", linger_ms=20, compression_type="zstd")
+Producer(**{"bootstrap.servers": "broker-1:9092", "linger.ms": "20", "compression.type": "zstd"})
 ```
 
-Options have Kafka's names, with underscores instead of dots. The clients also accept Kafka's names with
-dots. The value of such an option may be a text: `Producer(**{"bootstrap.servers": "broker-1:9092",
-"linger.ms": "20"})`. On the command line, give options as `-X name=value` or as lines of a `--config`
-file.
+On the command line, give options as `-X name=value` or as lines of a `--config` file.
 
 The name of an option gives the unit of its value: `_ms` is milliseconds, `_bytes` and `_size` are bytes.
 In the tables, "not set" in the column "default" means that the option is None. "Only in pyklient" means
