@@ -184,7 +184,9 @@ class ConsumerConfig(ClientConfig):
                 "group_instance_id has no effect with coordination='zookeeper'; remove one of the two options"
             )
         if self.consumer_id is not None and not in_zookeeper:
-            raise ConfigurationError("consumer_id needs coordination='zookeeper'; remove it, or set both")
+            raise ConfigurationError(
+                "consumer_id needs coordination='zookeeper'; remove consumer_id, or set both options"
+            )
         for name in _FOR_GROUPS:
             if getattr(self, name) in ("zookeeper", True) and self.group_id is None:
                 raise ConfigurationError(

@@ -171,7 +171,7 @@ class Pool:
         if (error := self.last_failure(endpoint.node_id)) is not None:
             return _postponed(error, "another thread is trying again")
         return KafkaTimeoutError(
-            f"There is no connection to {endpoint} in time: another thread is still connecting"
+            f"No connection to {endpoint} was made in time: another thread is still connecting"
         )
 
     def _replace(self, endpoint: Endpoint, purpose: Purpose, deadline: float) -> Connection:

@@ -114,7 +114,8 @@ def since(
     """Declare a field that exists from *version* on, up to and including *until* if given.
 
     If *ignorable*, other versions silently leave out a value that they cannot carry, instead of raising an
-    error. If *compact* is False, the field keeps the classic form of a string in flexible versions too.
+    error. If *compact* is False, a string has its old form, and not the compact one, in flexible versions
+    too.
     """
     return _Span(
         since=version,

@@ -11,9 +11,8 @@ _BLOCK: Final = 1_000
 class ProducerIds:
     """Gives producer ids in ascending order.
 
-    Ids are reserved in blocks, as in Kafka, so that the file is not written for every new producer.
-    ``reserved`` is the first id that is not reserved. The caller saves it, and passes it as *first* after a
-    restart.
+    Ids are reserved in blocks, as in Kafka, so that the file is not written for every new producer. All ids
+    below ``reserved`` are reserved. The caller saves ``reserved``, and passes it as *first* after a restart.
     """
 
     def __init__(self, first: int) -> None:

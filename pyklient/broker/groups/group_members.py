@@ -45,7 +45,7 @@ class GroupMembers(Mapping[str, Member]):
             if current is not None and member_id and current != member_id:
                 raise ApiError(
                     ErrorCode.FENCED_INSTANCE_ID,
-                    f"a newer member has joined with the instance id {instance_id!r} of this one",
+                    f"a newer member of the group has the same instance id {instance_id!r}",
                 )
             member_id = current or ""
         member = self._by_id.get(member_id)

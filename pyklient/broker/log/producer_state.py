@@ -38,7 +38,7 @@ class ProducerStates:
         return len(self._states)
 
     def snapshot(self) -> list[ProducerState]:
-        """Return the state of all producers. :meth:`restore` accepts it."""
+        """Return the state of all producers, in the form that :meth:`restore` accepts."""
         return [
             ProducerState(producer_id, state.epoch, list(state.batches))
             for producer_id, state in self._states.items()

@@ -433,7 +433,7 @@ cdef inline int _add_callback(list callbacks, Delivery delivery, on_delivery) ex
 
 
 def call_back(list callbacks not None, failed):
-    """Call the callbacks in *callbacks*, a list in which each one follows the delivery to call it with.
+    """Call each callback in *callbacks*, a list of deliveries, each followed by the callback to call with it.
 
     If a callback raises an exception, ``failed(delivery)`` is called while the exception is handled. The
     caller must not use *callbacks* afterwards.

@@ -167,7 +167,7 @@ OnDelivery = Callable[[Delivery], object]
 
 
 def call_back(callbacks: list[Any], failed: Callable[[Delivery], object]) -> None:
-    """Call the callbacks in *callbacks*, a list in which each one follows the delivery to call it with.
+    """Call each callback in *callbacks*, a list of deliveries, each followed by the callback to call with it.
 
     If a callback raises an exception, ``failed(delivery)`` is called while the exception is handled. The
     caller must not use *callbacks* afterwards.

@@ -77,8 +77,8 @@ class DeliveryState(ABC):
         self.waiters: list[Callable[[], object]] = []
         """Functions that wake the callers that wait for this batch. Only the tracker uses them."""
         self.failure_round = 0
-        """The number of the round of failure reports in which the tracker has counted the failures of this
-        batch."""
+        """The tracker's round in which the failures of this batch were counted. A new round begins when
+        failures are reported to the user."""
         self._tracker = tracker
         self._reports: list[DeliveryReport] = []
         # Each delivery is followed by its callback: a flat list saves an object per pair.

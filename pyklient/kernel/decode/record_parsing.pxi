@@ -192,7 +192,7 @@ cdef class _Section:
                 f"a batch has {self.cursor.end - self.cursor.at} bytes after the last of its {count} records"
             )
         if not self.rising or self.previous > self.last_delta and count:
-            raise CorruptRecordError(f"the offsets of a batch do not rise within 0 … {self.last_delta}")
+            raise CorruptRecordError(f"the offset deltas of a batch do not rise, or exceed {self.last_delta}")
         if count and pyklient_add_overflows(self.base_offset, self.previous, &last):
             raise CorruptRecordError(f"the offsets of a batch from {self.base_offset} on do not fit 64 bits")
         if not self.in_time:

@@ -45,7 +45,7 @@ def parse_records(
     deltas, timestamps = columns.offsets, columns.timestamps
     if deltas:
         if deltas[-1] > last_delta or not all(map(lt, deltas, islice(deltas, 1, None))):
-            raise CorruptRecordError(f"the offsets of a batch do not rise within 0 … {last_delta}")
+            raise CorruptRecordError(f"the offset deltas of a batch do not rise, or exceed {last_delta}")
         if base_offset + deltas[-1] > INT64_MAX:
             raise CorruptRecordError(f"the offsets of a batch from {base_offset} on do not fit 64 bits")
         if base_offset:

@@ -53,7 +53,7 @@ _FIRST_RELEASE: Final = {
     DeleteGroupsRequest: "1.1",
     DescribeClusterRequest: "2.8",
 }
-"""The first release of Kafka that has each of these requests. Kafka 0.8.2 lacks them."""
+"""The requests that Kafka 0.8.2 lacks, each with the first release of Kafka that has it."""
 
 _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""

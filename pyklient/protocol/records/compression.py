@@ -218,7 +218,7 @@ def _unsnappy(data: Buffer, magic: int, limit: int) -> bytes:
         if bytes(view[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
             position += len(_XERIAL_HEADER)
             if position > len(view):
-                raise _corrupt("snappy", "the header of a stream is cut off")
+                raise _corrupt("snappy", "the header of a snappy stream is cut off")
             continue
         size = int.from_bytes(view[position : position + 4], "big")
         position += 4

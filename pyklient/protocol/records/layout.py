@@ -109,8 +109,8 @@ class DecodedRecord(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """The records of a batch as one list per field. *headers* has the headers of records that have some, by
-    index."""
+    """The records of a batch as one list per field. *headers* has the headers of the records that have some,
+    by the index of the record."""
 
     offsets: list[int]
     timestamps: list[int]

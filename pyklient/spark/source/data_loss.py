@@ -71,8 +71,10 @@ class RecreatedTopics:
         self._stale: dict[TopicPartition, int] = {}
 
     def note(self, ids: Mapping[str, bytes], offsets: Offsets) -> None:
-        """Compare *ids*, the ids of topics, with those that were seen before. Reading continues at
-        *offsets*."""
+        """Compare *ids*, the present ids of topics, with the ids that were seen before.
+
+        Reading continues at *offsets*. If the id of a topic has changed, its offsets belong to the old topic.
+        """
         recreated = {topic for topic, found in ids.items() if self._ids.get(topic, found) != found}
         self._stale |= {each: offset for each, offset in offsets.items() if each.topic in recreated}
         self._ids |= ids
