@@ -74,7 +74,7 @@ class SinkOptions:
         names = schema.fieldNames()
         if "value" not in names:
             raise ConfigurationError(
-                "column value (STRING or BINARY) is missing: the rows have only "
+                "column value (STRING or BINARY) is missing: the rows have "
                 f"{', '.join(names) or 'no columns'}"
             )
         if self.topic is None and "topic" not in names:
