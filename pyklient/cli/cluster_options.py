@@ -41,6 +41,11 @@ _WAITING_OPTION = re.compile(
     f"({'|'.join(re.escape(each.waiting_option) for each in (ClientConfig, ProducerConfig))}"
     "|bootstrap_refused_timeout_ms) sets the time to wait"
 )
+_USED_WITH = {
+    "zookeeper_password": "zookeeper_username",
+    "zookeeper_ssl_keystore_password": "zookeeper_ssl_keystore_location",
+}
+"""The passwords for ZooKeeper, each with the option without which it is an error."""
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
 _BYTES_STAY = "keys and values are bytes here"
 _OBJECTS = {
@@ -67,13 +72,25 @@ class ClusterOptions:
     @property
     def names_a_cluster(self) -> bool:
         """True if the command line or the ``--config`` file has the address of the cluster."""
-        return _first(self._named()) is not None
+        return _first(self._named()) is not None or self.zookeeper is not None
 
     @property
-    def servers(self) -> str:
-        """The bootstrap servers of the cluster. Raises UsageError if the user gave an empty address."""
-        named = self._named() | {_SERVERS_VARIABLE: os.environ.get(_SERVERS_VARIABLE)}
-        return _first(named) or "localhost:9092"
+    def zookeeper(self) -> str | None:
+        """The address of ZooKeeper, which knows the brokers of the cluster; None if the user gave none."""
+        return self.from_line.get("zookeeper", self.from_file.get("zookeeper"))
+
+    @property
+    def servers(self) -> str | None:
+        """The bootstrap servers of the cluster; None if only ZooKeeper is known. Raises UsageError if the
+        user gave an empty address."""
+        if (named := _first(self._named())) is not None or self.zookeeper is not None:
+            return named
+        return _first({_SERVERS_VARIABLE: os.environ.get(_SERVERS_VARIABLE)}) or "localhost:9092"
+
+    @property
+    def where(self) -> str:
+        """The cluster, as it is shown to the user."""
+        return self.servers or f"the brokers in ZooKeeper at {self.zookeeper}"
 
     def at(self, bootstrap_servers: str) -> "ClusterOptions":
         """Return the same options for the cluster at *bootstrap_servers*."""
@@ -96,8 +113,9 @@ class ClusterOptions:
         """
         known = {item.name: item for item in fields(config)}
         texts = {name: text for name, text in (self.from_file | self.from_line).items() if name in known}
-        texts["bootstrap_servers"] = self.servers
-        texts = _secrets(known.values(), texts.get("security_protocol", "")) | texts
+        if (servers := self.servers) is not None:
+            texts["bootstrap_servers"] = servers
+        texts = _secrets(known.values(), texts) | texts
         options = {name: typed(known[name], text) for name, text in texts.items()}
         return {name: value for name, value in self._timeouts().items() if name in known} | options | own
 
@@ -176,6 +194,12 @@ def _with_connection(
         help=f"One or more brokers of the cluster.  [{otherwise}]",
     )
     @click.option(
+        "--zookeeper",
+        metavar="HOST:PORT,…/CHROOT",
+        callback=checked(text),
+        help="ZooKeeper of a cluster that uses it: the brokers are found there.",
+    )
+    @click.option(
         "--config",
         "config_file",
         metavar="FILE",
@@ -194,6 +218,7 @@ def _with_connection(
     def with_cluster(
         *args: Any,
         bootstrap_servers: str | None,
+        zookeeper: str | None,
         config_file: Path | None,
         pairs: tuple[str, ...],
         call_timeout: float | None = None,
@@ -201,6 +226,8 @@ def _with_connection(
     ) -> _Result:
         try:
             line = dict(_pair(pair, "-X") for pair in pairs)
+            if zookeeper is not None:
+                line["zookeeper"] = zookeeper
             from_line = with_underscores(line)
             _reject_secrets(from_line)
             from_file = _options_of(config_file) if config_file else {}
@@ -218,15 +245,19 @@ def _with_connection(
     return with_cluster
 
 
-def _secrets(known: Iterable["Field[Any]"], security_protocol: str) -> dict[str, str]:
-    """Return the passwords from the environment. The SASL password is left out if SASL is not used."""
+def _secrets(known: Iterable["Field[Any]"], given: Mapping[str, str]) -> dict[str, str]:
+    """Return the passwords from the environment. A password is left out if the *given* options do not use
+    it."""
     found = {
         item.name: os.environ.get(f"PYKLIENT_{item.name.upper()}")
         for item in known
         if item.metadata["secret"]
     }
-    if not security_protocol.startswith("SASL"):
+    if not given.get("security_protocol", "").startswith("SASL"):
         found.pop("sasl_password", None)
+    for secret, needed in _USED_WITH.items():
+        if needed not in given:
+            found.pop(secret, None)
     return {name: secret for name, secret in found.items() if secret is not None}
 
 

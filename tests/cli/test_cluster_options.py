@@ -80,6 +80,20 @@ def test_the_line_wins_over_the_file_and_the_file_over_the_environment(
     assert _cluster("-b", "flag:1").options(AdminConfig)["bootstrap_servers"] == "flag:1"
 
 
+def test_zookeeper_names_the_cluster_instead_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PYKLIENT_BOOTSTRAP_SERVERS", "environment:1")
+    file = _file(tmp_path, "zookeeper=file:2181\n")
+    for arguments in (["--zookeeper", "z:2181/kafka"], ["-X", "zookeeper=z:2181/kafka", "--config", file]):
+        given = _cluster(*arguments)
+        assert given.names_a_cluster
+        assert given.where == "the brokers in ZooKeeper at z:2181/kafka"
+        assert given.options(AdminConfig) == {"zookeeper": "z:2181/kafka", **_PATIENCE}
+    both = _cluster("--zookeeper", "z:2181", "-b", "flag:1").options(AdminConfig)
+    assert (both["zookeeper"], both["bootstrap_servers"]) == ("z:2181", "flag:1")
+
+
 @pytest.mark.parametrize("where", ["-b", "-X bootstrap_servers", "bootstrap_servers of the --config file"])
 @pytest.mark.parametrize("empty", ["", " ", " , "])
 def test_a_name_that_is_empty_is_not_the_broker_of_this_machine(

@@ -57,7 +57,7 @@ def demo(limit: int | None, keep: bool, as_json: bool, cluster: ClusterOptions) 
 @contextlib.contextmanager
 def _cluster(cluster: ClusterOptions) -> Iterator[tuple[str, ClusterOptions]]:
     if cluster.names_a_cluster:
-        yield cluster.servers, cluster
+        yield cluster.where, cluster
         return
     with Broker() as broker:
         yield f"the embedded broker at {broker.bootstrap_servers}", cluster.at(broker.bootstrap_servers)
