@@ -2,7 +2,7 @@
 
 import json
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kazoo.client import KazooClient
 
@@ -70,9 +70,9 @@ class PlantedCluster:
             f"{owners}; now {self.owners(group, topic)}",
         )
 
-    def connect(self, group: str, name: str, **options: object) -> ConsumerConnector:
+    def connect(self, group: str, name: str, **options: Any) -> ConsumerConnector:
         """Return a member of *group*, whose consumer_id is *name*."""
-        settings: dict[str, object] = {
+        settings: dict[str, Any] = {
             "bootstrap_servers": self.feed.bootstrap_servers,
             "zookeeper": self.address,
             "coordination": "zookeeper",
@@ -86,7 +86,7 @@ class PlantedCluster:
             "zookeeper_session_timeout_ms": 2000,
             **options,
         }
-        return ConsumerConnector(**settings)  # type: ignore[arg-type]
+        return ConsumerConnector(**settings)
 
     def _children(self, path: str) -> list[str]:
         return self.nodes.get_children(path) if self._exists(path) else []

