@@ -23,6 +23,7 @@ from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
 from pyklient.producer.accumulate.partitioner import StickyPartitioner, as_partitioner
 from pyklient.producer.accumulate.record_checks import RecordChecker
+from pyklient.producer.broker_requirements import BrokerRequirements
 from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.deliver.sender import Sender
 from pyklient.producer.metadata_refresher import MetadataRefresher
@@ -31,6 +32,7 @@ from pyklient.producer.send_many import send_many
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.topic_metadata import TopicMetadata
+from pyklient.protocol.records import Compression
 from pyklient.serialization import as_encoder
 
 __all__ = ["Producer"]
@@ -310,6 +312,9 @@ def _assemble(
         timeout=config.request_timeout_ms / 1000,
         max_age=config.metadata_max_age_ms / 1000,
     )
+    requirements = BrokerRequirements(
+        Compression.of(config.compression_type), idempotence=config.enable_idempotence is True
+    )
     client.on_cluster_change(partial(thread.post, metadata.want))
     accumulator = RecordAccumulator(
         Limits(
@@ -323,7 +328,7 @@ def _assemble(
         RecordChecker(as_encoder(config.key_encoder), as_encoder(config.value_encoder), time.time_ns),
         as_partitioner(config.partitioner),
         StickyPartitioner(random.Random()),
-        TopicMetadata(client, backoff, metadata),
+        TopicMetadata(client, backoff, metadata, requirements),
         thread,
     )
     return accumulator, Sender(accumulator, client, config, thread, worker, metadata)

@@ -14,15 +14,12 @@ from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionErr
 from pyklient.net.backoff import Backoff
 from pyklient.net.metadata import TopicInfo
 from pyklient.net.network_client import NetworkClient, Purpose
+from pyklient.producer.broker_requirements import BrokerRequirements
 from pyklient.producer.metadata_refresher import MetadataRefresher
-from pyklient.protocol.messages import ProduceRequest
 
-__all__ = ["MAX_PRODUCE_VERSION", "TopicMetadata"]
+__all__ = ["TopicMetadata"]
 
 log = logging.getLogger("pyklient.producer")
-
-MAX_PRODUCE_VERSION: Final = 12
-"""The newest version of Produce that identifies topics by name. Later versions use topic ids."""
 
 _FIRST_VERSION_WITH_TIMESTAMPS: Final = 2
 _FIRST_VERSION_WITH_HEADERS: Final = 3
@@ -32,10 +29,18 @@ class TopicMetadata:
     """Finds the metadata of topics in the threads that call ``send``. Several threads may use it at the same
     time.
 
-    *refresher* looks a topic up in the background if the calling thread must not wait.
+    *refresher* looks a topic up in the background if the calling thread must not wait. A leader that does not
+    meet *requirements* cannot be used.
     """
 
-    def __init__(self, client: NetworkClient, backoff: Backoff, refresher: MetadataRefresher) -> None:
+    def __init__(
+        self,
+        client: NetworkClient,
+        backoff: Backoff,
+        refresher: MetadataRefresher,
+        requirements: BrokerRequirements,
+    ) -> None:
+        self._requirements = requirements
         self._client = client
         self._backoff = backoff
         self._refresher = refresher
@@ -123,7 +128,7 @@ class TopicMetadata:
             seconds = (deadline - time.monotonic()) / (len(leaders) - index)
             try:
                 connection = self._client.connection(node_id, Purpose.PRODUCE, max(seconds, 0.001))
-                version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
+                version = self._requirements.check(connection)
             except KafkaError as error:
                 failure = error
             else:

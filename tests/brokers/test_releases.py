@@ -12,12 +12,18 @@ from pyklient import (
     BrokerError,
     ConsumerConnector,
     KafkaError,
+    OffsetAndMetadata,
     Producer,
     SimpleConsumer,
     TopicPartition,
     UnsupportedCodecError,
     UnsupportedVersionError,
 )
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
+from pyklient.consumer.offsets.kafka_offset_store import KafkaOffsetStore
+from pyklient.consumer.owned_partitions import NOBODY
+from pyklient.net.network_client import NetworkClient
 from tests.brokers.records import START_MS, Sent, records
 from tests.brokers.release import Release
 from tests.servers.fixtures import NewName
@@ -104,6 +110,28 @@ def test_a_group_goes_on_at_the_offsets_that_other_clients_see(release: Release,
     assert {where.partition: stored.offset for where, stored in offsets.items()} == {0: 20, 1: 20}
 
 
+def test_offsets_are_committed_to_kafka_without_a_group_of_kafkas(
+    release: Release, new_name: NewName
+) -> None:
+    """Members of a ZooKeeper group may keep their offsets so, also with Kafka 0.8."""
+    topic, group = release.new_topic(new_name(), 2), new_name()
+    config = ConsumerConfig.from_options({"bootstrap_servers": release.bootstrap, "group_id": group})
+    client = NetworkClient(config)
+    store = KafkaOffsetStore(client, config, GroupCoordinatorClient(group))
+    where = [TopicPartition(topic, number) for number in range(2)]
+    try:
+        assert store.fetch(where, 30) == dict.fromkeys(where)
+        assert not store.commit({where[0]: OffsetAndMetadata(7, "note")}, NOBODY, 30)
+        found = store.fetch(where, 30)
+    finally:
+        client.close()
+    assert found[where[1]] is None
+    kept = found[where[0]]
+    assert kept is not None
+    assert (kept.offset, kept.metadata) == (7, "note")
+    assert release.committed(group, topic, 1) == {0: 7}
+
+
 def test_an_offset_is_found_by_time(release: Release, new_name: NewName) -> None:
     topic = release.new_topic(new_name())
     release.write(topic, records("r", timestamps=release.has_timestamps, headers=False), "none")
@@ -155,10 +183,14 @@ def test_what_a_broker_lacks_is_an_error_that_names_the_release(release: Release
 
     def outcome(**options: Any) -> str:
         headers = options.pop("headers", None)
+        sent = False
         try:
             with Producer(release.bootstrap, **options) as producer:
-                producer.send(topic, b"x", headers=headers).result(20)
+                delivery = producer.send(topic, b"x", headers=headers)
+                sent = True
+                delivery.result(20)
         except (UnsupportedVersionError, UnsupportedCodecError) as error:
+            assert not sent, "send itself raises the error"
             return str(error)
         return ""
 

@@ -33,6 +33,7 @@ _SECONDS = {
     "kafka-2.8.2": 90.0,
     "cluster": 70.0,
     "kafka-0.8.2.2": 85.0,
+    "kafka-0.10.2.2": 25.0,
     "secure": 15.0,
     "tests/spark/cluster/test_cluster.py": 100.0,
     "tests/tools/test_benchmarks.py": 45.0,

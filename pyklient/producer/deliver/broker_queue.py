@@ -16,14 +16,14 @@ from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection, Remainder
 from pyklient.net.metadata import Metadata
 from pyklient.net.network_client import NetworkClient, Purpose
+from pyklient.producer.broker_requirements import MAX_PRODUCE_VERSION, check_codec
 from pyklient.producer.deliver.partition_queue import PartitionQueue
 from pyklient.producer.deliver.produce_responses import Batches, ProduceResponses
-from pyklient.producer.deliver.sealed_batch import SealedBatch, check_codec, format_for
+from pyklient.producer.deliver.sealed_batch import SealedBatch, format_for
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.blocking_worker import BlockingWorker
 from pyklient.producer.threads.sender_thread import SenderThread
 from pyklient.producer.threads.timers import Timed
-from pyklient.producer.topic_metadata import MAX_PRODUCE_VERSION
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records.layout import Buffer
 

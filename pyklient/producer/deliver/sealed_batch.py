@@ -1,9 +1,8 @@
 """A sealed batch: the bytes that are sent to the broker, and sent again in a retry."""
 
 from collections.abc import Sequence
-from typing import Final
 
-from pyklient.errors import KafkaError, UnsupportedCodecError
+from pyklient.errors import KafkaError
 from pyklient.kernel import Batch, encode_batch, read_records
 from pyklient.producer.deliver.sequences import NO_IDENTITY, BatchIdentity
 from pyklient.protocol.records import (
@@ -14,21 +13,7 @@ from pyklient.protocol.records import (
 )
 from pyklient.protocol.records.layout import BATCH_SIZE, INT32_MAX, Buffer
 
-__all__ = ["SealedBatch", "check_codec", "format_for"]
-
-
-_FIRST_WITH_ZSTD: Final = 7
-"""The first version of Produce that brokers accept with zstd (KIP-110)."""
-
-
-def check_codec(codec: Compression, produce_version: int, node_id: int) -> None:
-    """Raise UnsupportedCodecError if *codec* is too new for a broker that supports Produce up to
-    *produce_version*."""
-    if codec is Compression.ZSTD and produce_version < _FIRST_WITH_ZSTD:
-        raise UnsupportedCodecError(
-            f"broker {node_id} does not know zstd, which needs Kafka 2.1 or later: set another "
-            "compression_type"
-        )
+__all__ = ["SealedBatch", "format_for"]
 
 
 def format_for(produce_version: int) -> int:
