@@ -7,10 +7,11 @@ from pyklient.consumer.group.classic.classic_membership import ClassicMembership
 from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.standalone_membership import StandaloneMembership
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
+from pyklient.consumer.offsets.broker_zookeeper_offset_store import BrokerZooKeeperOffsetStore
+from pyklient.consumer.offsets.dual_offset_store import DualOffsetStore
 from pyklient.consumer.offsets.kafka_offset_store import KafkaOffsetStore
 from pyklient.consumer.offsets.no_offset_store import NoOffsetStore
 from pyklient.consumer.offsets.offset_store import OffsetStore
-from pyklient.errors import ConfigurationError
 from pyklient.net.network_client import NetworkClient
 
 __all__ = ["Coordination", "choose_coordination"]
@@ -45,12 +46,18 @@ def _membership(
 def _offset_store(
     client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
 ) -> OffsetStore:
+    if config.dual_commit:
+        return DualOffsetStore(
+            KafkaOffsetStore(client, config, coordinator), _in_zookeeper(client, coordinator.group_id)
+        )
     if config.offset_storage == "kafka":
         return KafkaOffsetStore(client, config, coordinator)
+    return _in_zookeeper(client, coordinator.group_id)
+
+
+def _in_zookeeper(client: NetworkClient, group_id: str) -> OffsetStore:
+    if client.registry is None:
+        return BrokerZooKeeperOffsetStore(client, group_id)
     from pyklient.consumer.offsets.zookeeper_offset_store import ZooKeeperOffsetStore
 
-    if client.registry is None:
-        raise ConfigurationError(
-            "offsets_storage='zookeeper' needs the address of ZooKeeper: pass zookeeper='host:port/chroot'"
-        )
-    return ZooKeeperOffsetStore(client.registry, coordinator.group_id)
+    return ZooKeeperOffsetStore(client.registry, group_id)

@@ -22,7 +22,14 @@ from pyklient.protocol.messages import (
 )
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["KafkaOffsetStore", "commit_offsets", "fetch_offsets"]
+__all__ = [
+    "KafkaOffsetStore",
+    "commit_offsets",
+    "commit_request",
+    "committed",
+    "error_codes",
+    "fetch_offsets",
+]
 
 log = logging.getLogger("pyklient.consumer")
 
@@ -95,14 +102,14 @@ class KafkaOffsetStore:
         def answered(future: "Future[OffsetCommitResponse]") -> None:
             error = future.exception()
             if error is None:
-                codes = _error_codes(future.result())
+                codes = error_codes(future.result())
                 rejections.set_result({each: _rejection(code) for each, code in codes.items()})
             else:
                 rejections.set_exception(error)
 
         try:
             connection = self._client.connection(node_id, Purpose.OTHER, self._connect_timeout)
-            request = _commit_request(self._coordinator.group_id, self._known(identity), positions)
+            request = commit_request(self._coordinator.group_id, self._known(identity), positions)
             connection.send(request, max_version=_COMMIT_VERSION).add_done_callback(answered)
         except KafkaError as error:
             log.info("group %s: offsets cannot be committed yet: %s", self._coordinator.group_id, error)
@@ -152,9 +159,9 @@ def _commit_left(
 
     Add the positions that were rejected to *rejections*. Raise an error if positions are left.
     """
-    request = _commit_request(coordinator.group_id, identity, left)
+    request = commit_request(coordinator.group_id, identity, left)
     response = yield from coordinator.ask(request, purpose=Purpose.OTHER, max_version=_COMMIT_VERSION)
-    codes = _error_codes(response)
+    codes = error_codes(response)
     rejections.update((each, _rejection(code)) for each, code in codes.items() if code not in _PASSING)
     for each in set(left) - (codes.keys() - rejections.keys()):
         del left[each]
@@ -200,7 +207,7 @@ def _fetch(
             raise
         request.require_stable = False  # old brokers cannot wait for transactions
         response = yield from coordinator.ask(request, max_version=_FETCH_VERSION)
-    found, code = _committed(response)
+    found, code = committed(response)
     if code in _MOVED:
         coordinator.forget()
     if code:
@@ -212,7 +219,7 @@ def _rejection(code: int) -> Rejection:
     return Rejection(broker_error(code), outdated=code in _OUTDATED)
 
 
-def _commit_request(
+def commit_request(
     group_id: str, identity: MemberIdentity, positions: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> OffsetCommitRequest:
     topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition]] = {}
@@ -237,7 +244,7 @@ def _commit_request(
     )
 
 
-def _error_codes(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
+def error_codes(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
     """Return the error code of each partition in *response* that has one."""
     return {
         TopicPartition(topic.name, partition.partition_index): partition.error_code
@@ -247,7 +254,7 @@ def _error_codes(response: OffsetCommitResponse) -> dict[TopicPartition, int]:
     }
 
 
-def _committed(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], int]:
+def committed(response: Any) -> tuple[dict[TopicPartition, OffsetAndMetadata | None], int]:
     """Return the committed offsets in *response*, and the first error code in it, or 0."""
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
     code = response.error_code

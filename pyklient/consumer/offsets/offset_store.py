@@ -8,7 +8,10 @@ from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["OffsetStore", "Rejection", "Rejections"]
+__all__ = ["OffsetStore", "Rejection", "Rejections", "commit_here"]
+
+_TIMEOUT = 2.0
+"""The longest time, in seconds, for which an automatic commit may stop the thread of a group."""
 
 
 class Rejection(NamedTuple):
@@ -60,3 +63,18 @@ class OffsetStore(Protocol):
 
         Calls that are running stop retrying too.
         """
+
+
+def commit_here(
+    store: OffsetStore, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+) -> "Future[Rejections]":
+    """Store *positions* in *store* and wait for that, for at most two seconds. Return a future that is done.
+
+    A store does so in ``commit_async`` if a later commit might otherwise overtake this one.
+    """
+    done: Future[Rejections] = Future()
+    try:
+        done.set_result(store.commit(positions, identity, _TIMEOUT))
+    except KafkaError as error:
+        done.set_exception(error)
+    return done

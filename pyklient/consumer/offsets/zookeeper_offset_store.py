@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import TypeVar
 
-from pyklient.consumer.offsets.offset_store import Rejections
+from pyklient.consumer.offsets.offset_store import Rejections, commit_here
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError, NodeExistsError, NoNodeError, RegistryConnectionError
 from pyklient.registry import paths
@@ -16,9 +16,6 @@ from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 __all__ = ["ZooKeeperOffsetStore", "read_offsets", "write_offsets"]
 
 _T = TypeVar("_T")
-
-_AUTOMATIC_TIMEOUT = 2.0
-"""The longest time, in seconds, that an automatic commit may take."""
 
 
 class ZooKeeperOffsetStore:
@@ -57,12 +54,7 @@ class ZooKeeperOffsetStore:
         """
         if self.unreachable() is not None:
             return None
-        rejections: Future[Rejections] = Future()
-        try:
-            rejections.set_result(self.commit(positions, identity, _AUTOMATIC_TIMEOUT))
-        except KafkaError as error:
-            rejections.set_exception(error)
-        return rejections
+        return commit_here(self, positions, identity)
 
     def unreachable(self) -> KafkaError | None:
         """Return an error if the connection to ZooKeeper is lost at the moment. Otherwise return None."""

@@ -1,0 +1,151 @@
+"""The offset store in ZooKeeper that a broker writes, for clients that cannot reach ZooKeeper themselves."""
+
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import Any, Final, TypeVar
+
+from pyklient.consumer.offsets.kafka_offset_store import commit_request, committed, error_codes
+from pyklient.consumer.offsets.offset_store import Rejection, Rejections, commit_here
+from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
+from pyklient.error_codes import ErrorCode, error_facts
+from pyklient.errors import KafkaError, KafkaTimeoutError, UnsupportedVersionError, broker_error
+from pyklient.net.dialogue import ANY, Ask, Dialogue, retried, while_worthwhile
+from pyklient.net.network_client import NetworkClient
+from pyklient.protocol.messages import OffsetCommitRequest, OffsetFetchRequest
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["BrokerZooKeeperOffsetStore"]
+
+_T = TypeVar("_T")
+
+_IN_ZOOKEEPER: Final = 0
+"""The version of OffsetCommit and OffsetFetch with which brokers use ZooKeeper."""
+
+
+class BrokerZooKeeperOffsetStore:
+    """An OffsetStore that keeps the offsets of the group *group_id* in ZooKeeper, through any broker.
+
+    Brokers of Kafka 0.8.1 to 3.9 do that, if they use ZooKeeper themselves. Brokers give no leader epochs.
+    """
+
+    def __init__(self, client: NetworkClient, group_id: str) -> None:
+        self._client = client
+        self._group_id = group_id
+        self._closing = False
+
+    def fetch(
+        self, partitions: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the committed offset of each of *partitions*, or None for a partition without one.
+
+        Raises UnsupportedVersionError if the broker cannot keep offsets in ZooKeeper.
+        """
+        if not partitions:
+            return {}
+        found = self._play(retried(partial(_fetch, self._group_id, partitions)), timeout)
+        return {each: found.get(each) for each in partitions}
+
+    def commit(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+    ) -> Rejections:
+        """Write *positions*. Return those that the broker has rejected.
+
+        ZooKeeper does not know which member owns the partitions, so *identity* is not used. Raises
+        KafkaTimeoutError after *timeout* seconds.
+        """
+        rejections: dict[TopicPartition, Rejection] = {}
+        left = dict(positions)
+        try:
+            if left:
+                self._play(retried(partial(_commit, self._group_id, left, rejections)), timeout)
+        except KafkaTimeoutError as error:
+            raise KafkaTimeoutError(
+                f"cannot commit offsets of group {self._group_id} to ZooKeeper: {error}"
+            ) from error
+        return rejections
+
+    def commit_async(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+    ) -> "Future[Rejections] | None":
+        """Write *positions* and wait for the response for a limited time, because a later request to another
+        broker might overtake this one."""
+        if self.unreachable() is not None:
+            return None
+        return commit_here(self, positions, identity)
+
+    def unreachable(self) -> KafkaError | None:
+        """Return the reason why no broker can be reached at the moment. Return None if no reason is known."""
+        return self._client.unreachable()
+
+    def stop_retrying(self) -> None:
+        """Stop retrying from now on if no broker can be reached, because the client closes."""
+        self._closing = True
+
+    def _play(self, dialogue: Dialogue[_T], timeout: float) -> _T:
+        def in_vain() -> KafkaError | None:
+            return self._client.unreachable() if self._closing else None
+
+        return self._client.play(while_worthwhile(dialogue, in_vain), timeout)
+
+
+def _fetch(
+    group_id: str, partitions: Collection[TopicPartition]
+) -> Dialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        topics.setdefault(topic, []).append(partition)
+    request = OffsetFetchRequest(
+        group_id=group_id,
+        topics=[
+            OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
+            for topic, numbers in topics.items()
+        ],
+    )
+    found, code = committed((yield from _ask(request)))
+    if code:
+        raise _error(code, f"cannot fetch the offsets of group {group_id}")
+    return found
+
+
+def _commit(
+    group_id: str,
+    left: dict[TopicPartition, OffsetAndMetadata],
+    rejections: dict[TopicPartition, Rejection],
+) -> Dialogue[None]:
+    """Write the positions in *left*, and remove those that need not be sent again.
+
+    Add the rejected positions to *rejections*. Raise an error if a position is left.
+    """
+    codes = error_codes((yield from _ask(commit_request(group_id, NOBODY, left))))
+    again = {each: code for each, code in codes.items() if error_facts(code).retriable and code != _UNKNOWN}
+    for each, code in codes.items():
+        if each not in again:
+            rejections[each] = Rejection(_error(code, f"cannot commit offsets of group {group_id}"))
+    for each in set(left) - again.keys():
+        del left[each]
+    if again:
+        raise broker_error(next(iter(again.values())), f"cannot commit offsets of group {group_id}")
+
+
+_UNKNOWN: Final = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def _ask(request: OffsetCommitRequest | OffsetFetchRequest) -> Dialogue[Any]:
+    try:
+        return (yield Ask(ANY, request, max_version=_IN_ZOOKEEPER))
+    except UnsupportedVersionError as error:
+        raise _not_in_zookeeper(str(error)) from None
+
+
+def _error(code: int, context: str) -> KafkaError:
+    if code == ErrorCode.UNSUPPORTED_VERSION:
+        return _not_in_zookeeper(f"{context}: the brokers do not use ZooKeeper")
+    return broker_error(code, context)
+
+
+def _not_in_zookeeper(reason: str) -> UnsupportedVersionError:
+    return UnsupportedVersionError(
+        f"{reason}. Only brokers of Kafka 0.8.1 to 3.9 that use ZooKeeper keep offsets there: use "
+        "offsets_storage='kafka', or pass the address of ZooKeeper with the option zookeeper"
+    )

@@ -1,0 +1,82 @@
+"""The offset store of a group that moves its offsets between Kafka and ZooKeeper: it commits to both, and
+resumes at the larger offset."""
+
+import time
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+
+from pyklient.consumer.offsets.offset_store import OffsetStore, Rejections, commit_here
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.errors import KafkaError
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["DualOffsetStore"]
+
+
+class DualOffsetStore:
+    """An OffsetStore that keeps each position both in *kafka* and in *zookeeper*.
+
+    Other members of the group may use one of the two alone. They find there what this member has committed,
+    because a position counts as committed only if both stores have it. This member finds what they have
+    committed, because it resumes at the larger of the two offsets. So no offset goes back while members
+    change from one store to the other, in either direction.
+    """
+
+    def __init__(self, kafka: OffsetStore, zookeeper: OffsetStore) -> None:
+        self._kafka = kafka
+        self._zookeeper = zookeeper
+
+    def fetch(
+        self, partitions: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the larger of the two offsets of each of *partitions*, with the metadata in Kafka. Return
+        None for a partition that has no offset in either store."""
+        deadline = time.monotonic() + timeout
+        in_kafka = self._kafka.fetch(partitions, timeout)
+        in_zookeeper = self._zookeeper.fetch(partitions, deadline - time.monotonic())
+        return {each: _larger(in_kafka.get(each), in_zookeeper.get(each)) for each in partitions}
+
+    def commit(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+    ) -> Rejections:
+        """Store *positions* in Kafka, and those that Kafka accepts in ZooKeeper too. Return the positions
+        that one of the two has rejected.
+
+        Kafka comes first, because it knows which member owns a partition: it rejects the position of a member
+        that the group has removed.
+        """
+        deadline = time.monotonic() + timeout
+        rejected = dict(self._kafka.commit(positions, identity, timeout))
+        accepted = {each: position for each, position in positions.items() if each not in rejected}
+        if accepted:
+            rejected |= self._zookeeper.commit(accepted, identity, deadline - time.monotonic())
+        return rejected
+
+    def commit_async(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+    ) -> "Future[Rejections] | None":
+        """Store *positions* in both stores, and wait for that for a limited time. Return None if a store
+        cannot be reached."""
+        if self.unreachable() is not None:
+            return None
+        return commit_here(self, positions, identity)
+
+    def unreachable(self) -> KafkaError | None:
+        """Return the reason why one of the stores cannot be reached at the moment. Return None if no reason
+        is known."""
+        return self._kafka.unreachable() or self._zookeeper.unreachable()
+
+    def stop_retrying(self) -> None:
+        """Stop retrying from now on if a store cannot be reached, because the client closes."""
+        self._kafka.stop_retrying()
+        self._zookeeper.stop_retrying()
+
+
+def _larger(
+    in_kafka: OffsetAndMetadata | None, in_zookeeper: OffsetAndMetadata | None
+) -> OffsetAndMetadata | None:
+    if in_kafka is None or in_zookeeper is None:
+        return in_kafka or in_zookeeper
+    if in_zookeeper.offset > in_kafka.offset:
+        return OffsetAndMetadata(in_zookeeper.offset, in_kafka.metadata)
+    return in_kafka

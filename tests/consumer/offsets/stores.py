@@ -1,0 +1,70 @@
+"""Offset stores on a real broker, and what they have stored, as kazoo sees it."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.membership_and_offset_store import choose_coordination
+from pyklient.consumer.offsets.offset_store import OffsetStore
+from pyklient.net.network_client import NetworkClient
+from tests.servers.zookeeper_kafka import ZooKeeperKafka
+
+__all__ = ["KINDS", "open_store", "put_in_zookeeper", "stored_in_zookeeper"]
+
+_IN_ZOOKEEPER: Final[Mapping[str, Any]] = {"offsets_storage": "zookeeper"}
+_IN_BOTH: Final[Mapping[str, Any]] = {"offsets_storage": "kafka", "dual_commit_enabled": True}
+_FROM_BOTH: Final[Mapping[str, Any]] = {"offsets_storage": "zookeeper", "dual_commit_enabled": True}
+
+KINDS: Final[Mapping[str, tuple[bool, Mapping[str, Any]]]] = {
+    "kafka": (False, {}),
+    "zookeeper": (True, _IN_ZOOKEEPER),
+    "zookeeper through a broker": (False, _IN_ZOOKEEPER),
+    "kafka and zookeeper": (True, _IN_BOTH),
+    "kafka and zookeeper through a broker": (False, _IN_BOTH),
+    "zookeeper and kafka": (True, _FROM_BOTH),
+}
+"""For each kind of store, whether it needs the address of ZooKeeper, and its options."""
+
+
+@contextmanager
+def open_store(broker: ZooKeeperKafka, kind: str, group: str, **options: Any) -> Iterator[OffsetStore]:
+    """Return the store of *kind* that a connector of *group* would use."""
+    needs_address, chosen = KINDS[kind]
+    address = {"zookeeper": broker.zookeeper_connect} if needs_address else {}
+    given = {"bootstrap_servers": broker.bootstrap_servers, "group_id": group, **address, **chosen, **options}
+    config = ConsumerConfig.from_options(given)
+    client = NetworkClient(config)
+    try:
+        yield choose_coordination(client, config).store
+    finally:
+        client.close()
+
+
+def stored_in_zookeeper(broker: ZooKeeperKafka, group: str, topic: str) -> dict[int, str]:
+    """Return the content of each node with an offset of *group*."""
+    with _registry(broker) as registry:
+        path = f"/consumers/{group}/offsets/{topic}"
+        numbers = registry.get_children(path) if registry.exists(path) else []
+        return {int(number): registry.get(f"{path}/{number}")[0].decode() for number in numbers}
+
+
+def put_in_zookeeper(broker: ZooKeeperKafka, group: str, topic: str, partition: int, content: str) -> None:
+    """Write *content* into the node with an offset of *group*."""
+    with _registry(broker) as registry:
+        path = f"/consumers/{group}/offsets/{topic}/{partition}"
+        registry.ensure_path(path)
+        registry.set(path, content.encode())
+
+
+@contextmanager
+def _registry(broker: ZooKeeperKafka) -> Iterator[Any]:
+    registry: Any = KazooClient(broker.zookeeper_connect)
+    registry.start(timeout=10)
+    try:
+        yield registry
+    finally:
+        registry.stop()
+        registry.close()
