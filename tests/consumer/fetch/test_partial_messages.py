@@ -11,6 +11,7 @@ from pyklient.kernel import encode_batch
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from tests.consumer.fetch.leader import Leader
 from tests.consumer.stream.bench import Bench
+from tests.servers.process import wait_until
 
 _SET = encode_batch([(-1, None, b"x" * 10_000, ())], magic=0)
 
@@ -43,6 +44,7 @@ def connect(leader: Leader, **options: Any) -> ConsumerConnector:
 def test_a_message_that_was_cut_off_is_asked_for_with_twice_the_bytes() -> None:
     with OldLeader() as leader, connect(leader, max_partition_fetch_bytes=1_000) as connector:
         assert next(iter(connector.stream("t"))).value == b"x" * 10_000
+        wait_until(lambda: len(leader.sizes) > 4, 10, "the fetch of the next message")
     assert leader.sizes[:4] == [1_000, 4_096, 8_192, 16_384]
     assert {*leader.sizes[4:]} <= {1_000}, "the next message may be small again"
 

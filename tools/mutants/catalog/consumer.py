@@ -208,4 +208,14 @@ MUTANTS: Final = (
         "self._check_not_read(other is hold and not hold.moves)",
         ("tests/consumer/stream/test_active_loop.py::test_a_second_thread_is_refused_and_changes_nothing",),
     ),
+    Mutant(
+        "consumer: after one large message, an old broker is asked for large responses for good",
+        "pyklient/consumer/fetch/fetcher.py",
+        "        cursor.fetch_bytes = None\n",
+        "",
+        (
+            "tests/consumer/fetch/test_partial_messages.py::"
+            "test_a_message_that_was_cut_off_is_asked_for_with_twice_the_bytes",
+        ),
+    ),
 )

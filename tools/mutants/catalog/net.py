@@ -188,4 +188,41 @@ MUTANTS: Final = (
             "tests/net/connection/test_transport.py::test_parts_arrive_whole_and_in_order_through_a_small_buffer",
         ),
     ),
+    Mutant(
+        "net: an old broker is probed for every connection",
+        "pyklient/net/connection/connection_setup.py",
+        "    old_brokers.remember(endpoint, versions)\n",
+        "",
+        ("tests/net/connection/test_version_probe.py::test_an_old_broker_is_probed_once",),
+    ),
+    Mutant(
+        "net: a broker that was restarted during the probe is taken for an old broker",
+        "pyklient/net/connection/version_probe.py",
+        "if is_broker and probe.first_answer(ListGroupsRequest()) is None:",
+        "if is_broker:",
+        (
+            "tests/net/connection/test_version_probe.py::"
+            "test_a_broker_that_was_restarted_between_two_probes_is_not_taken_for_an_old_one",
+        ),
+    ),
+    Mutant(
+        "net: an old broker skips records when an offset is looked up by time",
+        "pyklient/net/lookups/list_offsets.py",
+        "times = {partition: EARLIEST for _, partition in later}",
+        "times = {partition: LATEST for _, partition in later}",
+        (
+            "tests/net/lookups/test_list_offsets.py::"
+            "test_a_broker_that_knows_the_times_of_segments_only_gives_an_offset_that_skips_nothing",
+        ),
+    ),
+    Mutant(
+        "net: an old broker creates each topic that is read",
+        "pyklient/net/network_client.py",
+        "asked = topics if can_choose or allow_auto_create or not topics else None",
+        "asked = topics",
+        (
+            "tests/net/test_old_brokers.py::"
+            "test_a_broker_that_creates_each_topic_that_is_named_is_asked_for_all_topics",
+        ),
+    ),
 )

@@ -287,4 +287,14 @@ MUTANTS: Final = (
             "tests/producer/test_closing.py::test_closing_does_not_wait_for_a_topic_that_was_deleted_until_the_delivery_time_out",
         ),
     ),
+    Mutant(
+        "producer: an old broker gets batches with zstd, which it does not know",
+        "pyklient/producer/broker_requirements.py",
+        "produce_version < _FIRST_WITH_ZSTD:",
+        "produce_version < 3:",
+        (
+            "tests/producer/deliver/test_broker_queue.py::"
+            "test_a_broker_that_does_not_know_zstd_gets_no_batch_with_it",
+        ),
+    ),
 )
