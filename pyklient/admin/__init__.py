@@ -9,6 +9,9 @@ from pyklient.admin.descriptions import (
     PartitionDescription,
     PartitionLag,
     TopicDescription,
+    ZooKeeperGroupDescription,
+    ZooKeeperMemberDescription,
+    ZooKeeperPartitionProgress,
 )
 
 __all__ = [
@@ -20,4 +23,7 @@ __all__ = [
     "PartitionDescription",
     "PartitionLag",
     "TopicDescription",
+    "ZooKeeperGroupDescription",
+    "ZooKeeperMemberDescription",
+    "ZooKeeperPartitionProgress",
 ]

@@ -1,32 +1,40 @@
 """Admin, the client that creates, describes and deletes topics, and describes and deletes groups."""
 
+import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from pyklient import argument_checks
-from pyklient.admin import groups, topics
+from pyklient.admin import groups, topics, zookeeper_groups
 from pyklient.admin.descriptions import (
     ClusterDescription,
     GroupDescription,
     GroupListing,
     PartitionLag,
     TopicDescription,
+    ZooKeeperGroupDescription,
 )
 from pyklient.config import DEFAULT_SERVERS
 from pyklient.config.keyword_types import AdminOptions
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import BrokerError, ConfigurationError
+from pyklient.errors import BrokerError, ConfigurationError, NoNodeError, UnsupportedVersionError
 from pyklient.net.dialogue import Dialogue, Refresh
 from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
 from pyklient.net.metadata import Metadata
 from pyklient.net.threadless_client import ThreadlessClient
+from pyklient.registry import paths
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from pyklient.registry.zookeeper import ZooKeeper
 
 __all__ = ["Admin"]
 
 
 class Admin(ThreadlessClient):
     """A client that creates, describes and deletes topics, and lists, describes and deletes groups.
+
+    With the option ``zookeeper``, it also lists and describes groups that are coordinated through ZooKeeper.
 
     Several threads may use an Admin at the same time. Each call has a ``timeout`` in seconds (default:
     ``default_api_timeout_ms``). A call raises KafkaTimeoutError when the time runs out, BrokerError when the
@@ -82,9 +90,28 @@ class Admin(ThreadlessClient):
         topic."""
         return self._play(topics.describe_topic(argument_checks.text(name, "name")), timeout)
 
-    def groups(self, timeout: float | None = None) -> list[GroupListing]:
-        """Return all groups of all brokers, sorted by name."""
-        return self._play(groups.list_groups(), timeout)
+    def groups(
+        self, timeout: float | None = None, coordination: Literal["kafka", "zookeeper"] | None = None
+    ) -> list[GroupListing]:
+        """Return the groups that brokers coordinate, and those coordinated through ZooKeeper, sorted by name.
+
+        The latter are in the result only if the client has the option ``zookeeper``. *coordination* selects
+        one kind. A name may be that of a group of each kind.
+        """
+        if coordination not in ("kafka", "zookeeper", None):
+            raise ConfigurationError(f"coordination={coordination!r} is not 'kafka', 'zookeeper' or None")
+        registry = self._registry() if coordination == "zookeeper" else self._client.registry
+        waiting, began = self._seconds(timeout), time.monotonic()
+        found: list[GroupListing] = []
+        if registry is not None and coordination != "kafka":
+            found += registry.play(zookeeper_groups.read_groups(), waiting)
+        if coordination != "zookeeper":
+            try:
+                found += self._play(groups.list_groups(), _left(waiting, began))
+            except UnsupportedVersionError:
+                if registry is None:
+                    raise  # with ZooKeeper, brokers before 0.9 are no error: they coordinate no groups
+        return sorted(found, key=lambda group: (group.group_id, group.coordination))
 
     def describe_group(self, group_id: str, timeout: float | None = None) -> GroupDescription:
         """Return the state, protocol and members of a group.
@@ -92,6 +119,26 @@ class Admin(ThreadlessClient):
         Raises BrokerError GROUP_ID_NOT_FOUND if there is no such group.
         """
         return self._play(groups.describe_group(_group(group_id)), timeout)
+
+    def describe_zookeeper_group(
+        self, group_id: str, timeout: float | None = None
+    ) -> ZooKeeperGroupDescription:
+        """Return the members, owners, committed offsets and lag of a group that is coordinated through
+        ZooKeeper.
+
+        The client needs the option ``zookeeper``. A node of the group that cannot be understood is an
+        ``error`` in the description. Raises NoNodeError if ZooKeeper has no such group.
+        """
+        group_id, waiting = _group(group_id), self._seconds(timeout)
+        registry = self._registry()
+        began = time.monotonic()
+        nodes = registry.play(zookeeper_groups.read_group(group_id), waiting)
+        if nodes is None:
+            raise NoNodeError(
+                f"cannot describe group {group_id}: ZooKeeper at {self._config.zookeeper} has no node "
+                f"{paths.group(group_id)}; check the name of the group and the chroot of the cluster"
+            )
+        return self._play(zookeeper_groups.describe_group(nodes), _left(waiting, began))
 
     def group_offsets(
         self, group_id: str, timeout: float | None = None
@@ -128,9 +175,22 @@ class Admin(ThreadlessClient):
         """Return the brokers of the cluster and the id of the controller."""
         return self._play(_cluster(), timeout)
 
+    def _registry(self) -> "ZooKeeper":
+        if self._client.registry is None:
+            raise ConfigurationError(
+                "groups that are coordinated through ZooKeeper need its address: pass "
+                "zookeeper='host:port/chroot' to Admin"
+            )
+        return self._client.registry
+
 
 def _group(group_id: str) -> str:
     return argument_checks.text(group_id, "group_id")
+
+
+def _left(timeout: float, began: float) -> float:
+    """Return how much of *timeout* is left of a call that began at the time *began*."""
+    return max(timeout - (time.monotonic() - began), 0.001)
 
 
 def _count(value: int, name: str, most: int) -> int:

@@ -1,6 +1,7 @@
 """The results of Admin: descriptions of the cluster, its topics and its groups at one moment."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from uuid import UUID
 
 from pyklient.net.metadata import Node
@@ -14,6 +15,9 @@ __all__ = [
     "PartitionDescription",
     "PartitionLag",
     "TopicDescription",
+    "ZooKeeperGroupDescription",
+    "ZooKeeperMemberDescription",
+    "ZooKeeperPartitionProgress",
 ]
 
 
@@ -56,11 +60,14 @@ class GroupListing:
     """A group as ``Admin.groups`` lists it.
 
     ``protocol_type`` is ``consumer`` for consumer groups. ``state`` is empty with brokers before 2.6.
+    ``coordination`` is ``kafka`` if a broker coordinates the group, and ``zookeeper`` if its members
+    coordinate themselves through ZooKeeper. Then ``state`` is ``Stable`` with members, ``Empty`` without.
     """
 
     group_id: str
     protocol_type: str
     state: str
+    coordination: str = "kafka"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +117,73 @@ class PartitionLag:
         too."""
         position = self.start if self.committed is None else self.committed
         return max(0, self.end - (position or 0))
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperMemberDescription:
+    """A member of a group that is coordinated through ZooKeeper.
+
+    ``host`` is None if the member was given an id of its own (``consumer.id``). ``subscription`` maps topics
+    to numbers of streams. If ``pattern`` is ``white_list`` or ``black_list`` instead of ``static``, it has
+    one entry, whose key is a regular expression. ``node_version`` is 0 for members of Kafka 0.7.
+    ``registered_ms`` is the time at which the member joined, or -1 if the member does not tell it. ``error``
+    says why the node of the member cannot be understood; ``subscription`` is then empty.
+    """
+
+    consumer_id: str
+    host: str | None
+    subscription: Mapping[str, int] = field(default_factory=dict)
+    pattern: str = "static"
+    node_version: int = 1
+    registered_ms: int = -1
+    assignment: tuple[TopicPartition, ...] = ()
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperPartitionProgress:
+    """The owner of a partition in a group that is coordinated through ZooKeeper, and how far the group is.
+
+    ``owner`` is the id of a member's thread: the id of the member, a hyphen, and the number of its stream.
+    The group may commit its offsets to ZooKeeper, to Kafka, or to both. ``start`` and ``end`` are those of
+    the log; ``start`` is None if the group has committed an offset, and both are None if they are not known.
+    ``error`` says what is wrong with the partition or with one of its nodes.
+    """
+
+    owner: str | None = None
+    zookeeper_offset: int | None = None
+    kafka_offset: int | None = None
+    end: int | None = None
+    start: int | None = None
+    error: str | None = None
+
+    @property
+    def committed(self) -> int | None:
+        """The larger of the two committed offsets: a member that commits to both resumes there."""
+        found = [offset for offset in (self.zookeeper_offset, self.kafka_offset) if offset is not None]
+        return max(found, default=None)
+
+    @property
+    def lag(self) -> int | None:
+        """The number of offsets still to read, as in PartitionLag. None if the end of the log is not
+        known."""
+        return None if self.end is None else PartitionLag(self.committed, self.end, self.start).lag
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperGroupDescription:
+    """A group that is coordinated through ZooKeeper, as its nodes there and the brokers describe it.
+
+    ``partitions`` has all partitions of the topics to which members subscribe by name, or for which the group
+    has ever had owners or offsets. ``errors`` are about nodes that belong to no member and no partition.
+    """
+
+    group_id: str
+    members: tuple[ZooKeeperMemberDescription, ...]
+    partitions: Mapping[TopicPartition, ZooKeeperPartitionProgress]
+    errors: tuple[str, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """``Stable`` if the group has members, and ``Empty`` if it has none."""
+        return "Stable" if self.members else "Empty"

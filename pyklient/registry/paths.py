@@ -15,6 +15,8 @@ __all__ = [
     "consumer",
     "consumer_ids",
     "group",
+    "offsets",
+    "owners",
     "partition_owner",
     "partition_owners",
     "partition_state",
@@ -65,9 +67,14 @@ def consumer(group_id: str, consumer_id: str) -> str:
     return f"{consumer_ids(group_id)}/{consumer_id}"
 
 
+def owners(group_id: str) -> str:
+    """Return the path whose children are the topics that a group has ever had owners of partitions for."""
+    return f"{CONSUMERS}/{group_id}/owners"
+
+
 def partition_owners(group_id: str, topic_name: str) -> str:
     """Return the path whose children are the partitions of a topic that have an owner in a group."""
-    return f"{CONSUMERS}/{group_id}/owners/{topic_name}"
+    return f"{owners(group_id)}/{topic_name}"
 
 
 def partition_owner(group_id: str, topic_name: str, partition: int) -> str:
@@ -75,9 +82,14 @@ def partition_owner(group_id: str, topic_name: str, partition: int) -> str:
     return f"{partition_owners(group_id, topic_name)}/{partition}"
 
 
+def offsets(group_id: str) -> str:
+    """Return the path whose children are the topics for which a group has committed offsets."""
+    return f"{CONSUMERS}/{group_id}/offsets"
+
+
 def committed_offsets(group_id: str, topic_name: str) -> str:
     """Return the path whose children are the partitions of a topic for which a group has committed."""
-    return f"{CONSUMERS}/{group_id}/offsets/{topic_name}"
+    return f"{offsets(group_id)}/{topic_name}"
 
 
 def committed_offset(group_id: str, topic_name: str, partition: int) -> str:

@@ -7,10 +7,17 @@ import click
 from pyklient.admin import Admin
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.cli.delete_each import delete_each
+from pyklient.cli.group_tables import (
+    Facts,
+    group_facts,
+    print_group,
+    print_zookeeper_group,
+    zookeeper_group_facts,
+)
 from pyklient.cli.parameter_checks import checked, text
 from pyklient.cli.tables import print_json, print_table
 from pyklient.config import AdminConfig
-from pyklient.topic_partition import TopicPartition
+from pyklient.errors import NoNodeError
 
 __all__ = ["groups"]
 
@@ -20,6 +27,7 @@ __all__ = ["groups"]
 Examples:
   pyklient groups list
   pyklient groups describe billing
+  pyklient groups describe billing --zookeeper localhost:2181/kafka
 """
 )
 def groups() -> None:
@@ -30,14 +38,15 @@ def groups() -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON array.")
 @cluster_options(AdminConfig)
 def list_(as_json: bool, cluster: ClusterOptions) -> None:
-    """List the groups of all brokers, with their states."""
+    """List the groups of all brokers and, with --zookeeper, those in ZooKeeper, with their states."""
     with _admin(cluster) as admin:
         found = admin.groups()
     if as_json:
         print_json([asdict(group) for group in found])
     else:
         print_table(
-            ["group", "state", "protocol type"], [(g.group_id, g.state, g.protocol_type) for g in found]
+            ["group", "state", "protocol type", "coordination"],
+            [(g.group_id, g.state, g.protocol_type, g.coordination) for g in found],
         )
 
 
@@ -46,64 +55,29 @@ def list_(as_json: bool, cluster: ClusterOptions) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @cluster_options(AdminConfig)
 def describe(group: str, as_json: bool, cluster: ClusterOptions) -> None:
-    """Show the state and the members of GROUP, and its lag in each partition."""
-    with _admin(cluster) as admin:
-        found = admin.describe_group(group)
-        lags = admin.group_lag(group)
-    owners = {tp: member for member in found.members for tp in member.assignment}
-    rows: list[dict[str, object]] = []
-    for tp in sorted({*lags, *owners}):
-        progress, owner = lags.get(tp), owners.get(tp)
-        rows.append(
-            {
-                "topic": tp.topic,
-                "partition": tp.partition,
-                "committed": progress.committed if progress else None,
-                "end": progress.end if progress else None,
-                "lag": progress.lag if progress else None,
-                "member": owner.member_id if owner else None,
-                "client": owner.client_id if owner else None,
-                "host": owner.host if owner else None,
-            }
-        )
-    without_commit = [progress for progress in lags.values() if progress.committed is None]
-    lag = sum(progress.lag for progress in lags.values())
-    lag_without_commit = sum(progress.lag for progress in without_commit)
+    """Show the state and the members of GROUP, and its lag in each partition.
+
+    With --zookeeper, show a group that is coordinated through ZooKeeper. If brokers coordinate a group of the
+    same name, show that group too.
+    """
+    options = cluster.options(AdminConfig)
+    with Admin(**options) as admin:
+        in_zookeeper, in_kafka = _facts(admin, group, with_zookeeper=options.get("zookeeper") is not None)
     if as_json:
-        print_json(
-            {
-                "group": found.group_id,
-                "state": found.state,
-                "protocol": found.protocol,
-                "coordinator": found.coordinator,
-                "members": [
-                    _member(each.member_id, each.client_id, each.host, each.assignment)
-                    for each in found.members
-                ],
-                "partitions": rows,
-                "lag": lag,
-                "lag_without_commit": lag_without_commit,
-            }
-        )
+        print_json(in_kafka if in_zookeeper is None else {**in_zookeeper, "kafka": in_kafka})
         return
-    print(
-        f"{found.group_id}: {found.state}, {len(found.members)} members, "
-        f"protocol {found.protocol or 'none'}, coordinator {found.coordinator}, lag {lag:,}"
-    )
-    if without_commit:
-        print(
-            f"The lag includes {lag_without_commit:,} in {len(without_commit)} partitions without a "
-            "committed offset, counted from the start of the log"
-        )
-    if rows:
-        print_table(list(rows[0]), [list(row.values()) for row in rows])
+    if in_zookeeper is not None:
+        print_zookeeper_group(in_zookeeper)
+    if in_kafka is not None:
+        print_group(in_kafka)
 
 
 @groups.command(epilog="Example: pyklient groups delete billing")
 @click.argument("names", metavar="GROUP…", callback=checked(text), nargs=-1, required=True)
 @cluster_options(AdminConfig)
 def delete(names: tuple[str, ...], cluster: ClusterOptions) -> None:
-    """Delete groups with their offsets. A group that has members is not deleted, but the other groups are."""
+    """Delete groups that brokers coordinate, with their offsets. A group that has members is not deleted, but
+    the other groups are."""
     with _admin(cluster) as admin:
         delete_each(names, admin.delete_group)
 
@@ -112,12 +86,25 @@ def _admin(cluster: ClusterOptions) -> Admin:
     return Admin(**cluster.options(AdminConfig))
 
 
-def _member(
-    member_id: str, client_id: str, host: str, assignment: tuple[TopicPartition, ...]
-) -> dict[str, object]:
-    return {
-        "member_id": member_id,
-        "client_id": client_id,
-        "host": host,
-        "assignment": [{"topic": tp.topic, "partition": tp.partition} for tp in assignment],
-    }
+def _in_kafka(admin: Admin, group: str) -> Facts:
+    return group_facts(admin.describe_group(group), admin.group_lag(group))
+
+
+def _facts(admin: Admin, group: str, *, with_zookeeper: bool) -> tuple[Facts | None, Facts | None]:
+    """Return the facts about the group in ZooKeeper, and about that of brokers, each None if there is none.
+
+    Beside a group in ZooKeeper, a group of brokers without members is None: the former shows its offsets.
+    """
+    if not with_zookeeper:
+        return None, _in_kafka(admin, group)
+    try:
+        in_zookeeper = zookeeper_group_facts(admin.describe_zookeeper_group(group))
+        missing = None
+    except NoNodeError as error:
+        in_zookeeper, missing = None, error
+    if group not in [each.group_id for each in admin.groups(coordination="kafka")]:
+        if missing is not None:
+            raise NoNodeError(f"{missing}. No broker has a group of this name either") from missing
+        return in_zookeeper, None
+    in_kafka = _in_kafka(admin, group)
+    return in_zookeeper, in_kafka if in_zookeeper is None or in_kafka["members"] else None

@@ -99,4 +99,23 @@ MUTANTS: Final = (
         "return self.end - (position or 0)",
         ("tests/admin/test_dialogues.py::test_a_group_that_is_ahead_of_a_log_that_was_cut_off_has_no_lag",),
     ),
+    Mutant(
+        "admin: the lag of a group in ZooKeeper counts from the smaller of its two offsets",
+        "pyklient/admin/descriptions.py",
+        "return max(found, default=None)",
+        "return min(found, default=None)",
+        (
+            "tests/admin/test_zookeeper_groups.py::test_brokers_add_offsets_in_kafka_and_the_ends_of_logs",
+            "tests/interop/test_consumer_offset_checker.py",
+        ),
+    ),
+    Mutant(
+        "admin: garbage in the node of a member ends the description of its group",
+        "pyklient/admin/zookeeper_groups.py",
+        "except NodeContentError as error:\n            member = ",
+        "except ZeroDivisionError as error:\n            member = ",
+        (
+            "tests/admin/test_zookeeper_groups.py::test_garbage_is_an_error_of_its_own_member_or_partition_and_of_nothing_else",
+        ),
+    ),
 )

@@ -1,0 +1,219 @@
+"""Groups that coordinate themselves through ZooKeeper: what their nodes say, and what the brokers add to it.
+
+``read_groups`` and ``read_group`` are dialogues with ZooKeeper, and ``describe_group`` is one with brokers. A
+node that cannot be understood is an error of its member or partition; the others are described all the same.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from pyklient.admin.descriptions import (
+    GroupListing,
+    ZooKeeperGroupDescription,
+    ZooKeeperMemberDescription,
+    ZooKeeperPartitionProgress,
+)
+from pyklient.admin.groups import group_offsets
+from pyklient.errors import NodeContentError
+from pyklient.net.dialogue import Dialogue, Refresh
+from pyklient.net.lookups.list_offsets import EARLIEST, LATEST, list_offsets
+from pyklient.net.metadata import Metadata
+from pyklient.registry import paths
+from pyklient.registry.consumer_nodes import STATIC, parse_consumer, parse_offset, parse_owner
+from pyklient.registry.node_content import garbled
+from pyklient.registry.requests import Children, Read, RegistryDialogue
+from pyklient.registry.topic_nodes import parse_topic, partition_numbers
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["GroupNodes", "describe_group", "read_group", "read_groups"]
+
+_Value = TypeVar("_Value")
+
+_STORED_IN_KAFKA = "__consumer_offsets"
+"""The topic in which brokers store committed offsets. They create it when somebody first asks for a group's
+coordinator."""
+
+
+@dataclass(slots=True)
+class GroupNodes:
+    """What the nodes of a group say.
+
+    ``partitions`` has those of each topic of the group; None for a topic that does not exist. ``errors`` are
+    the errors of each partition, and under None those of no partition. If ``kafka_stores_offsets`` is false,
+    no group has committed offsets to Kafka yet.
+    """
+
+    group_id: str
+    members: list[ZooKeeperMemberDescription] = field(default_factory=list)
+    owners: dict[TopicPartition, str] = field(default_factory=dict)
+    offsets: dict[TopicPartition, int] = field(default_factory=dict)
+    partitions: dict[str, list[int] | None] = field(default_factory=dict)
+    errors: dict[TopicPartition | None, list[str]] = field(default_factory=lambda: defaultdict(list))
+    kafka_stores_offsets: bool = False
+
+
+def read_groups() -> RegistryDialogue[list[GroupListing]]:
+    """Return the groups that have a node, sorted by name."""
+    found = []
+    for group_id in (yield Children(paths.CONSUMERS)) or ():
+        members = yield Children(paths.consumer_ids(group_id))
+        state = "Stable" if members else "Empty"
+        found.append(GroupListing(group_id, "consumer", state, coordination="zookeeper"))
+    return found
+
+
+def read_group(group_id: str) -> RegistryDialogue[GroupNodes | None]:
+    """Read the nodes of a group. Return None if it has none."""
+    if group_id in ("", ".", "..") or "/" in group_id or (yield Children(paths.group(group_id))) is None:
+        return None  # a node cannot have the first of these names
+    nodes = GroupNodes(group_id)
+    yield from _read_members(nodes)
+    topics = {
+        *(yield from _read_partitions(nodes, paths.owners(group_id), parse_owner, nodes.owners)),
+        *(yield from _read_partitions(nodes, paths.offsets(group_id), _parse_offset, nodes.offsets)),
+        *(topic for each in nodes.members if each.pattern == STATIC for topic in each.subscription),
+    }
+    for topic in sorted(topics):
+        yield from _read_topic(nodes, topic)
+    nodes.kafka_stores_offsets = (yield Read(paths.topic(_STORED_IN_KAFKA))) is not None
+    return nodes
+
+
+def describe_group(nodes: GroupNodes) -> Dialogue[ZooKeeperGroupDescription]:
+    """Add the offsets that the group has committed to Kafka, and the ends of the logs, to what its *nodes*
+    say."""
+    committed = (yield from group_offsets(nodes.group_id)) if nodes.kafka_stores_offsets else {}
+    partitions = sorted(
+        {
+            *(
+                TopicPartition(topic, number)
+                for topic, all_ in nodes.partitions.items()
+                for number in all_ or ()
+            ),
+            *nodes.owners,
+            *nodes.offsets,
+            *(each for each in nodes.errors if each is not None),
+            *committed,
+        }
+    )
+    metadata: Metadata = yield Refresh(
+        {each.topic for each in partitions if nodes.partitions.get(each.topic, ()) is not None}
+    )
+    led = [each for each in partitions if metadata.leader(each) is not None]
+    ends = yield from list_offsets(dict.fromkeys(led, LATEST))
+    without_offset = [each for each in led if each not in nodes.offsets and each not in committed]
+    starts = yield from list_offsets(dict.fromkeys(without_offset, EARLIEST))
+    found = {}
+    for each in partitions:
+        errors = list(nodes.errors.get(each, ()))
+        if each not in ends:
+            errors.append(_why_no_end(nodes, metadata, each))
+        found[each] = ZooKeeperPartitionProgress(
+            owner=nodes.owners.get(each),
+            zookeeper_offset=nodes.offsets.get(each),
+            kafka_offset=committed[each].offset if each in committed else None,
+            end=ends[each].offset if each in ends else None,
+            start=starts[each].offset if each in starts else None,
+            error="; ".join(errors) or None,
+        )
+    members = tuple(replace(each, assignment=_owned(nodes.owners, each)) for each in nodes.members)
+    return ZooKeeperGroupDescription(nodes.group_id, members, found, tuple(nodes.errors.get(None, ())))
+
+
+def _read_members(nodes: GroupNodes) -> RegistryDialogue[None]:
+    for consumer_id in (yield Children(paths.consumer_ids(nodes.group_id))) or ():
+        node = yield Read(paths.consumer(nodes.group_id, consumer_id))
+        if node is None:
+            continue  # the member has just left
+        host = _host(nodes.group_id, consumer_id)
+        try:
+            consumer = parse_consumer(nodes.group_id, consumer_id, node.content)
+        except NodeContentError as error:
+            member = ZooKeeperMemberDescription(consumer_id, host, error=str(error))
+        else:
+            member = ZooKeeperMemberDescription(
+                consumer_id,
+                host,
+                consumer.subscription,
+                consumer.pattern,
+                consumer.version,
+                consumer.timestamp_ms,
+            )
+        nodes.members.append(member)
+
+
+def _read_partitions(
+    nodes: GroupNodes,
+    root: str,
+    parse: Callable[[str, bytes], _Value],
+    found: dict[TopicPartition, _Value],
+) -> RegistryDialogue[list[str]]:
+    """Read all nodes ``<root>/<topic>/<partition>`` into *found*. Return the topics."""
+    topics: list[str] = (yield Children(root)) or []
+    for topic in topics:
+        names: list[str] = (yield Children(f"{root}/{topic}")) or []
+        # A name such as 0-3, with the broker, is that of Kafka 0.7. The name without it is preferred.
+        for name in sorted(names, key=lambda name: "-" in name):
+            path = f"{root}/{topic}/{name}"
+            if not (numbers := partition_numbers([name])):
+                nodes.errors[None].append(f"ZooKeeper's node {path} is not named after a partition")
+                continue
+            partition = TopicPartition(topic, numbers[0])
+            node = yield Read(path)
+            if node is None:
+                continue
+            try:
+                value = parse(path, node.content)
+            except NodeContentError as error:
+                nodes.errors[partition].append(str(error))
+                continue
+            if found.setdefault(partition, value) != value:
+                nodes.errors[partition].append(
+                    f"ZooKeeper's node {path} is ignored, because another node is of the same partition"
+                )
+    return topics
+
+
+def _read_topic(nodes: GroupNodes, topic: str) -> RegistryDialogue[None]:
+    """Read which partitions *topic* has."""
+    node = yield Read(paths.topic(topic))
+    nodes.partitions[topic] = None
+    if node is not None:
+        try:
+            nodes.partitions[topic] = sorted(parse_topic(topic, node.content).replicas)
+        except NodeContentError as error:
+            nodes.partitions[topic] = []
+            nodes.errors[None].append(str(error))
+
+
+def _parse_offset(path: str, content: bytes) -> int:
+    offset = parse_offset(path, content)
+    if offset < 0:
+        raise garbled(path, content, "an offset is not negative")
+    return offset
+
+
+def _why_no_end(nodes: GroupNodes, metadata: Metadata, partition: TopicPartition) -> str:
+    if nodes.partitions.get(partition.topic, ()) is None or not metadata.partition_count(partition.topic):
+        return f"there is no topic {partition.topic}"
+    if partition.partition not in metadata.topics[partition.topic].partitions:
+        return f"topic {partition.topic} has no partition {partition.partition}"
+    return "the partition has no leader at the moment"
+
+
+def _host(group_id: str, consumer_id: str) -> str | None:
+    """Return the host in an id that a consumer has made itself: ``<group>_<host>-<ms>-<8 digits>``."""
+    match = re.fullmatch(rf"{re.escape(group_id)}_(.+)-[0-9]{{13}}-[0-9a-f]{{1,8}}", consumer_id)
+    return None if match is None else match[1]
+
+
+def _owned(
+    owners: Mapping[TopicPartition, str], member: ZooKeeperMemberDescription
+) -> tuple[TopicPartition, ...]:
+    """Return the partitions that threads of *member* own."""
+    return tuple(
+        sorted(each for each, owner in owners.items() if owner.rpartition("-")[0] == member.consumer_id)
+    )
