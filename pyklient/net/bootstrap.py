@@ -1,4 +1,4 @@
-"""Where a client finds its first broker: at its bootstrap servers, and in ZooKeeper."""
+"""Finds the first broker of a client: by the bootstrap servers, and in ZooKeeper."""
 
 import time
 from collections.abc import Callable
@@ -20,13 +20,14 @@ _FIRST_ID = -2
 
 
 class NobodyThereError(BrokerConnectionError):
-    """All bootstrap servers have refused connections for ``bootstrap_refused_timeout_ms``."""
+    """All bootstrap servers have refused connections for as long as ``bootstrap_refused_timeout_ms``
+    allows."""
 
     retriable = False
 
 
 class Bootstrap:
-    """The addresses at which a client looks for brokers that it does not know yet."""
+    """The addresses to which a client connects before it knows a broker of the cluster."""
 
     def __init__(self, config: ClientConfig) -> None:
         self._config = config
@@ -39,27 +40,30 @@ class Bootstrap:
 
     @property
     def registry(self) -> "ZooKeeper | None":
-        """The session with ZooKeeper, or None without the option ``zookeeper``."""
+        """The session with ZooKeeper; None if the client does not use ZooKeeper."""
         return None if self._discovery is None else self._discovery.session
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The addresses, as far as they are known."""
+        """The addresses of the bootstrap servers, and of the brokers that were found in ZooKeeper."""
         return self._servers if self._discovery is None else (*self._servers, *self._discovery.endpoints)
 
     def look(self, timeout: float) -> None:
-        """Read the brokers from ZooKeeper, if it is used and something has changed there."""
+        """Read the brokers from ZooKeeper again, if the client uses ZooKeeper and something has changed
+        there."""
         if self._discovery is not None:
             self._discovery.look(timeout)
 
     def complete(self, response: MetadataResponse) -> None:
-        """Add to *response* what only ZooKeeper knows."""
+        """Add to *response* what it lacks and ZooKeeper knows, if the client uses ZooKeeper."""
         if self._discovery is not None:
             self._discovery.complete(response)
 
     def on_cluster_change(self, listener: Callable[[], None]) -> None:
-        """Call *listener* when ZooKeeper tells that brokers or topics have come or gone. It must only wake
-        another thread."""
+        """Call *listener* when ZooKeeper tells that brokers or topics were added or removed.
+
+        *listener* must do no more than wake another thread.
+        """
         if self._discovery is not None:
             self._discovery.add_listener(listener)
 
@@ -98,12 +102,12 @@ class Bootstrap:
         )
 
     def close(self) -> None:
-        """End the session with ZooKeeper."""
+        """End the session with ZooKeeper, if there is one."""
         if self._discovery is not None:
             self._discovery.session.close()
 
     def abandon(self) -> None:
-        """Close the socket of the session with ZooKeeper in the child of a fork."""
+        """Close the socket of the session with ZooKeeper in a child process after a fork."""
         if self._discovery is not None:
             self._discovery.session.abandon()
 

@@ -1,4 +1,4 @@
-"""Finds the brokers of a cluster in ZooKeeper, and notices when brokers or topics come and go."""
+"""Finds the brokers of a cluster in ZooKeeper, and notices when brokers or topics are added or removed."""
 
 import logging
 from collections.abc import Callable
@@ -22,8 +22,12 @@ log = logging.getLogger("pyklient")
 
 @dataclass(frozen=True, slots=True)
 class RegisteredCluster:
-    """What ZooKeeper knows of a cluster: the brokers that a client can connect to, the controller (-1: none)
-    and the cluster id. ``unusable`` says for each other broker why the client cannot connect to it."""
+    """The brokers of a cluster to which a client can connect, the controller (-1: none) and the cluster id,
+    as ZooKeeper knows them.
+
+    ``unusable`` has a sentence for each broker to which the client cannot connect, and for each node of
+    ZooKeeper that cannot be understood.
+    """
 
     brokers: tuple[BrokerNode, ...]
     controller_id: int
@@ -32,8 +36,10 @@ class RegisteredCluster:
 
 
 def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
-    """Return what ZooKeeper knows of the cluster, and watch all of it. Brokers without an address for
-    *security_protocol* are unusable, and those whose node cannot be understood."""
+    """Return what ZooKeeper knows of the cluster, and watch all of it for changes.
+
+    A broker is unusable if it has no address for *security_protocol*, or if its node cannot be understood.
+    """
     brokers, unusable = [], []
     for broker_id in broker_ids((yield Children(paths.BROKER_IDS, watch=True))):
         node: Node | None = yield Read(paths.broker(broker_id), watch=True)
@@ -62,10 +68,10 @@ def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
 
 
 class ZooKeeperDiscovery:
-    """The brokers that are registered in ZooKeeper, as of the last look.
+    """The brokers that were registered in ZooKeeper when it was last asked.
 
-    While ZooKeeper is away, the client continues with what is known. *required* says that there is no other
-    way to find a broker.
+    If ZooKeeper cannot be reached, the client continues with these brokers. *required* says that the client
+    has no other way to find a broker.
     """
 
     def __init__(self, settings: ZooKeeperSettings, security_protocol: str, *, required: bool) -> None:
@@ -80,12 +86,13 @@ class ZooKeeperDiscovery:
         self.session.add_listener(self._on_session_event)
 
     def add_listener(self, listener: Callable[[], None]) -> None:
-        """Call *listener* whenever brokers or topics have come or gone. It must only wake another thread."""
+        """Call *listener* whenever brokers or topics were added or removed. It must do no more than wake
+        another thread."""
         self._listeners = (*self._listeners, listener)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """The addresses of the brokers, for the security protocol of the client."""
+        """The addresses of the registered brokers, for the security protocol of the client."""
         found = []
         for broker in self._cluster.brokers if self._cluster is not None else ():
             address = broker.endpoint(self._security_protocol)
@@ -94,10 +101,10 @@ class ZooKeeperDiscovery:
         return tuple(found)
 
     def look(self, timeout: float) -> None:
-        """Read the registered brokers again if something has changed since the last look.
+        """Read the registered brokers again if something has changed since the last time.
 
-        Raises BrokerConnectionError if no broker can be used, and what went wrong with ZooKeeper, but only if
-        there is no other way to find a broker.
+        If there is no other way to find a broker, raises the error of ZooKeeper, and BrokerConnectionError if
+        no broker can be used. Otherwise logs a warning.
         """
         away = self.session.session_id is None
         if not self._changed or (away and self._failed and not self._required):
@@ -119,7 +126,7 @@ class ZooKeeperDiscovery:
             return
         self._failed = False
         for reason in self._cluster.unusable:
-            log.warning("%s: %s", self.session, reason)
+            log.warning("an entry of %s cannot be used: %s", self.session, reason)
         if not self._cluster.brokers and self._required:
             self._changed = True  # the next attempt looks again
             raise BrokerConnectionError(self._nobody(self._cluster))
@@ -128,7 +135,7 @@ class ZooKeeperDiscovery:
         """Add to *response* what it lacks and ZooKeeper knows.
 
         Brokers before 0.10 name neither the controller nor the cluster id, and no broker at all as long as
-        there is no topic. A broker that has just been registered may be unknown to the others.
+        there is no topic. The other brokers may not know a broker yet that has just been registered.
         """
         cluster = self._cluster
         if cluster is None or self._changed:
