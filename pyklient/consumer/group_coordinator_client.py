@@ -32,6 +32,7 @@ class GroupCoordinatorClient:
         timeout: float | None = None,
         purpose: Purpose = Purpose.GROUP,
         max_version: int | None = None,
+        min_version: int = 0,
     ) -> Dialogue[Any]:
         """Send *request* to the group coordinator, and look up the coordinator first if it is not known.
 
@@ -41,7 +42,7 @@ class GroupCoordinatorClient:
         if node_id is None:
             node_id = self.node_id = yield from find_coordinator(self.group_id)
         try:
-            return (yield Ask(node_id, request, purpose, timeout, max_version))
+            return (yield Ask(node_id, request, purpose, timeout, max_version, min_version))
         except KafkaError as error:
             if error.retriable:
                 self.node_id = None

@@ -29,7 +29,7 @@ from pyklient.errors import (
 )
 from pyklient.net.backoff import Backoff
 from pyklient.net.bootstrap import Bootstrap, NobodyThereError
-from pyklient.net.connection.api_versions import request_name
+from pyklient.net.connection.api_versions import needed_release, request_name
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
 from pyklient.net.connection.tls import tls_context
@@ -351,9 +351,10 @@ def _check_version(connection: Connection, step: Ask) -> None:
     """Raise UnsupportedVersionError if the broker supports only versions below the ``min_version`` of
     *step*."""
     if connection.version_of(type(step.request), step.max_version) < step.min_version:
+        since = needed_release(type(step.request), step.min_version)
         raise UnsupportedVersionError(
             f"{connection.endpoint} supports no version of {request_name(type(step.request))} from "
-            f"{step.min_version} on"
+            f"{step.min_version} on{since}"
         )
 
 

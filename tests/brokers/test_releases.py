@@ -29,8 +29,6 @@ from tests.brokers.release import Release
 from tests.servers.fixtures import NewName
 
 _QUICK: dict[str, Any] = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 20_000}
-_SESSION_MS = 10_000
-"""Brokers before 0.10.1 allow at most 30 seconds by default."""
 
 
 def send(producer: Producer, topic: str, sent: list[Sent]) -> None:
@@ -89,7 +87,7 @@ def test_a_group_goes_on_at_the_offsets_that_other_clients_see(release: Release,
     with Producer(release.bootstrap) as producer:
         for number in range(40):
             producer.send(topic, b"%d" % number, partition=number % 2)
-    options = {**_QUICK, "group_id": group, "session_timeout_ms": _SESSION_MS, "enable_auto_commit": False}
+    options = {**_QUICK, "group_id": group, "enable_auto_commit": False}
     if release.version < (0, 9):
         with (
             ConsumerConnector(release.bootstrap, **options) as connector,
@@ -97,6 +95,12 @@ def test_a_group_goes_on_at_the_offsets_that_other_clients_see(release: Release,
         ):
             next(iter(connector.stream(topic)))
         return
+    if release.version < (2, 3):
+        with (
+            ConsumerConnector(release.bootstrap, **options, group_instance_id="one") as connector,
+            pytest.raises(UnsupportedVersionError, match=r"JoinGroup.*, which needs Kafka 2\.3 or later"),
+        ):
+            next(iter(connector.stream(topic)))
     values: list[bytes | None] = []
     for count in (15, 25):
         with ConsumerConnector(release.bootstrap, **options) as connector:

@@ -21,6 +21,7 @@ from pyklient.protocol.messages import (
     JoinGroupRequest,
     LeaveGroupRequest,
     ListGroupsRequest,
+    ListOffsetsRequest,
     OffsetForLeaderEpochRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
@@ -29,7 +30,7 @@ from pyklient.protocol.messages import (
 )
 from pyklient.protocol.schema import ApiMessage
 
-__all__ = ["AgreedVersions", "request_name"]
+__all__ = ["AgreedVersions", "needed_release", "request_name"]
 
 _FIRST_RELEASE: Final = {
     JoinGroupRequest: "0.9",
@@ -55,6 +56,9 @@ _FIRST_RELEASE: Final = {
 }
 """The requests that Kafka 0.8.2 lacks, each with the first release of Kafka that has it."""
 
+_FIRST_RELEASE_OF_VERSION: Final = {(ListOffsetsRequest, 1): "0.10.1", (JoinGroupRequest, 5): "2.3"}
+"""The first release of Kafka with versions that this client insists on."""
+
 _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
 
@@ -66,6 +70,15 @@ with that version."""
 def request_name(request_class: type[ApiMessage]) -> str:
     """Return the name of a request as Kafka writes it, such as ``Produce``."""
     return request_class.__name__.removesuffix("Request")
+
+
+def needed_release(request_class: type[ApiMessage], version: int | None = None) -> str:
+    """Return the end of an error message that names the first release of Kafka with a request, or with a
+    *version* of the request; an empty text if every supported release has it."""
+    release = _FIRST_RELEASE.get(request_class)
+    if version is not None:
+        release = _FIRST_RELEASE_OF_VERSION.get((request_class, version), release)
+    return "" if release is None else f", which needs Kafka {release} or later"
 
 
 class AgreedVersions:
@@ -114,9 +127,7 @@ class AgreedVersions:
             if version >= oldest:
                 return version
         supported = "no version" if theirs is None else f"versions {theirs[0]} to {theirs[1]}"
-        since = ""
-        if theirs is None and request_class in _FIRST_RELEASE:
-            since = f", which needs Kafka {_FIRST_RELEASE[request_class]} or later"
+        since = needed_release(request_class) if theirs is None else ""
         limit = "" if max_version is None else f", and uses at most {max_version} here"
         raise UnsupportedVersionError(
             f"{self._peer} supports {supported} of {request_name(request_class)}{since}; "

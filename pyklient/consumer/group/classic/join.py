@@ -7,6 +7,7 @@ over a list of responses. Their results are kept in the :class:`Member`.
 import logging
 from collections.abc import Iterable
 
+from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.classic.heartbeat import wait_or_raise
 from pyklient.consumer.group.classic.leader import assign_all
 from pyklient.consumer.group.classic.member import Member
@@ -30,6 +31,11 @@ log = logging.getLogger("pyklient.consumer")
 _PROTOCOL_TYPE = "consumer"
 _SUBSCRIPTION_VERSION = 1
 """The first version of a member's subscription that contains the partitions that the member owns."""
+_FIRST_WITH_INSTANCE_ID = 5
+"""The first version of JoinGroup with static members (KIP-345)."""
+_DEFAULT_SESSION_TIMEOUT_MS = ConsumerConfig.session_timeout_ms
+_SESSION_TIMEOUT_BEFORE_0_10_1_MS = 30_000
+"""The longest session time-out that brokers before Kafka 0.10.1 allow by default."""
 _ANSWER_MARGIN = 5.0  # Java's: the coordinator answers at its rebalance time-out, not before
 
 
@@ -80,7 +86,9 @@ def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
         reason=reason,
     )
     timeout = member.rebalance_timeout_ms / 1000 + _ANSWER_MARGIN
-    response: JoinGroupResponse = yield from member.coordinator.ask(request, timeout=timeout)
+    response: JoinGroupResponse = yield from member.coordinator.ask(
+        request, timeout=timeout, min_version=0 if member.instance_id is None else _FIRST_WITH_INSTANCE_ID
+    )
     match response.error_code:
         case ErrorCode.NONE:
             member.member_id, member.generation = response.member_id, response.generation_id
@@ -91,6 +99,14 @@ def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
             member.member_id = response.member_id
         case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
             member.forget(response.error_code)
+        case ErrorCode.INVALID_SESSION_TIMEOUT if member.session_timeout_ms == _DEFAULT_SESSION_TIMEOUT_MS:
+            log.warning(
+                "group %s: the brokers do not allow session_timeout_ms=%d; the member uses %d instead",
+                member.group_id,
+                _DEFAULT_SESSION_TIMEOUT_MS,
+                _SESSION_TIMEOUT_BEFORE_0_10_1_MS,
+            )
+            member.session_timeout_ms = _SESSION_TIMEOUT_BEFORE_0_10_1_MS
         case _:
             yield from wait_or_raise(member, response.error_code, "join")
     return None

@@ -31,6 +31,7 @@ from tests.consumer.scripted import names, play
 UNKNOWN_MEMBER_ID, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS = 25, 22, 27
 NOT_COORDINATOR, LOADING, MEMBER_ID_REQUIRED, FENCED = 16, 14, 79, 82
 INCONSISTENT_GROUP_PROTOCOL = 23
+INVALID_SESSION_TIMEOUT = 26
 
 
 def a_member(**facts: Any) -> Member:
@@ -292,3 +293,16 @@ def test_a_member_that_the_group_removed_claims_nothing_any_more(code: int) -> N
     _, asked = play(join(member, "why"), [JoinGroupResponse(error_code=code), joined(), SYNCED])
     told = [ConsumerProtocolSubscription.decode_blob(each.protocols[0].metadata) for each in asked[:2]]
     assert [len(each.owned_partitions) for each in told] == [1, 0]
+
+
+def test_a_member_with_the_default_session_time_out_uses_what_old_brokers_allow(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    refused = JoinGroupResponse(error_code=INVALID_SESSION_TIMEOUT)
+    member = a_member(session_timeout_ms=45_000)
+    _, asked = play(join(member, "why"), [refused, joined(), SYNCED])
+    requests = [each for each in asked if isinstance(each, JoinGroupRequest)]
+    assert [each.session_timeout_ms for each in requests] == [45_000, 30_000]
+    assert "do not allow session_timeout_ms=45000" in caplog.text
+    with pytest.raises(BrokerError, match="session_timeout_ms is outside what the broker allows"):
+        play(join(a_member(session_timeout_ms=50_000), "why"), [refused])
