@@ -3,6 +3,7 @@
 import asyncio
 import atexit
 import errno
+import logging
 import os
 import socket
 import threading
@@ -12,7 +13,7 @@ from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Final, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar, Unpack
 from weakref import WeakSet
 
 from pyklient.broker.api_errors import ApiError
@@ -33,7 +34,13 @@ from pyklient.errors import (
     broker_error,
 )
 
+if TYPE_CHECKING:
+    from pyklient.broker.registration.entries import FoundCluster, FoundTopic
+    from pyklient.broker.registration.registration import Registration
+
 __all__ = ["Broker"]
+
+log = logging.getLogger("pyklient.broker")
 
 _T = TypeVar("_T")
 
@@ -225,36 +232,66 @@ class Broker:
     async def _serve(self, listener: socket.socket, data: DataDirectory, started: "Future[None]") -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
+        registration = _registration(self._config, self._loop)
         try:
-            node = self._open_node(data, self._loop)
+            found = None if registration is None else await registration.find_cluster(self._config.node_id)
+            node = self._open_node(data, self._loop, found)
         except BaseException as error:
+            if registration is not None:
+                registration.close()
             started.set_exception(error)
             return
         try:
             listener.listen(_BACKLOG)
         except OSError as error:
             node.close(record_clean_shutdown=not data.temporary)
+            if registration is not None:
+                registration.close()
             started.set_exception(_cannot_listen(self._host, self._port, error))
             return
         server = self._server = SocketServer(node, listener)
         server.start()
-        started.set_result(None)
-        retention = self._loop.create_task(_enforce_retention(node))
+        tasks = [self._loop.create_task(_enforce_retention(node))]
         try:
+            if registration is not None:
+                await _begin(registration, node)
+                tasks.append(self._loop.create_task(registration.follow()))
+            started.set_result(None)
             await self._stop.wait()
+        except BaseException as error:
+            if started.done():
+                raise
+            started.set_exception(error)
         finally:
             self._server = None
-            retention.cancel()
+            for task in tasks:
+                task.cancel()
+            if registration is not None:
+                registration.close()
             await server.close()
             node.close(record_clean_shutdown=not data.temporary)
 
-    def _open_node(self, data: DataDirectory, loop: asyncio.AbstractEventLoop) -> NodeState:
-        """Open the only node of this broker's cluster, and all logs of the node."""
+    def _open_node(
+        self, data: DataDirectory, loop: asyncio.AbstractEventLoop, found: "FoundCluster | None"
+    ) -> NodeState:
+        """Open the only node of this broker's cluster, and all logs of the node. Create the topics that
+        ZooKeeper has, and the data directory has not."""
+        cluster_id = None if found is None else found.cluster_id
+        saved_id = data.metadata.get("cluster_id")
+        if cluster_id is not None and saved_id not in (None, cluster_id):
+            raise ConfigurationError(
+                f"data_dir {data.path} belongs to the cluster {saved_id}, and this part of ZooKeeper to the "
+                f"cluster {cluster_id}; choose another data_dir or chroot"
+            )
         # First of all, because this removes the record of the last clean shutdown.
         logs = LogManager(data.path, max_producer_ids=self._config.max_producer_ids)
         endpoint = Endpoint(self._config.node_id, self._advertised_host, self._port)
-        controller = Controller(ClusterMetadata(self._config, data, [endpoint]))
-        return NodeState(self._config, data.path, loop, controller, listen_host=self._host, logs=logs)
+        controller = Controller(ClusterMetadata(self._config, data, [endpoint], cluster_id))
+        node = NodeState(self._config, data.path, loop, controller, listen_host=self._host, logs=logs)
+        for topic in found.topics if found is not None else ():
+            _adopt(node, topic)
+        node.cluster.save()
+        return node
 
     def _close_at_exit(self) -> None:
         if not self._forked:
@@ -270,6 +307,8 @@ class Broker:
         self._forked = True
         if self._server is not None:
             self._server.close_sockets()
+            if (registration := self._server.node.cluster.registration) is not None:
+                registration.abandon()
 
 
 def _after_fork_in_child() -> None:
@@ -278,6 +317,31 @@ def _after_fork_in_child() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork_in_child)
+
+
+def _registration(config: BrokerConfig, loop: asyncio.AbstractEventLoop) -> "Registration | None":
+    if config.zookeeper is None:
+        return None
+    from pyklient.broker.registration.registration import Registration  # and kazoo, which few brokers need
+
+    return Registration(config.zookeeper, config.zookeeper_session_timeout_ms / 1000, loop)
+
+
+async def _begin(registration: "Registration", node: NodeState) -> None:
+    node.cluster.registration = registration
+    node.cluster.tell_registration()
+    endpoint = node.endpoint
+    await registration.begin(endpoint.node_id, endpoint.host, endpoint.port, node.cluster.cluster_id)
+
+
+def _adopt(node: NodeState, topic: "FoundTopic") -> None:
+    """Create a topic that is only in ZooKeeper, where a tool or an earlier broker has written it."""
+    if node.cluster.topics.find(topic.name) is not None:
+        return
+    try:
+        node.controller.create_topic(topic.name, topic.partitions, topic.config)
+    except ApiError as error:
+        log.warning("the topic %s, which is in ZooKeeper, is ignored: %s", topic.name, error.message)
 
 
 async def _enforce_retention(node: NodeState) -> None:

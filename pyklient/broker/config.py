@@ -10,6 +10,7 @@ from typing import Any
 
 from pyklient.config.option import INT32_MAX, INT64_MAX, check_option, option
 from pyklient.config.unknown_options import did_you_mean
+from pyklient.config.zookeeper_address import parse_zookeeper
 from pyklient.errors import ConfigurationError
 
 __all__ = ["BrokerConfig"]
@@ -21,6 +22,17 @@ class BrokerConfig:
     milliseconds."""
 
     node_id: int = option(1, "the broker's id in its cluster", at_least=0)
+    zookeeper: str | None = option(
+        None,
+        "address of ZooKeeper (host:port[,host:port]/chroot), in which the broker registers itself and its "
+        "topics, for clients that find brokers there (only in pyklient; Kafka calls it zookeeper.connect)",
+    )
+    zookeeper_session_timeout_ms: int = option(
+        6_000,
+        "ZooKeeper removes the broker's entry if the broker shows no sign of life for this long",
+        at_least=1,
+        kafka_default="18,000",
+    )
     auto_create_topics: bool = option(
         True, "create a topic when a client first writes to it or asks for its metadata"
     )
@@ -127,4 +139,7 @@ class BrokerConfig:
             if name not in known:
                 raise ConfigurationError(f"unknown broker option {name!r}{did_you_mean(name, known)}")
             check_option(known[name], value)
-        return cls(**options)
+        config = cls(**options)
+        if config.zookeeper is not None:
+            parse_zookeeper(config.zookeeper)
+        return config

@@ -14,6 +14,13 @@ class BrokerOptions(TypedDict, total=False):
     node_id: int
     """the broker's id in its cluster"""
 
+    zookeeper: str | None
+    """address of ZooKeeper (host:port[,host:port]/chroot), in which the broker registers itself and its
+    topics, for clients that find brokers there (only in pyklient; Kafka calls it zookeeper.connect)"""
+
+    zookeeper_session_timeout_ms: int
+    """ZooKeeper removes the broker's entry if the broker shows no sign of life for this long"""
+
     auto_create_topics: bool
     """create a topic when a client first writes to it or asks for its metadata"""
 

@@ -4,8 +4,10 @@ import threading
 import time
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 
 from pyklient.errors import (
     ClosedError,
@@ -128,6 +130,15 @@ def test_a_chroot_that_does_not_exist_is_an_error_and_is_not_created(address: st
     right = ZooKeeper(ZooKeeperSettings(address=address))
     assert right.ask(Children("/"), 10) == []
     right.close()
+
+
+def test_a_node_without_content_is_read_as_empty(address: str, new_session: NewSession) -> None:
+    other: Any = KazooClient(address)
+    other.start()
+    other.create("/brokers", None)  # as Kafka creates the nodes above its own
+    other.stop()
+    other.close()
+    assert new_session().ask(Read("/brokers"), 10) == Node(b"")
 
 
 def test_only_the_user_who_created_a_node_may_change_it_if_set_acl_is_true(address: str) -> None:

@@ -33,6 +33,8 @@ def _options() -> str:
             _number(item.default),
             "`True`, `False`"
             if isinstance(item.default, bool)
+            else "text"
+            if item.metadata["at_least"] is None
             else f"{item.metadata['at_least']:,} to {_limit(item.metadata['at_most'])}",
             item.metadata["doc"],
             item.metadata["kafka_default"] or "",

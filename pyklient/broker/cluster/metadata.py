@@ -2,7 +2,7 @@
 
 from base64 import urlsafe_b64encode
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 from zlib import crc32
 
@@ -10,6 +10,10 @@ from pyklient.broker.cluster.producer_ids import ProducerIds
 from pyklient.broker.cluster.topics import Topics
 from pyklient.broker.config import BrokerConfig
 from pyklient.broker.data_directory import DataDirectory
+from pyklient.broker.registration.entries import TopicEntry
+
+if TYPE_CHECKING:
+    from pyklient.broker.registration.registration import Registration
 
 __all__ = ["ClusterMetadata", "Endpoint"]
 
@@ -30,18 +34,27 @@ class Endpoint(NamedTuple):
 class ClusterMetadata:
     """The metadata that all nodes of a cluster share, loaded from *data*, the data directory.
 
-    *config* has the default settings of topics. *nodes* must not be empty.
+    *config* has the default settings of topics. *cluster_id* is the id of a new cluster; by default it is
+    random. *nodes* must not be empty.
     """
 
-    def __init__(self, config: BrokerConfig, data: DataDirectory, nodes: Sequence[Endpoint]) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        data: DataDirectory,
+        nodes: Sequence[Endpoint],
+        cluster_id: str | None = None,
+    ) -> None:
         self.nodes = {endpoint.node_id: endpoint for endpoint in sorted(nodes)}
         self._data = data
         saved = data.metadata
-        self.cluster_id: str = saved.get("cluster_id") or _new_cluster_id()
+        self.cluster_id: str = saved.get("cluster_id") or cluster_id or _new_cluster_id()
         self.producer_ids = ProducerIds(saved.get("next_producer_id", 0))
         self.topics = Topics(config, list(self.nodes))
         self.topics.load(saved.get("topics", {}))
         self._saved_state = (-1, -1)
+        self.registration: Registration | None = None
+        """Writes the topics into ZooKeeper. None if the broker does not use ZooKeeper."""
         self.save()
 
     @property
@@ -70,6 +83,22 @@ class ClusterMetadata:
             }
         )
         self._saved_state = state
+        self.tell_registration()
+
+    def tell_registration(self) -> None:
+        """Let the present topics be written into ZooKeeper."""
+        if self.registration is None:
+            return
+        self.registration.topics_changed(
+            {
+                topic.name: TopicEntry(
+                    topic.topic_id,
+                    topic.configs,
+                    tuple((partition.leader_id, partition.leader_epoch) for partition in topic.partitions),
+                )
+                for topic in self.topics.all()
+            }
+        )
 
 
 def _new_cluster_id() -> str:

@@ -1,24 +1,38 @@
-"""The handler of OffsetCommit, which stores the offsets that a group commits."""
+"""The handler of OffsetCommit, which stores the offsets that a group commits.
+
+Version 0 stores them in ZooKeeper. Without ZooKeeper it is an error, as in Kafka.
+"""
+
+import logging
+from collections.abc import Awaitable
 
 from pyklient.broker.api_errors import ApiError
 from pyklient.broker.groups.offsets_journal import CommittedOffset
 from pyklient.broker.handlers.request_context import RequestContext
+from pyklient.broker.handlers.zookeeper_group import zookeeper_error
 from pyklient.broker.node_state import NodeState
+from pyklient.broker.registration.zookeeper_offsets import write_offsets
 from pyklient.error_codes import ErrorCode
+from pyklient.errors import KafkaError
 from pyklient.protocol.messages import OffsetCommitRequest, OffsetCommitResponse
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["offset_commit"]
 
+log = logging.getLogger("pyklient.broker")
+
+_ZOOKEEPER = 0
 _TOPIC_IDS = 10
 
 
 def offset_commit(
     node: NodeState, request: OffsetCommitRequest, context: RequestContext
-) -> OffsetCommitResponse:
+) -> OffsetCommitResponse | Awaitable[OffsetCommitResponse]:
     """Store the offsets that a member commits. If the member may not commit, every partition gets the same
     error."""
     error_for_all = ErrorCode.NONE
+    if context.version == _ZOOKEEPER:
+        return _commit_to_zookeeper(node, request)
     try:
         node.group_coordinator.check_commit(
             request.group_id,
@@ -31,6 +45,22 @@ def offset_commit(
     offsets: dict[TopicPartition, CommittedOffset] = {}
     topics = [_commit(node, topic, context.version, error_for_all, offsets) for topic in request.topics]
     node.group_coordinator.commit(request.group_id, offsets)
+    return OffsetCommitResponse(topics=topics)
+
+
+async def _commit_to_zookeeper(node: NodeState, request: OffsetCommitRequest) -> OffsetCommitResponse:
+    registration, offsets = node.cluster.registration, dict[TopicPartition, CommittedOffset]()
+    error_for_all = zookeeper_error(node, request.group_id)
+    topics = [_commit(node, topic, _ZOOKEEPER, error_for_all, offsets) for topic in request.topics]
+    if offsets and registration is not None:
+        written = {partition: committed.offset for partition, committed in offsets.items()}
+        try:
+            await registration.play(write_offsets(request.group_id, written))
+        except KafkaError as error:
+            log.warning("the offsets of group %s were not written: %s", request.group_id, error)
+            for topic in topics:
+                for one in topic.partitions:
+                    one.error_code = one.error_code or ErrorCode.UNKNOWN_SERVER_ERROR
     return OffsetCommitResponse(topics=topics)
 
 

@@ -1,16 +1,26 @@
-"""The handler of OffsetFetch, which returns the offsets that groups have committed."""
+"""The handler of OffsetFetch, which returns the offsets that groups have committed.
 
-from collections.abc import Mapping
+Version 0 reads them from ZooKeeper. Without ZooKeeper it is an error, as in Kafka.
+"""
+
+import logging
+from collections.abc import Awaitable, Mapping
 
 from pyklient.broker.groups.offsets_journal import CommittedOffset
 from pyklient.broker.handlers.request_context import RequestContext
+from pyklient.broker.handlers.zookeeper_group import zookeeper_error
 from pyklient.broker.node_state import NodeState
+from pyklient.broker.registration.zookeeper_offsets import read_offsets
 from pyklient.error_codes import ErrorCode
+from pyklient.errors import KafkaError, NodeContentError
 from pyklient.protocol.messages import OffsetFetchRequest, OffsetFetchResponse
 from pyklient.topic_partition import TopicPartition
 
 __all__ = ["offset_fetch"]
 
+log = logging.getLogger("pyklient.broker")
+
+_ZOOKEEPER = 0
 _TOPIC_IDS = 10
 _SEVERAL_GROUPS = 8
 _NO_OFFSET = CommittedOffset(-1, -1, "")
@@ -18,14 +28,62 @@ _NO_OFFSET = CommittedOffset(-1, -1, "")
 
 def offset_fetch(
     node: NodeState, request: OffsetFetchRequest, context: RequestContext
-) -> OffsetFetchResponse:
+) -> OffsetFetchResponse | Awaitable[OffsetFetchResponse]:
     """Return the committed offsets of one group, or from version 8 on of several groups.
 
     The offset is -1 if the group has committed none for a partition.
     """
+    if context.version == _ZOOKEEPER:
+        return _from_zookeeper(node, request)
     if context.version < _SEVERAL_GROUPS:
         return _one_group(node, request)
     return OffsetFetchResponse(groups=[_group(node, group, context.version) for group in request.groups])
+
+
+async def _from_zookeeper(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchResponse:
+    """Return the offsets that ZooKeeper has. A partition without an offset gets error 3, as in Kafka."""
+    asked = [
+        TopicPartition(topic.name, index)
+        for topic in request.topics or ()
+        for index in topic.partition_indexes
+    ]
+    registration, found = node.cluster.registration, dict[TopicPartition, int | NodeContentError]()
+    error_for_all = zookeeper_error(node, request.group_id)
+    if not error_for_all and registration is not None:
+        known = [each for each in asked if node.cluster.topics.find(each.topic) is not None]
+        try:
+            found = await registration.play(read_offsets(request.group_id, known))
+        except KafkaError as error:
+            log.warning("the offsets of group %s were not read: %s", request.group_id, error)
+            error_for_all = ErrorCode.UNKNOWN_SERVER_ERROR
+    by_topic: dict[str, list[OffsetFetchResponse.OffsetFetchResponseTopic.OffsetFetchResponsePartition]] = {}
+    for partition in asked:
+        by_topic.setdefault(partition.topic, []).append(
+            _zookeeper_partition(partition.partition, found.get(partition), error_for_all)
+        )
+    return OffsetFetchResponse(
+        topics=[
+            OffsetFetchResponse.OffsetFetchResponseTopic(name=name, partitions=partitions)
+            for name, partitions in by_topic.items()
+        ]
+    )
+
+
+def _zookeeper_partition(
+    index: int, offset: int | NodeContentError | None, error_for_all: ErrorCode
+) -> OffsetFetchResponse.OffsetFetchResponseTopic.OffsetFetchResponsePartition:
+    code = error_for_all
+    if offset is None:
+        code = code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    elif isinstance(offset, NodeContentError):
+        log.warning("an offset was not read: %s", offset)
+        code = code or ErrorCode.UNKNOWN_SERVER_ERROR
+    return OffsetFetchResponse.OffsetFetchResponsePartition(
+        partition_index=index,
+        committed_offset=offset if isinstance(offset, int) and not code else -1,
+        metadata="",
+        error_code=code,
+    )
 
 
 def _one_group(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchResponse:

@@ -17,6 +17,7 @@ __all__ = ["broker"]
     epilog="""\b
 Examples:
   pyklient broker
+  pyklient broker --zookeeper localhost:2181/kafka
   pyklient broker --port 19092 --data-dir ./kafka-data --partitions 4
 """,
 )
@@ -53,6 +54,11 @@ Examples:
     show_default=True,
     help="Create topics when they are first used.",
 )
+@click.option(
+    "--zookeeper",
+    metavar="HOST:PORT,…/CHROOT",
+    help="ZooKeeper in which the broker registers itself and its topics.",
+)
 def broker(
     host: str,
     advertised_host: str | None,
@@ -60,6 +66,7 @@ def broker(
     data_dir: Path | None,
     partitions: int,
     auto_create: bool,
+    zookeeper: str | None,
 ) -> None:
     """Run a broker for tests and first runs, until Ctrl-C.
 
@@ -67,6 +74,8 @@ def broker(
     last.
     """
     options: BrokerOptions = {"num_partitions": partitions, "auto_create_topics": auto_create}
+    if zookeeper is not None:
+        options["zookeeper"] = zookeeper
     with Broker(port, host=host, advertised_host=advertised_host, data_dir=data_dir, **options) as running:
         print(f"listening on {running.bootstrap_servers}", flush=True)
         print("Press Ctrl-C to stop.", file=sys.stderr)

@@ -1,0 +1,129 @@
+"""A broker's registration in ZooKeeper: it begins with the broker, follows its topics, and is renewed after
+the session has expired."""
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, TypeVar
+
+from pyklient.broker.registration.entries import (
+    FoundCluster,
+    TopicEntry,
+    announce,
+    find_cluster,
+    mirror_topics,
+)
+from pyklient.errors import ClosedError, KafkaError
+from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode
+from pyklient.registry.requests import RegistryDialogue
+from pyklient.registry.session_event import SessionEvent
+from pyklient.registry.settings import ZooKeeperSettings
+from pyklient.registry.zookeeper import ZooKeeper
+
+__all__ = ["Registration"]
+
+T = TypeVar("T")
+
+log = logging.getLogger("pyklient.broker")
+
+_START_SECONDS: Final = 30.0
+_REQUEST_SECONDS: Final = 5.0
+_PAUSE: Final = 1.0
+_MARGIN: Final = 2.0
+
+
+class Registration:
+    """The entries of one broker in ZooKeeper. All methods belong to the broker's event loop.
+
+    The requests run in threads of the loop's executor, so that the broker serves its clients meanwhile.
+    """
+
+    def __init__(self, address: str, session_timeout: float, loop: asyncio.AbstractEventLoop) -> None:
+        self._session = ZooKeeper(
+            ZooKeeperSettings(
+                address=address, session_timeout=session_timeout, connection_timeout=session_timeout
+            )
+        )
+        self._wait_seconds = session_timeout + _MARGIN
+        self._loop = loop
+        self._due = asyncio.Event()
+        self._expired = False
+        self._written: Mapping[str, TopicEntry] = {}
+        self._wanted: Mapping[str, TopicEntry] = {}
+        self._broker: BrokerNode | None = None
+        self._cluster_id = ""
+        self._session.add_listener(self._on_session_event)
+
+    async def find_cluster(self, broker_id: int) -> FoundCluster:
+        """Return what ZooKeeper has, before this broker begins to serve."""
+        found = await self.play(find_cluster(broker_id), _START_SECONDS)
+        for reason in found.ignored:
+            log.warning("a topic in ZooKeeper is ignored: %s", reason)
+        return found
+
+    async def begin(self, broker_id: int, host: str, port: int, cluster_id: str) -> None:
+        """Write all entries of the broker, which serves at this address. Raises ConfigurationError if the id
+        is taken."""
+        address = BrokerEndpoint("PLAINTEXT", "PLAINTEXT", host, port)
+        self._broker = BrokerNode(broker_id, (address,), timestamp_ms=time.time_ns() // 1_000_000)
+        self._cluster_id = cluster_id
+        wanted = self._wanted
+        await self.play(announce(self._broker, cluster_id, self._wait_seconds), _START_SECONDS)
+        await self.play(mirror_topics({}, wanted), _START_SECONDS)
+        self._written = wanted
+
+    def topics_changed(self, topics: Mapping[str, TopicEntry]) -> None:
+        """Write *topics* into ZooKeeper soon."""
+        self._wanted = topics
+        self._due.set()
+
+    async def follow(self) -> None:
+        """Write each change of the topics, and all entries again after the session has expired, until this
+        task is cancelled."""
+        assert self._broker is not None
+        while True:
+            await self._due.wait()
+            self._due.clear()
+            expired, wanted = self._expired, self._wanted
+            self._expired = False
+            try:
+                if expired:
+                    self._written = {}
+                    await self.play(
+                        announce(self._broker, self._cluster_id, self._wait_seconds), _START_SECONDS
+                    )
+                await self.play(mirror_topics(self._written, wanted), _START_SECONDS)
+            except ClosedError:
+                return
+            except KafkaError as error:
+                log.warning("this broker's entries in ZooKeeper are out of date; trying again: %s", error)
+                self._expired |= expired
+                self._due.set()
+                await asyncio.sleep(_PAUSE)
+            else:
+                self._written = wanted
+                if expired:
+                    log.info("this broker is registered in ZooKeeper again, in a new session")
+
+    async def play(self, dialogue: RegistryDialogue[T], timeout: float = _REQUEST_SECONDS) -> T:
+        """Run *dialogue* in another thread, and return its result."""
+        return await asyncio.to_thread(self._session.play, dialogue, timeout)
+
+    def close(self) -> None:
+        """End the session, and with it the broker's own node."""
+        self._session.close()
+
+    def abandon(self) -> None:
+        """Close the socket in the child of a fork."""
+        self._session.abandon()
+
+    def _on_session_event(self, event: SessionEvent) -> None:
+        if event is SessionEvent.EXPIRED:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._renew)
+
+    def _renew(self) -> None:
+        self._expired = True
+        self._due.set()

@@ -1,0 +1,249 @@
+"""The reference broker registers in a real ZooKeeper, where clients find it, and Scala's too."""
+
+import json
+import subprocess
+import threading
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+
+from pyklient import Admin, Producer, read
+from pyklient.broker import Broker
+from pyklient.error_codes import ErrorCode
+from pyklient.errors import ConfigurationError, RegistryError
+from pyklient.protocol.messages import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_content, parse_broker
+from pyklient.registry.topic_nodes import parse_topic
+from tests.broker.wire_client import WireClient
+from tests.servers.chroots import connected, new_chroot
+from tests.servers.fixtures import NewName
+from tests.servers.java import java_command
+from tests.servers.process import wait_until
+from tests.servers.stalling import StallingProxy
+from tests.servers.zookeeper_kafka import ZooKeeperKafka
+
+pytestmark = pytest.mark.java
+
+
+@pytest.fixture
+def address(zookeeper_kafka: ZooKeeperKafka) -> str:
+    return new_chroot(zookeeper_kafka.zookeeper.hosts)
+
+
+@pytest.fixture
+def zookeeper(address: str) -> Iterator[KazooClient]:
+    with connected(address) as client:
+        yield client
+
+
+def tree(client: KazooClient, path: str = "") -> dict[str, Any]:
+    """Return all nodes below *path*, with what the JSON or text in them says."""
+    found: dict[str, Any] = {}
+    for name in client.get_children(path or "/"):
+        content = (client.get(f"{path}/{name}")[0] or b"").decode()
+        found[f"{path}/{name}"] = json.loads(content) if content.startswith("{") else content
+        found |= tree(client, f"{path}/{name}")
+    return found
+
+
+def appears(client: KazooClient, path: str) -> None:
+    wait_until(lambda: client.exists(path) is not None, 20, path)
+
+
+def vanishes(client: KazooClient, path: str) -> None:
+    wait_until(lambda: client.exists(path) is None, 20, f"the deletion of {path}")
+
+
+def test_the_nodes_are_those_of_a_real_broker(
+    zookeeper_kafka: ZooKeeperKafka, address: str, zookeeper: KazooClient, new_name: NewName
+) -> None:
+    topic = new_name()
+    config = {"retention.ms": "60000"}
+    with Broker(node_id=0, zookeeper=address) as broker:
+        broker.create_topic(topic, 2, config)
+        appears(zookeeper, f"/brokers/topics/{topic}/partitions/1/state")
+        appears(zookeeper, f"/config/topics/{topic}")
+        ours = tree(zookeeper)
+        port = broker.port
+    zookeeper_kafka.create_topic(topic, 2, **{"retention.ms": "60000"})
+    with connected(zookeeper_kafka.zookeeper_connect) as client:
+        theirs = tree(client)
+    assert ours.keys() <= theirs.keys()
+    for path, content in ours.items():
+        assert type(content) is type(theirs[path]), path
+        if isinstance(content, dict) and isinstance(theirs[path], dict):
+            # The tests' helper writes version 1 of a topic, as the tools of old brokers do.
+            expected = theirs[path].keys() | (
+                {"topic_id", "adding_replicas", "removing_replicas"} & content.keys()
+            )
+            assert content.keys() == expected, path
+    state = f"/brokers/topics/{topic}/partitions/1/state"
+    for path in (state, f"/config/topics/{topic}"):
+        assert ours[path] == theirs[path]
+    assert parse_topic(topic, json.dumps(ours[f"/brokers/topics/{topic}"]).encode()).replicas == {
+        0: (0,),
+        1: (0,),
+    }
+    node = parse_broker(0, json.dumps(ours["/brokers/ids/0"]).encode())
+    assert node.endpoints == (BrokerEndpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", port),)
+    assert (ours["/controller_epoch"], ours["/controller"]["brokerid"]) == ("1", 0)
+    assert "/brokers/ids/0" not in tree(zookeeper)
+
+
+def test_topics_that_come_grow_and_go_are_mirrored(address: str, zookeeper: KazooClient) -> None:
+    with Broker(zookeeper=address) as broker, Admin(zookeeper=address) as admin:
+        broker.create_topic("stays", 1)
+        admin.create_topic("goes", 1)
+        appears(zookeeper, "/config/topics/goes")
+        admin.create_partitions("stays", 3)
+        admin.delete_topic("goes")
+        appears(zookeeper, "/brokers/topics/stays/partitions/2/state")
+        vanishes(zookeeper, "/brokers/topics/goes")
+        vanishes(zookeeper, "/config/topics/goes")
+        assert zookeeper.get_children("/brokers/topics") == ["stays"]
+
+
+def test_a_broker_serves_the_topics_that_zookeeper_has_under_its_cluster_id(
+    address: str, zookeeper: KazooClient, tmp_path: Path
+) -> None:
+    with Broker(zookeeper=address) as first:
+        first.create_topic("clicks", 3, {"retention.ms": "60000"})
+        appears(zookeeper, "/brokers/topics/clicks/partitions/2/state")
+    before = json.loads(zookeeper.get("/cluster/id")[0])
+    zookeeper.create("/brokers/topics/garbage", b"garbage")
+    with Broker(zookeeper=address, data_dir=tmp_path / "kept") as second, WireClient(second) as client:
+        found = client.offset_at("clicks", 2, -1)
+        assert found[0] == 0
+        assert json.loads(zookeeper.get("/cluster/id")[0]) == before
+        assert zookeeper.get("/controller_epoch")[0] == b"2"
+    other = new_chroot(address.partition("/")[0])
+    Broker(zookeeper=other).start().close()
+    with pytest.raises(
+        ConfigurationError, match=r"belongs to the cluster \S+, and this part of ZooKeeper to"
+    ):
+        Broker(zookeeper=other, data_dir=tmp_path / "kept").start()
+
+
+def test_an_id_that_is_taken_and_other_brokers_are_errors(address: str, zookeeper: KazooClient) -> None:
+    with Broker(zookeeper=address):
+        taken = (
+            r"has the node /brokers/ids/1 of another broker that runs: .*; choose another node_id or chroot"
+        )
+        with pytest.raises(ConfigurationError, match=taken):
+            Broker(zookeeper=address).start()
+        with pytest.raises(
+            ConfigurationError, match=r"other brokers are registered .*\(1\), and the reference"
+        ):
+            Broker(zookeeper=address, node_id=2).start()
+    with pytest.raises(RegistryError, match="which the address names as the chroot"):
+        Broker(zookeeper=f"{address}/typo").start()
+    with pytest.raises(ConfigurationError, match=r"'' is not host:port"):
+        Broker(zookeeper="")
+
+
+def test_a_node_that_the_broker_left_behind_is_waited_for(address: str, zookeeper: KazooClient) -> None:
+    with Broker() as broker:
+        port = broker.port
+    node = BrokerNode(1, (BrokerEndpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", port),))
+    crashed = KazooClient(address)
+    crashed.start()
+    crashed.create("/brokers/ids/1", broker_content(node), ephemeral=True, makepath=True)
+    crash = threading.Timer(0.5, crashed.stop)
+    crash.start()
+    with Broker(port, zookeeper=address):
+        assert not crash.is_alive()
+        assert parse_broker(1, zookeeper.get("/brokers/ids/1")[0]).endpoints == node.endpoints
+    crashed.close()
+
+
+def test_a_broker_is_registered_again_after_its_session_has_expired(
+    zookeeper_kafka: ZooKeeperKafka, address: str, zookeeper: KazooClient
+) -> None:
+    hosts, slash, chroot = address.partition("/")
+    with (
+        StallingProxy(hosts) as proxy,
+        Broker(zookeeper=f"{proxy.address}{slash}{chroot}", zookeeper_session_timeout_ms=2000) as broker,
+    ):
+        broker.create_topic("before")
+        appears(zookeeper, "/config/topics/before")
+        session = zookeeper.get("/brokers/ids/1")[1].owner_session_id
+        proxy.stall()
+        zookeeper_kafka.zookeeper.wait_gone(f"/{chroot}/brokers/ids/1")
+        broker.create_topic("meanwhile")
+        with Producer(broker.bootstrap_servers) as producer:
+            producer.send("meanwhile", b"served").result(10)
+        proxy.resume()
+        appears(zookeeper, "/brokers/ids/1")
+        assert zookeeper.get("/brokers/ids/1")[1].owner_session_id != session
+        appears(zookeeper, "/brokers/topics/meanwhile/partitions/0/state")
+        assert zookeeper.get("/controller_epoch")[0] == b"2"
+
+
+def test_offsets_of_version_0_are_in_zookeeper(address: str, zookeeper: KazooClient) -> None:
+    kind = OffsetCommitRequest.OffsetCommitRequestTopic
+    fetched = OffsetFetchRequest.OffsetFetchRequestTopic
+
+    def commit(client: WireClient, topic: str, offset: int, group: str = "g", version: int = 0) -> int:
+        one = kind.OffsetCommitRequestPartition(
+            partition_index=0, committed_offset=offset, committed_metadata=""
+        )
+        request = OffsetCommitRequest(group_id=group, topics=[kind(name=topic, partitions=[one])])
+        return client.ask(request, OffsetCommitResponse, version).topics[0].partitions[0].error_code
+
+    def fetch(client: WireClient, version: int = 0) -> list[tuple[int, int]]:
+        request = OffsetFetchRequest(group_id="g", topics=[fetched(name="t", partition_indexes=[0, 1])])
+        answer = client.ask(request, OffsetFetchResponse, version).topics[0].partitions
+        return [(one.committed_offset, one.error_code) for one in answer]
+
+    with Broker(zookeeper=address, num_partitions=2) as broker, WireClient(broker) as client:
+        broker.create_topic("t", 2)
+        assert fetch(client) == [(-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)] * 2
+        for offset in (7, 5):
+            assert commit(client, "t", offset) == 0
+            assert zookeeper.get("/consumers/g/offsets/t/0")[0] == str(offset).encode()
+        assert fetch(client) == [(5, 0), (-1, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+        assert fetch(client, 1) == [(-1, 0), (-1, 0)]
+        assert commit(client, "missing", 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert commit(client, "t", 1, "../x") == ErrorCode.INVALID_GROUP_ID
+        zookeeper.set("/consumers/g/offsets/t/0", b"garbage")
+        assert fetch(client)[0] == (-1, ErrorCode.UNKNOWN_SERVER_ERROR)
+    with Broker() as broker, WireClient(broker) as client:
+        broker.create_topic("t", 2)
+        assert commit(client, "t", 1) == ErrorCode.UNSUPPORTED_VERSION
+        assert fetch(client) == [(-1, ErrorCode.UNSUPPORTED_VERSION)] * 2
+
+
+def test_scalas_producer_and_consumer_use_the_broker(oldest_kafka: ZooKeeperKafka, tmp_path: Path) -> None:
+    address = new_chroot(oldest_kafka.zookeeper.hosts)
+    topic = uuid.uuid4().hex
+    with Broker(zookeeper=address) as broker:
+        broker.create_topic(topic, 2)
+        with Producer(zookeeper=address) as producer:
+            for number in range(20):
+                producer.send(topic, f"ours {number}".encode(), partition=number % 2)
+        command = java_command(
+            oldest_kafka.libs,
+            "kafka.tools.ConsoleProducer",
+            *("--broker-list", broker.bootstrap_servers, "--topic", topic),
+            heap="64m",
+        )
+        subprocess.run(command, input=b"theirs 1\ntheirs 2\n", cwd=tmp_path, check=True, timeout=60)
+        expected = {f"ours {number}" for number in range(20)} | {"theirs 1", "theirs 2"}
+        assert {(each.value or b"").decode() for each in read(topics=topic, zookeeper=address)} == expected
+        command = java_command(
+            oldest_kafka.libs,
+            "kafka.tools.ConsoleConsumer",
+            *("--zookeeper", address, "--topic", topic, "--from-beginning", "--max-messages", "22"),
+            heap="64m",
+        )
+        ran = subprocess.run(command, cwd=tmp_path, check=True, timeout=60, capture_output=True, text=True)
+        assert set(ran.stdout.splitlines()) == expected
