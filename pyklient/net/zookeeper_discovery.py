@@ -126,7 +126,7 @@ class ZooKeeperDiscovery:
             return
         self._failed = False
         for reason in self._cluster.unusable:
-            log.warning("an entry of %s cannot be used: %s", self.session, reason)
+            log.warning("a node in %s cannot be used: %s", self.session, reason)
         if not self._cluster.brokers and self._required:
             self._changed = True  # the next attempt looks again
             raise BrokerConnectionError(self._nobody(self._cluster))

@@ -50,7 +50,7 @@ class OpenBatches(Generic[B]):
     appends records.
 
     Both parts may run at the same time in different threads if the kernel's part acquires no lock. Therefore
-    a batch is sealed before anybody else gets it, and the kernel checks the partition counts that it finds
+    a batch is sealed before the sender gets it, and the kernel checks the partition counts that it finds
     here.
     """
 

@@ -243,7 +243,7 @@ def _unsnappy_block(block: memoryview, limit: int) -> bytes:
     if declared > len(block) * _SNAPPY_MAX_RATIO:
         raise _corrupt(
             "snappy",
-            f"a snappy block of {len(block)} bytes cannot contain {declared} bytes, although it says so",
+            f"a snappy block of {len(block)} bytes claims to contain {declared} bytes, which is not possible",
         )
     if declared > limit:
         raise _too_large()

@@ -29,10 +29,10 @@ SHORT: Final = tuple(_encode(value << 1) for value in range(SHORT_END))
 
 
 def encode_signed(value: int) -> bytes:
-    """Return *value*, a signed 64-bit number, as a zigzag varint.
+    """Return *value* as a zigzag varint of at most 64 bits.
 
-    A value that needs more bits wraps around, as in Java: if it is a difference of two 64-bit numbers, adding
-    it to the base again gives the right number.
+    A value that needs more bits wraps around, as in Java. So the difference of two 64-bit numbers, added to
+    the base again, gives the right number.
     """
     if 0 <= value < SHORT_END:
         return SHORT[value]

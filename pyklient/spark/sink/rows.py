@@ -23,8 +23,8 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _NONE: Final = type(None)
 _COLLECTION_THRESHOLD: Final = 50_000
-"""The number of objects that may be allocated between two garbage collections, instead of Python's 700. So
-many objects are some megabytes of rows."""
+"""The number of objects that may be allocated between two garbage collections, instead of Python's 700. That
+many rows take some megabytes."""
 
 _senders: list[None] = []
 """A list with one item for each block of ``rare_collections`` that is running now."""

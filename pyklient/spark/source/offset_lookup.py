@@ -69,7 +69,10 @@ def _find_named(subscription: Subscription, existing: set[TopicPartition]) -> Di
         raise missing
     for each in subscription.partitions:
         if each not in existing:
-            raise broker_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"cannot read {each} of option assign")
+            raise broker_error(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                f"cannot read partition {each}, which the option assign names",
+            )
 
 
 def find_offsets(

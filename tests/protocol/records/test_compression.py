@@ -240,7 +240,7 @@ def test_a_compression_bomb_is_an_error_in_bounded_memory_and_time(name: str) ->
 def test_declared_sizes_are_not_believed() -> None:
     """A few bytes declare gigabytes that they do not contain."""
     huge_snappy = b"\xff\xff\xff\xff\x07" + bytes(20)
-    with pytest.raises(CorruptRecordError, match="cannot contain"):
+    with pytest.raises(CorruptRecordError, match="claims to contain"):
         decompress(Compression.SNAPPY, huge_snappy)
     with pytest.raises(CorruptRecordError, match="a snappy block has"):
         decompress(
