@@ -12,6 +12,8 @@ from pyklient.consumer import consumer_connector as connector_module
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.consumer.group.membership_and_offset_store import Coordination, choose_coordination
 from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.offsets.dual_offset_store import DualOffsetStore
+from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.consumer.owned_partitions import NOBODY
 from pyklient.errors import CommitError
 from pyklient.net.network_client import NetworkClient
@@ -43,20 +45,24 @@ def membership(request: pytest.FixtureRequest) -> str:
     return kind
 
 
-@pytest.fixture(params=["kafka", "dictionary"])
+@pytest.fixture(params=["kafka", "dictionary", "two dictionaries"])
 def kept(
     request: pytest.FixtureRequest, membership: str, feed: Feed, monkeypatch: pytest.MonkeyPatch
 ) -> Kept:
     """Make connectors of the test use this *membership* and this store."""
     positions: dict[TopicPartition, OffsetAndMetadata] | None = None
-    if request.param == "dictionary":
+    store: OffsetStore | None = None
+    if request.param != "kafka":
         positions = {}
+        store = DictionaryStore(positions)
+    if request.param == "two dictionaries":
+        store = DualOffsetStore(DictionaryStore(), DictionaryStore(positions))
 
     def choose(client: NetworkClient, config: ConsumerConfig) -> Coordination:
         chosen = choose_coordination(client, config)
         return Coordination(
             chosen.membership if membership == "kafka" else MembershipByHand(client),
-            chosen.store if positions is None else DictionaryStore(positions),
+            store or chosen.store,
         )
 
     monkeypatch.setattr(connector_module, "choose_coordination", choose)

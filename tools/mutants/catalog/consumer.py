@@ -8,6 +8,40 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
+        "consumer: two offset stores resume at the smaller offset",
+        "pyklient/consumer/offsets/dual_offset_store.py",
+        "in_zookeeper.offset > in_kafka.offset",
+        "in_zookeeper.offset < in_kafka.offset",
+        (
+            "tests/consumer/offsets/test_dual_offset_store.py::test_row_22_the_larger_offset_counts_with_the_metadata_in_kafka",
+        ),
+    ),
+    Mutant(
+        "consumer: what the group coordinator rejects is written to ZooKeeper",
+        "pyklient/consumer/offsets/dual_offset_store.py",
+        "for each, position in positions.items() if each not in rejected",
+        "for each, position in positions.items()",
+        (
+            "tests/consumer/offsets/test_dual_offset_store.py::test_what_kafka_rejects_is_not_written_to_zookeeper",
+        ),
+    ),
+    Mutant(
+        "consumer: a class in a pattern of topics ignores what it is to have in common",
+        "pyklient/consumer/java_patterns.py",
+        "found = frozenset.intersection(*map(frozenset, parts))",
+        "found = frozenset.union(*map(frozenset, parts))",
+        ("tests/consumer/test_java_patterns.py::test_a_pattern_matches_the_names_that_it_matches_in_java",),
+    ),
+    Mutant(
+        "consumer: a topic is given up when one snapshot of the metadata does not contain it",
+        "pyklient/consumer/group/subscription.py",
+        "self.topics = found | self._missing_since.keys()",
+        "self.topics = found",
+        (
+            "tests/consumer/group/test_subscription.py::test_a_topic_leaves_the_selection_when_two_snapshots_do_not_contain_it",
+        ),
+    ),
+    Mutant(
         "consumer: the prefetch budget is two and a half times as large",
         "pyklient/consumer/fetch/fetcher_manager.py",
         "FetchBudget(config.prefetch_max_bytes)",
