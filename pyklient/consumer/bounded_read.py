@@ -260,8 +260,8 @@ def _bounds(
         bound.reject_unknown(partitions)
     ends = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
     high = {each: ends[each].offset for each in partitions}
-    first = yield from _resolve(partitions, start, dict.fromkeys(partitions, EARLIEST), high)
-    last = yield from _resolve(partitions, end, {}, high)
+    first = yield from _resolve(partitions, start, dict.fromkeys(partitions, EARLIEST), high, by_segment=True)
+    last = yield from _resolve(partitions, end, {}, high, by_segment=False)
     return {each: (first[each], min(last[each], high[each])) for each in partitions}
 
 
@@ -270,11 +270,14 @@ def _resolve(
     bound: _Times,
     open_ends: Mapping[TopicPartition, int],
     high: Mapping[TopicPartition, int],
+    *,
+    by_segment: bool,
 ) -> Dialogue[dict[TopicPartition, int]]:
     """Return the offset of *bound* in each of *partitions*.
 
     A partition without a bound gets what *open_ends* asks for. If it is not in *open_ends*, or if no record
-    is as late as the bound, it gets its offset in *high*.
+    is as late as the bound, it gets its offset in *high*. With *by_segment*, the offset may be that of an
+    earlier record, if the brokers do not know the times of records.
     """
     found = dict(high)
     asked = dict(open_ends)
@@ -286,6 +289,6 @@ def _resolve(
             found[each] = point
             asked.pop(each, None)
     if asked:
-        listed = yield from list_offsets(asked)
+        listed = yield from list_offsets(asked, by_segment=by_segment)
         found.update((each, at.offset) for each, at in listed.items() if at.offset >= 0)
     return found

@@ -147,6 +147,11 @@ def test_an_offset_is_found_by_time(release: Release, new_name: NewName) -> None
 
     assert offsets(long_ago) == list(range(20))
     assert offsets(later) == []
+    if release.version < (0, 10, 1):
+        with pytest.raises(UnsupportedVersionError, match=r"ListOffsets.*, which needs Kafka 0\.10\.1"):
+            pyklient.read(release.bootstrap, topic, end=wanted)
+    else:
+        assert len(list(pyklient.read(release.bootstrap, topic, end=wanted))) == 10
     # Before 0.10.1 the time is that of the log's segment: nothing is skipped, and earlier records may come.
     assert offsets(wanted) == list(range(10 if release.version >= (0, 10, 1) else 0, 20))
 

@@ -44,7 +44,7 @@ log = logging.getLogger("pyklient.net")
 
 _SOFTWARE_NAME = "pyklient"
 _SOFTWARE_VERSION = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
-_TIME_TO_ANSWER = 0.5
+_TIME_TO_ANSWER = 1.0
 """The number of seconds in which a broker must name its versions. After that it is probed, because Kafka 0.9
 does not answer."""
 _LAST_CHECK = 0.5

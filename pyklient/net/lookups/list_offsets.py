@@ -43,7 +43,7 @@ class ListedOffset(NamedTuple):
 
 
 def list_offsets(
-    wanted: Mapping[TopicPartition, int], isolation_level: int = 0
+    wanted: Mapping[TopicPartition, int], isolation_level: int = 0, *, by_segment: bool = False
 ) -> Dialogue[dict[TopicPartition, ListedOffset]]:
     """Return, for each partition in *wanted*, the offset of the first record at or after a time in
     milliseconds.
@@ -51,9 +51,13 @@ def list_offsets(
     The time may also be LATEST or EARLIEST. If *isolation_level* is 1, the log ends at the last stable
     offset. Asks the leader of each partition, and the new leader if the leader changes. Raises a BrokerError
     for a topic that does not exist, and any error that is not retriable.
+
+    Brokers before 0.10.1 know the times of log segments, and not of records. With *by_segment*, the offset is
+    then that of a segment: every record at the time or later comes after it, and earlier records may too.
+    Without, UnsupportedVersionError is raised.
     """
     found: dict[TopicPartition, ListedOffset] = {}
-    error = yield from retried(partial(_list_missing, wanted, isolation_level, found, count(1)))
+    error = yield from retried(partial(_list_missing, wanted, isolation_level, by_segment, found, count(1)))
     if error is not None:
         raise error
     return found
@@ -62,6 +66,7 @@ def list_offsets(
 def _list_missing(
     wanted: Mapping[TopicPartition, int],
     isolation_level: int,
+    by_segment: bool,
     found: dict[TopicPartition, ListedOffset],
     attempts: "count[int]",
 ) -> Dialogue[BrokerError | None]:
@@ -84,7 +89,7 @@ def _list_missing(
         problem = error
     for node_id, partitions in leaders.items():
         try:
-            response = yield from _ask(node_id, partitions, wanted, isolation_level)
+            response = yield from _ask(node_id, partitions, wanted, isolation_level, by_segment)
         except KafkaError as error:
             if not error.retriable:
                 raise
@@ -101,6 +106,7 @@ def _ask(
     partitions: list[TopicPartition],
     wanted: Mapping[TopicPartition, int],
     isolation_level: int,
+    by_segment: bool,
 ) -> Dialogue[ListOffsetsResponse]:
     """Ask the node *node_id* for the offsets of *partitions*, in the newest version that it supports.
 
@@ -116,7 +122,7 @@ def _ask(
             )
             return response
         except UnsupportedVersionError as error:
-            if error.retriable or (level == 0 and not by_time):
+            if error.retriable or (level == 0 and not (by_time and by_segment)):
                 raise
     return (yield from _ask_for_segments(node_id, partitions, wanted))
 

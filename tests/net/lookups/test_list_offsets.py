@@ -124,12 +124,18 @@ def test_a_broker_that_knows_the_times_of_segments_only_gives_an_offset_that_ski
         old_offsets({A0: [40], B0: []}),  # B0: no segment is that old
         old_offsets({B0: [7]}),
     ]
-    found, steps = played(list_offsets({A0: 1234, B0: 1234}), answers)
+    found, steps = played(list_offsets({A0: 1234, B0: 1234}, by_segment=True), answers)
     assert (found[A0].offset, found[B0].offset) == (40, 7)
     first, second, third = [step for step in steps if isinstance(step, Ask)]
     assert (first.min_version, second.max_version, third.max_version) == (1, 0, 0)
     assert isinstance(third.request, ListOffsetsRequest)
     assert third.request.topics[0].partitions[0].timestamp == -2
+
+
+def test_a_broker_that_knows_the_times_of_segments_only_is_too_old_if_that_is_not_enough() -> None:
+    refused = UnsupportedVersionError("no version from 1 on")
+    with pytest.raises(UnsupportedVersionError):
+        played(list_offsets({A0: 1234}), [cluster({A0: 1}), refused])
 
 
 def test_a_broker_without_transactions_is_asked_without_an_isolation_level() -> None:
