@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from pyklient import Admin, Producer, read
+from pyklient import Admin, ConsumerConnector, Producer, read
 from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
 from pyklient.errors import ConfigurationError, RegistryError
@@ -186,6 +186,20 @@ def test_a_broker_is_registered_again_after_its_session_has_expired(
         assert zookeeper.get("/brokers/ids/1")[1].owner_session_id != session
         appears(zookeeper, "/brokers/topics/meanwhile/partitions/0/state")
         assert zookeeper.get("/controller_epoch")[0] == b"2"
+
+
+def test_clients_follow_a_broker_that_moves_to_another_address(address: str, tmp_path: Path) -> None:
+    options: Any = {"zookeeper": address, "auto_offset_reset": "earliest", "consumer_timeout_ms": 30_000}
+    with Producer(zookeeper=address) as producer, ConsumerConnector(**options) as connector:
+        with Broker(zookeeper=address, data_dir=tmp_path / "data") as broker:
+            before = broker.port
+            producer.send("clicks", b"before").result(30)
+            messages = iter(connector.stream("clicks"))
+            assert next(messages).value == b"before"
+        with Broker(zookeeper=address, data_dir=tmp_path / "data") as broker:
+            assert broker.port != before
+            producer.send("clicks", b"after").result(30)
+            assert next(messages).value == b"after"
 
 
 def test_offsets_of_version_0_are_in_zookeeper(address: str, zookeeper: KazooClient) -> None:
