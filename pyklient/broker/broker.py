@@ -274,8 +274,10 @@ class Broker:
     def _open_node(
         self, data: DataDirectory, loop: asyncio.AbstractEventLoop, found: "FoundCluster | None"
     ) -> NodeState:
-        """Open the only node of this broker's cluster, and all logs of the node. Create the topics that
-        ZooKeeper has, and the data directory has not."""
+        """Open the only node of this broker's cluster, and all logs of the node.
+
+        Topics that *found* has, but the data directory has not, are created.
+        """
         cluster_id = None if found is None else found.cluster_id
         saved_id = data.metadata.get("cluster_id")
         if cluster_id is not None and saved_id not in (None, cluster_id):
@@ -335,7 +337,7 @@ async def _begin(registration: "Registration", node: NodeState) -> None:
 
 
 def _adopt(node: NodeState, topic: "FoundTopic") -> None:
-    """Create a topic that is only in ZooKeeper, where a tool or an earlier broker has written it."""
+    """Create a topic that is only in ZooKeeper, into which a tool or an earlier broker has written it."""
     if node.cluster.topics.find(topic.name) is not None:
         return
     try:

@@ -54,7 +54,7 @@ class ClusterMetadata:
         self.topics.load(saved.get("topics", {}))
         self._saved_state = (-1, -1)
         self.registration: Registration | None = None
-        """Writes the topics into ZooKeeper. None if the broker does not use ZooKeeper."""
+        """The object that writes the topics into ZooKeeper; None if the broker does not use ZooKeeper."""
         self.save()
 
     @property
@@ -86,7 +86,7 @@ class ClusterMetadata:
         self.tell_registration()
 
     def tell_registration(self) -> None:
-        """Let the present topics be written into ZooKeeper."""
+        """Pass the present topics to the registration, which writes them into ZooKeeper."""
         if self.registration is None:
             return
         self.registration.topics_changed(

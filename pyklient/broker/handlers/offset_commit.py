@@ -1,6 +1,7 @@
 """The handler of OffsetCommit, which stores the offsets that a group commits.
 
-Version 0 stores them in ZooKeeper. Without ZooKeeper it is an error, as in Kafka.
+Version 0 of the request stores offsets in ZooKeeper. If the broker does not use ZooKeeper, version 0 is an
+error, as in Kafka.
 """
 
 import logging
@@ -57,7 +58,9 @@ async def _commit_to_zookeeper(node: NodeState, request: OffsetCommitRequest) ->
         try:
             await registration.play(write_offsets(request.group_id, written))
         except KafkaError as error:
-            log.warning("the offsets of group %s were not written: %s", request.group_id, error)
+            log.warning(
+                "the offsets of group %s were not written into ZooKeeper: %s", request.group_id, error
+            )
             for topic in topics:
                 for one in topic.partitions:
                     one.error_code = one.error_code or ErrorCode.UNKNOWN_SERVER_ERROR

@@ -1,6 +1,7 @@
 """The handler of OffsetFetch, which returns the offsets that groups have committed.
 
-Version 0 reads them from ZooKeeper. Without ZooKeeper it is an error, as in Kafka.
+Version 0 of the request reads offsets from ZooKeeper. If the broker does not use ZooKeeper, version 0 is an
+error, as in Kafka.
 """
 
 import logging
@@ -41,7 +42,8 @@ def offset_fetch(
 
 
 async def _from_zookeeper(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Return the offsets that ZooKeeper has. A partition without an offset gets error 3, as in Kafka."""
+    """Return the committed offsets that are in ZooKeeper. A partition without an offset gets error 3, as in
+    Kafka."""
     asked = [
         TopicPartition(topic.name, index)
         for topic in request.topics or ()
@@ -54,7 +56,7 @@ async def _from_zookeeper(node: NodeState, request: OffsetFetchRequest) -> Offse
         try:
             found = await registration.play(read_offsets(request.group_id, known))
         except KafkaError as error:
-            log.warning("the offsets of group %s were not read: %s", request.group_id, error)
+            log.warning("the offsets of group %s were not read from ZooKeeper: %s", request.group_id, error)
             error_for_all = ErrorCode.UNKNOWN_SERVER_ERROR
     by_topic: dict[str, list[OffsetFetchResponse.OffsetFetchResponseTopic.OffsetFetchResponsePartition]] = {}
     for partition in asked:
@@ -76,7 +78,7 @@ def _zookeeper_partition(
     if offset is None:
         code = code or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     elif isinstance(offset, NodeContentError):
-        log.warning("an offset was not read: %s", offset)
+        log.warning("a committed offset could not be read from ZooKeeper: %s", offset)
         code = code or ErrorCode.UNKNOWN_SERVER_ERROR
     return OffsetFetchResponse.OffsetFetchResponsePartition(
         partition_index=index,

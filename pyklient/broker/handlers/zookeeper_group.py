@@ -1,4 +1,4 @@
-"""Checks whether the offsets of a group can be kept in ZooKeeper."""
+"""Checks if the offsets of a group can be kept in ZooKeeper."""
 
 import re
 from typing import Final
@@ -12,9 +12,11 @@ _GROUP_ID: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 
 
 def zookeeper_error(node: NodeState, group_id: str) -> ErrorCode:
-    """Return the error for a request of version 0 about the offsets of a group, or NONE.
+    """Return the error for a request of version 0 about the offsets of a group; NONE if the request can be
+    served.
 
-    A broker without ZooKeeper answers as Kafka does. The group id is part of a path in ZooKeeper.
+    A broker without ZooKeeper answers with an error, as Kafka does. The group id must be allowed in a path of
+    ZooKeeper.
     """
     if node.cluster.registration is None:
         return ErrorCode.UNSUPPORTED_VERSION

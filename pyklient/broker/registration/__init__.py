@@ -1,1 +1,2 @@
-"""A broker's entries in ZooKeeper: itself, its topics, and offsets that old clients commit."""
+"""The entries of a broker in ZooKeeper: the broker itself, its topics, and offsets that old clients
+commit."""

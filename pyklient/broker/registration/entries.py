@@ -1,4 +1,5 @@
-"""The dialogues by which a broker writes into ZooKeeper: itself, the controller, and its topics."""
+"""The dialogues by which a broker writes its entries into ZooKeeper: the broker itself, the controller, and
+its topics."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Generator, Mapping
@@ -33,8 +34,11 @@ _POLL: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class TopicEntry:
-    """A topic as it is written into ZooKeeper: its id, its settings, and the leader of each partition, which
-    is the only replica, with the leader epoch."""
+    """A topic as the broker writes it into ZooKeeper: its id, its settings, and (leader, leader epoch) of
+    each partition.
+
+    The leader of a partition is also its only replica.
+    """
 
     topic_id: bytes
     config: Mapping[str, str]
@@ -43,7 +47,7 @@ class TopicEntry:
 
 @dataclass(frozen=True, slots=True)
 class FoundTopic:
-    """A topic that ZooKeeper has."""
+    """A topic that was found in ZooKeeper."""
 
     name: str
     partitions: int
@@ -52,7 +56,8 @@ class FoundTopic:
 
 @dataclass(frozen=True, slots=True)
 class FoundCluster:
-    """What ZooKeeper has when a broker starts. ``ignored`` says what cannot be understood."""
+    """What was found in ZooKeeper when a broker started. ``ignored`` has a sentence for each entry that
+    cannot be understood."""
 
     cluster_id: str | None
     topics: tuple[FoundTopic, ...]
@@ -60,8 +65,10 @@ class FoundCluster:
 
 
 def find_cluster(broker_id: int) -> RegistryDialogue[FoundCluster]:
-    """Return the cluster id and the topics that ZooKeeper has. Raises ConfigurationError if other brokers are
-    registered, because this broker cannot join them."""
+    """Return the cluster id and the topics that are in ZooKeeper.
+
+    Raises ConfigurationError if other brokers are registered there, because this broker cannot join them.
+    """
     others = [each for each in broker_ids((yield Children(paths.BROKER_IDS))) if each != broker_id]
     if others:
         raise ConfigurationError(
@@ -86,11 +93,11 @@ def find_cluster(broker_id: int) -> RegistryDialogue[FoundCluster]:
 
 
 def announce(broker: BrokerNode, cluster_id: str, wait_seconds: float) -> RegistryDialogue[None]:
-    """Write the broker's own node and that of the controller. Raises ConfigurationError if another broker has
-    this id.
+    """Write the node of *broker* and the node of the controller. Raises ConfigurationError if another broker
+    has the same id.
 
-    A node that this broker itself has left behind, before a crash, goes with its session: it is waited for,
-    for at most *wait_seconds*.
+    If the broker has crashed before, its old nodes exist until its old session ends. The dialogue waits for
+    that, for at most *wait_seconds*.
     """
     if (yield Read(paths.CLUSTER_ID)) is None:
         yield from _put(paths.CLUSTER_ID, cluster_id_content(cluster_id))
@@ -117,8 +124,8 @@ def announce(broker: BrokerNode, cluster_id: str, wait_seconds: float) -> Regist
 def mirror_topics(
     before: Mapping[str, TopicEntry], after: Mapping[str, TopicEntry]
 ) -> RegistryDialogue[None]:
-    """Write what has changed between *before*, which ZooKeeper has, and *after*. May be repeated after a
-    failure."""
+    """Write into ZooKeeper what differs between *before*, which is there, and *after*. May be repeated after
+    a failure."""
     epoch: Node | None = yield Read(paths.CONTROLLER_EPOCH)
     controller_epoch = 1 if epoch is None else parse_controller_epoch(epoch.content)
     for name in before.keys() - after.keys():
@@ -141,7 +148,11 @@ def mirror_topics(
 def _create_ephemeral(
     path: str, content: bytes, is_own: Callable[[Node], bool], wait_seconds: float
 ) -> Generator[Any, Any, bool]:
-    """Create the ephemeral node at *path*. Return False if this session has created it before."""
+    """Create the ephemeral node at *path*. Return False if this session has created it before.
+
+    If a node of this broker is left from an earlier session, waits until it is gone, for at most
+    *wait_seconds*.
+    """
     waited = 0.0
     while True:
         try:
@@ -164,7 +175,7 @@ def _create_ephemeral(
 
 
 def _put(path: str, content: bytes) -> RegistryDialogue[None]:
-    """Create the node at *path*, or replace its content."""
+    """Create the node at *path* with *content*, or replace the content of the node that is there."""
     try:
         yield Create(path, content)
     except NodeExistsError:

@@ -1,5 +1,7 @@
-"""A broker's registration in ZooKeeper: it begins with the broker, follows its topics, and is renewed after
-the session has expired."""
+"""The registration of a broker in ZooKeeper.
+
+It begins with the broker, follows its topics, and is renewed after the session has expired.
+"""
 
 import asyncio
 import logging
@@ -35,7 +37,8 @@ _MARGIN: Final = 2.0
 
 
 class Registration:
-    """The entries of one broker in ZooKeeper. All methods belong to the broker's event loop.
+    """The entries of one broker in ZooKeeper. Only the thread of the broker's event loop may call the
+    methods.
 
     The requests run in threads of the loop's executor, so that the broker serves its clients meanwhile.
     """
@@ -57,15 +60,15 @@ class Registration:
         self._session.add_listener(self._on_session_event)
 
     async def find_cluster(self, broker_id: int) -> FoundCluster:
-        """Return what ZooKeeper has, before this broker begins to serve."""
+        """Return what is in ZooKeeper, before this broker begins to serve."""
         found = await self.play(find_cluster(broker_id), _START_SECONDS)
         for reason in found.ignored:
             log.warning("a topic in ZooKeeper is ignored: %s", reason)
         return found
 
     async def begin(self, broker_id: int, host: str, port: int, cluster_id: str) -> None:
-        """Write all entries of the broker, which serves at this address. Raises ConfigurationError if the id
-        is taken."""
+        """Write all entries of the broker, which serves at *host* and *port*. Raises ConfigurationError if
+        another broker has the same id."""
         address = BrokerEndpoint("PLAINTEXT", "PLAINTEXT", host, port)
         self._broker = BrokerNode(broker_id, (address,), timestamp_ms=time.time_ns() // 1_000_000)
         self._cluster_id = cluster_id
@@ -75,13 +78,13 @@ class Registration:
         self._written = wanted
 
     def topics_changed(self, topics: Mapping[str, TopicEntry]) -> None:
-        """Write *topics* into ZooKeeper soon."""
+        """Note that *topics* are the broker's topics now. ``follow`` soon writes them into ZooKeeper."""
         self._wanted = topics
         self._due.set()
 
     async def follow(self) -> None:
-        """Write each change of the topics, and all entries again after the session has expired, until this
-        task is cancelled."""
+        """Write each change of the topics, and all entries again after the session has expired. Runs until it
+        is cancelled."""
         assert self._broker is not None
         while True:
             await self._due.wait()
@@ -98,7 +101,10 @@ class Registration:
             except ClosedError:
                 return
             except KafkaError as error:
-                log.warning("this broker's entries in ZooKeeper are out of date; trying again: %s", error)
+                log.warning(
+                    "this broker's entries in ZooKeeper could not be written; trying again: %s",
+                    error,
+                )
                 self._expired |= expired
                 self._due.set()
                 await asyncio.sleep(_PAUSE)
@@ -108,15 +114,15 @@ class Registration:
                     log.info("this broker is registered in ZooKeeper again, in a new session")
 
     async def play(self, dialogue: RegistryDialogue[T], timeout: float = _REQUEST_SECONDS) -> T:
-        """Run *dialogue* in another thread, and return its result."""
+        """Run *dialogue* in another thread, for at most *timeout* seconds, and return its result."""
         return await asyncio.to_thread(self._session.play, dialogue, timeout)
 
     def close(self) -> None:
-        """End the session, and with it the broker's own node."""
+        """End the session with ZooKeeper, which removes the broker's own node."""
         self._session.close()
 
     def abandon(self) -> None:
-        """Close the socket in the child of a fork."""
+        """Close the socket of the session in a child process after a fork."""
         self._session.abandon()
 
     def _on_session_event(self, event: SessionEvent) -> None:

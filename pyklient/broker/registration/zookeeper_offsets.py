@@ -12,7 +12,7 @@ __all__ = ["read_offsets", "write_offsets"]
 
 
 def write_offsets(group_id: str, offsets: Mapping[TopicPartition, int]) -> RegistryDialogue[None]:
-    """Write the offsets that a group commits."""
+    """Write the *offsets* that a group commits into ZooKeeper."""
     for partition, offset in offsets.items():
         path = paths.committed_offset(group_id, partition.topic, partition.partition)
         content = offset_content(offset)
@@ -25,8 +25,10 @@ def write_offsets(group_id: str, offsets: Mapping[TopicPartition, int]) -> Regis
 def read_offsets(
     group_id: str, partitions: Collection[TopicPartition]
 ) -> RegistryDialogue[dict[TopicPartition, int | NodeContentError]]:
-    """Return the offsets that a group has committed, by partition. A node that is no offset counts as an
-    error of its partition."""
+    """Return the offsets that a group has committed in ZooKeeper, by partition.
+
+    If the node of a partition does not contain an offset, the result has an error for this partition.
+    """
     found: dict[TopicPartition, int | NodeContentError] = {}
     for partition in partitions:
         path = paths.committed_offset(group_id, partition.topic, partition.partition)

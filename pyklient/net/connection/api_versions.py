@@ -57,7 +57,7 @@ _FIRST_RELEASE: Final = {
 """The requests that Kafka 0.8.2 lacks, each with the first release of Kafka that has it."""
 
 _FIRST_RELEASE_OF_VERSION: Final = {(ListOffsetsRequest, 1): "0.10.1", (JoinGroupRequest, 5): "2.3"}
-"""The first release of Kafka with versions that this client insists on."""
+"""The versions of requests that this client insists on, each with the first release of Kafka that has it."""
 
 _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
@@ -73,8 +73,11 @@ def request_name(request_class: type[ApiMessage]) -> str:
 
 
 def needed_release(request_class: type[ApiMessage], version: int | None = None) -> str:
-    """Return the end of an error message that names the first release of Kafka with a request, or with a
-    *version* of the request; an empty text if every supported release has it."""
+    """Return the ending of an error message, which names the first release of Kafka that has a request.
+
+    If *version* is given, it is the first release that has this version of the request. The result is empty
+    if every supported release has it.
+    """
     release = _FIRST_RELEASE.get(request_class)
     if version is not None:
         release = _FIRST_RELEASE_OF_VERSION.get((request_class, version), release)
