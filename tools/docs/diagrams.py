@@ -1,23 +1,23 @@
-"""Draws the state diagrams of docs/groups.md from the transition tables in the code.
+"""Draws the state diagrams of the docs from the transition tables in the code.
 
-``python -m tools.docs.diagrams`` writes them into the page; a test compares them.
+``python -m tools.docs.diagrams`` writes them into the pages; a test compares them.
 """
 
 import re
 from collections.abc import Mapping
 from enum import Enum
+from pathlib import Path
 from typing import TypeVar
 
 from pyklient.broker.groups import states as group_states
 from pyklient.consumer.group.classic import states
+from pyklient.consumer.group.zookeeper import states as zookeeper_states
 from tools.repository import ROOT
 
-__all__ = ["DIAGRAMS", "PAGE", "drawn"]
+__all__ = ["DIAGRAMS", "drawn"]
 
 _State = TypeVar("_State", bound=Enum)
 _Event = TypeVar("_Event", bound=Enum)
-
-PAGE = ROOT / "docs" / "groups.md"
 
 
 def _diagram(table: Mapping[tuple[_State, _Event], _State], first: _State) -> str:
@@ -29,20 +29,27 @@ def _diagram(table: Mapping[tuple[_State, _Event], _State], first: _State) -> st
 
 
 DIAGRAMS = {
-    "member": _diagram(states.TRANSITIONS, states.State.OUTSIDE),
-    "group": _diagram(group_states.TRANSITIONS, group_states.GroupState.EMPTY),
+    ROOT / "docs" / "groups.md": {
+        "member": _diagram(states.TRANSITIONS, states.State.OUTSIDE),
+        "group": _diagram(group_states.TRANSITIONS, group_states.GroupState.EMPTY),
+    },
+    ROOT / "docs" / "zookeeper.md": {
+        "member of a ZooKeeper group": _diagram(zookeeper_states.TRANSITIONS, zookeeper_states.State.OUTSIDE),
+    },
 }
-"""Name of a diagram in the page → its Mermaid text."""
+"""Page → name of a diagram in the page → its Mermaid text."""
 
 
-def drawn(text: str) -> str:
-    """Return the page *text* with new diagrams."""
-    for name, diagram in DIAGRAMS.items():
+def drawn(page: Path) -> str:
+    """Return the text of *page* with new diagrams."""
+    text = page.read_text(encoding="utf-8")
+    for name, diagram in DIAGRAMS[page].items():
         pattern = rf"(<!-- diagram: {name} -->\n```mermaid\n).*?(```\n)"
         text, count = re.subn(pattern, rf"\g<1>{diagram}\g<2>", text, flags=re.DOTALL)
-        assert count == 1, f"{PAGE.name} has {count} diagrams called {name}"
+        assert count == 1, f"{page.name} has {count} diagrams called {name}"
     return text
 
 
 if __name__ == "__main__":
-    PAGE.write_text(drawn(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
+    for page in DIAGRAMS:
+        page.write_text(drawn(page), encoding="utf-8")

@@ -8,6 +8,7 @@ from contextlib import suppress
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.assignors import ASSIGNORS
+from pyklient.consumer.group.change_of_coordination import wait_until_left
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.member_loop import MemberLoop
 from pyklient.consumer.group.classic.states import State
@@ -53,8 +54,11 @@ class ClassicMembership:
         """Subscribe, and return when the group has assigned the first partitions.
 
         The first request is made in the caller's thread, so that a wrong address raises an error soon. Raises
-        KafkaTimeoutError if the member cannot join in time.
+        KafkaTimeoutError if the member cannot join in time. With the option ``zookeeper``, waits first for
+        members that ZooKeeper coordinates.
         """
+        if (registry := self._client.registry) is not None:
+            wait_until_left(registry, self._member.group_id, self._first_contact_timeout)
         self._member.subscribe(subscription)
         self._loop.handler = handler
         self._client.refresh_metadata(subscription.asks_for, self._first_contact_timeout)

@@ -72,7 +72,7 @@ class PlantedCluster:
             f"{owners}; now {self.owners(group, topic)}",
         )
 
-    def connect(self, group: str, name: str, **options: Any) -> ConsumerConnector:
+    def connect(self, group: str, name: str | None, **options: Any) -> ConsumerConnector:
         """Return a member of *group*, whose consumer_id is *name*."""
         settings: dict[str, Any] = {
             "bootstrap_servers": self.feed.bootstrap_servers,

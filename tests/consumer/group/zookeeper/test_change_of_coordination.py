@@ -1,0 +1,48 @@
+"""A group that changes from ZooKeeper's coordination to Kafka's."""
+
+import logging
+import threading
+
+import pytest
+
+from pyklient import ConsumerConnector, KafkaTimeoutError
+from tests.consumer.feed import wait_for
+from tests.consumer.group.test_groups import Reader
+from tests.consumer.group.zookeeper.planted import PlantedCluster
+
+IN_KAFKA = {"offsets_storage": "kafka"}
+
+
+def test_a_member_of_kafka_waits_for_the_last_member_of_zookeeper_and_goes_on_where_that_stopped(
+    cluster: PlantedCluster, caplog: pytest.LogCaptureFixture
+) -> None:
+    topic, group = cluster.topic(1, "a"), cluster.feed.name()
+    with cluster.connect(group, "old", **IN_KAFKA) as old:
+        first = Reader(old.stream(topic))
+        wait_for(lambda: len(first.seen) == 1, "the first message")
+        new = cluster.connect(group, None, coordination="kafka")
+        second: list[Reader] = []
+        with caplog.at_level(logging.INFO, "pyklient.consumer"):
+            start = threading.Thread(target=lambda: second.append(Reader(new.stream(topic))))
+            start.start()
+            wait_for(lambda: "waiting for members with coordination='zookeeper'" in caplog.text, "the wait")
+        cluster.feed.send(topic, ["b"])
+        wait_for(lambda: len(first.seen) == 2, "the second message")
+        assert second == []
+    first.join()
+    start.join(10)
+    cluster.feed.send(topic, ["c"])
+    with new:
+        wait_for(lambda: len(second[0].seen) == 1, "the third message")
+    assert [message.value for message in second[0].seen] == [b"c"]
+
+
+def test_a_member_of_kafka_does_not_wait_for_ever(cluster: PlantedCluster) -> None:
+    topic, group = cluster.topic(1), cluster.feed.name()
+    with cluster.connect(group, "old") as old:
+        old.stream(topic)
+        new: ConsumerConnector = cluster.connect(
+            group, None, coordination="kafka", default_api_timeout_ms=700
+        )
+        with pytest.raises(KafkaTimeoutError, match="Stop the other members"):
+            new.stream(topic)
