@@ -1,0 +1,106 @@
+"""Streams by filter on real brokers: topics that come, go and come again while a loop reads."""
+
+from itertools import islice
+from typing import Any, Final
+
+import pytest
+
+from pyklient import Admin, BrokerError, ConsumerConnector, KafkaStream, Producer, Whitelist
+from tests.servers.fixtures import NewName
+from tests.servers.process import wait_until
+
+pytestmark = [pytest.mark.slow, pytest.mark.brokers(real=True)]
+
+_OPTIONS: Final[dict[str, Any]] = {
+    "auto_offset_reset": "earliest",
+    "metadata_max_age_ms": 100,
+    "heartbeat_interval_ms": 100,
+    "fetch_max_wait_ms": 100,
+    "consumer_timeout_ms": 30_000,
+}
+
+
+@pytest.fixture(params=["in a group", "alone"])
+def group(request: pytest.FixtureRequest, new_name: NewName) -> str | None:
+    return new_name() if request.param == "in a group" else None
+
+
+def fill(bootstrap: str, topic: str, count: int, text: str) -> None:
+    """Write *count* records to the first partition of *topic*, which exists."""
+    with Producer(bootstrap) as producer:
+        producer.send_many(topic, [f"{text}{number}".encode() for number in range(count)], partition=0)
+
+
+def read(stream: KafkaStream, count: int) -> list[str]:
+    """Return the next *count* values, after which nothing comes. The last message is done then."""
+    found = [message.value.decode() for message in islice(stream, count)]
+    assert next(stream.batches(timeout=0)) == []
+    return found
+
+
+def create_again(admin: Admin, topic: str) -> None:
+    """Delete *topic*, and create it as soon as the broker accepts that."""
+    admin.delete_topic(topic)
+
+    def created() -> bool:
+        try:
+            admin.create_topic(topic, partitions=1, replication_factor=1)
+        except BrokerError as error:
+            if error.name != "TOPIC_ALREADY_EXISTS":
+                raise
+            return False
+        return True
+
+    wait_until(created, 30, f"{topic} created again", poll=0.02)
+
+
+def test_topics_join_and_leave_while_a_loop_reads(
+    bootstrap: str, new_name: NewName, group: str | None
+) -> None:
+    prefix = new_name()
+    first, second = f"{prefix}-1", f"{prefix}-2"
+    with Admin(bootstrap) as admin, ConsumerConnector(bootstrap, group_id=group, **_OPTIONS) as connector:
+        stream = connector.stream(pattern=f"{prefix}-.*")
+        for topic in (first, second):
+            admin.create_topic(topic, partitions=2, replication_factor=1)
+            fill(bootstrap, topic, 20, topic)
+            assert read(stream, 20) == [f"{topic}{number}" for number in range(20)]
+        assert list(stream.topics) == [first, second]
+        admin.delete_topic(first)
+        wait_until(lambda: stream.topics == (second,), 30, "the end of the deleted topic")
+        wait_until(lambda: first not in admin.topics(), 30, "the deletion")
+        admin.create_topic(first, partitions=1, replication_factor=1)
+        fill(bootstrap, first, 30, "again")
+        assert read(stream, 30) == [f"again{number}" for number in range(30)]
+        create_again(admin, first)
+        fill(bootstrap, first, 5, "once more")
+        assert read(stream, 5) == [f"once more{number}" for number in range(5)]
+        fill(bootstrap, second, 1, "end")
+        assert read(stream, 1) == ["end0"]
+
+
+def test_row_10_a_hundred_topics_at_once_are_read_and_internal_ones_are_not(
+    bootstrap: str, new_name: NewName
+) -> None:
+    """``Whitelist(".+")`` does not select ``__consumer_offsets``, unless ``exclude_internal_topics`` is
+    false."""
+    prefix, group = new_name(), new_name()
+    with Admin(bootstrap) as admin, ConsumerConnector(bootstrap, group_id=group, **_OPTIONS) as connector:
+        streams = connector.create_message_streams_by_filter(Whitelist(f"{prefix}-.*"), 2)
+        topics = {f"{prefix}-{number}" for number in range(100)}
+        for topic in topics:
+            admin.create_topic(topic, partitions=1, replication_factor=1)
+        with Producer(bootstrap) as producer:
+            for topic in topics:
+                producer.send(topic, topic.encode())
+        wait_until(lambda: set(streams[0].topics) == topics, 30, "all topics")
+        assert set(read(streams[0], 50) + read(streams[1], 50)) == topics
+        for shown in (True, False):
+            with ConsumerConnector(
+                bootstrap, **{**_OPTIONS, "auto_offset_reset": "latest", "exclude_internal_topics": not shown}
+            ) as everything:
+                (stream,) = everything.create_message_streams_by_filter(Whitelist(".+"))
+                assert topics < set(stream.topics)
+                assert ("__consumer_offsets" in stream.topics) is shown
+        for topic in topics:
+            admin.delete_topic(topic)
