@@ -2,6 +2,7 @@
 
 import logging
 import socket
+import ssl
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -15,9 +16,10 @@ class KazooThreads(SequentialThreadingHandler):
     """Starts the three threads of a session: one has the connection, one calls what waits for a change, one
     completes answers. Remembers the socket, so that the session can be ended while a server hangs."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext | None) -> None:
         super().__init__()
-        self.last_failure: OSError | None = None
+        self._tls = tls
+        self.last_failure: str | None = None
         self._socket: socket.socket | None = None
         self._cut = False
         self._newest: threading.Thread | None = None
@@ -36,12 +38,20 @@ class KazooThreads(SequentialThreadingHandler):
         """False before the start, and after the thread with the connection, the newest, has ended."""
         return self._newest is not None and self._newest.is_alive()
 
-    def create_connection(self, *args: object, **kwargs: object) -> socket.socket:
-        """Connect to a server. Remember the socket, or why that failed."""
+    def create_connection(
+        self, address: tuple[str, int], hostname: str, timeout: float, **_options: object
+    ) -> socket.socket:
+        """Connect to a server, with TLS if there is a context. Remember the socket, or why that failed."""
+        connected: socket.socket | None = None
         try:
-            connected = super().create_connection(*args, **kwargs)
+            connected = socket.create_connection(address, timeout)
+            connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            if self._tls is not None:
+                connected = self._tls.wrap_socket(connected, server_hostname=hostname)
         except OSError as error:
-            self.last_failure = error
+            if connected is not None:
+                connected.close()
+            self.last_failure = str(error)
             raise
         self._socket = connected
         if self._cut:

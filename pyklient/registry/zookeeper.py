@@ -43,6 +43,7 @@ from pyklient.registry.requests import (
 )
 from pyklient.registry.session_event import SessionEvent
 from pyklient.registry.settings import ZooKeeperSettings
+from pyklient.registry.tls import tls_context
 
 __all__ = ["ZooKeeper"]
 
@@ -64,7 +65,7 @@ class ZooKeeper:
 
     def __init__(self, settings: ZooKeeperSettings) -> None:
         self._settings = settings
-        self._threads = KazooThreads()
+        self._threads = KazooThreads(tls_context(settings))
         acl = [*CREATOR_ALL_ACL, *READ_ACL_UNSAFE] if settings.set_acl else None
         user = None if settings.username is None else [("digest", f"{settings.username}:{settings.password}")]
         self._client = KazooClient(
@@ -75,13 +76,6 @@ class ZooKeeper:
             auth_data=user,
             connection_retry=_RECONNECT,
             logger=KazooLog(log, {}),
-            use_ssl=settings.use_tls,
-            ca=settings.truststore,
-            certfile=settings.keystore,
-            keyfile=settings.keystore,
-            keyfile_password=settings.key_password,
-            verify_certs=settings.use_tls,
-            check_hostname=settings.use_tls and settings.check_host_name,
         )
         self._client.add_listener(self._state_changed)
         self._listeners: tuple[Callable[[SessionEvent], None], ...] = ()
@@ -259,8 +253,7 @@ class ZooKeeper:
             waiting.wait(max(0.0, min(_POLL, deadline - time.monotonic())))
             self._raise_if_closed()
             if time.monotonic() >= deadline and not self._client.connected:
-                failure = self._threads.last_failure
-                why = "it does not answer" if failure is None else str(failure)
+                why = self._threads.last_failure or "it does not answer"
                 raise RegistryConnectionError(
                     f"{self} could not be reached within {timeout:.3g} s ({why}); check that it runs at this "
                     "address"

@@ -8,6 +8,7 @@ from tests.servers.maven import kafka_libs
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerProcess, wait_until
 from tests.servers.reaper import Reaper
+from tests.servers.tls import Certificates
 
 __all__ = ["ZooKeeper"]
 
@@ -15,9 +16,16 @@ _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
 
 class ZooKeeper:
-    """One ZooKeeper server on a free port. ``tick_ms`` bounds session time-outs: two to twenty ticks."""
+    """One ZooKeeper server on a free port. ``tick_ms`` bounds session time-outs: two to twenty ticks.
+    With *certificates*, it has a second port with TLS: ``secure_hosts``."""
 
-    def __init__(self, directory: Path, reaper: Reaper, tick_ms: int = 500) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        reaper: Reaper,
+        tick_ms: int = 500,
+        certificates: Certificates | None = None,
+    ) -> None:
         directory.mkdir(parents=True)
         self.port = free_port()
         self.hosts = f"{HOST}:{self.port}"
@@ -30,10 +38,26 @@ class ZooKeeper:
             "admin.enableServer=false\n"
             "maxClientCnxns=0\n"
             "4lw.commands.whitelist=ruok,dump\n"
+            f"{'' if certificates is None else self._secure(certificates)}"
         )
         main = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
         command = java_command(kafka_libs("3.9.1"), main, str(settings), heap="128m", options=_QUIET)
         self.process = ServerProcess("zookeeper", command, directory, reaper)
+
+    def _secure(self, certificates: Certificates) -> str:
+        """Return the settings of a second port, with TLS, for clients that the authority has signed."""
+        self.secure_port = free_port()
+        self.secure_hosts = f"{HOST}:{self.secure_port}"
+        return (
+            f"secureClientPort={self.secure_port}\n"
+            f"secureClientPortAddress={HOST}\n"
+            "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory\n"
+            f"ssl.keyStore.location={certificates.server}\n"
+            "ssl.keyStore.type=PEM\n"
+            f"ssl.trustStore.location={certificates.authority}\n"
+            "ssl.trustStore.type=PEM\n"
+            "ssl.clientAuth=need\n"
+        )
 
     def start(self) -> None:
         """Start. Return when it answers."""

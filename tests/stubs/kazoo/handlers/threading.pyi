@@ -1,4 +1,3 @@
-import socket
 from collections.abc import Callable
 from threading import Thread
 from typing import Generic, TypeVar
@@ -12,4 +11,3 @@ class AsyncResult(Generic[_T]):
 
 class SequentialThreadingHandler:
     def spawn(self, func: Callable[..., object], *args: object, **kwargs: object) -> Thread: ...
-    def create_connection(self, *args: object, **kwargs: object) -> socket.socket: ...
