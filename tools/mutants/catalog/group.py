@@ -126,4 +126,11 @@ MUTANTS: Final = (
             "tests/consumer/group/test_incremental.py::test_a_message_in_hand_of_what_stays_owned_holds_no_rebalance_up",
         ),
     ),
+    Mutant(
+        "consumer: a member of Kafka joins beside members that ZooKeeper coordinates",
+        "pyklient/consumer/group/classic/classic_membership.py",
+        "if (registry := self._client.registry) is not None:",
+        "if (registry := self._client.registry) is not None and False:",
+        ("tests/consumer/group/test_change_of_coordination.py",),
+    ),
 )

@@ -40,6 +40,7 @@ class ClassicMembership:
         )
         self._loop = MemberLoop(client, config, self._member)
         self._first_contact_timeout = config.default_api_timeout_ms / 1000
+        self._zookeeper_timeout = config.zookeeper_connection_timeout_ms / 1000
         self._join_timeout = max(config.default_api_timeout_ms, config.rebalance_timeout_ms) / 1000
         self.thread = threading.Thread(
             target=self._run, name=f"pyklient-group-{config.group_id}", daemon=True
@@ -58,7 +59,9 @@ class ClassicMembership:
         members that ZooKeeper coordinates.
         """
         if (registry := self._client.registry) is not None:
-            wait_until_left(registry, self._member.group_id, self._first_contact_timeout)
+            wait_until_left(
+                registry, self._member.group_id, self._first_contact_timeout, self._zookeeper_timeout
+            )
         self._member.subscribe(subscription)
         self._loop.handler = handler
         self._client.refresh_metadata(subscription.asks_for, self._first_contact_timeout)

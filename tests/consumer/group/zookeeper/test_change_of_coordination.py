@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from pyklient import ConsumerConnector, KafkaTimeoutError
+from pyklient import ClosedError, ConsumerConnector, KafkaTimeoutError
 from tests.consumer.feed import wait_for
 from tests.consumer.group.test_groups import Reader
 from tests.consumer.group.zookeeper.planted import PlantedCluster
@@ -44,5 +44,27 @@ def test_a_member_of_kafka_does_not_wait_for_ever(cluster: PlantedCluster) -> No
         new: ConsumerConnector = cluster.connect(
             group, None, coordination="kafka", default_api_timeout_ms=700
         )
-        with pytest.raises(KafkaTimeoutError, match="Stop the other members"):
+        with pytest.raises(KafkaTimeoutError, match=f"after 0.7 s: {group}_old. A member"):
             new.stream(topic)
+
+
+def test_closing_ends_the_wait(cluster: PlantedCluster, caplog: pytest.LogCaptureFixture) -> None:
+    topic, group = cluster.topic(1), cluster.feed.name()
+    raised: list[ClosedError] = []
+
+    def create_streams(connector: ConsumerConnector) -> None:
+        try:
+            connector.stream(topic)
+        except ClosedError as error:
+            raised.append(error)
+
+    with cluster.connect(group, "old") as old, caplog.at_level(logging.INFO, "pyklient.consumer"):
+        old.stream(topic)
+        new = cluster.connect(group, None, coordination="kafka")
+        start = threading.Thread(target=create_streams, args=(new,))
+        start.start()
+        wait_for(lambda: f"to leave: {group}_old" in caplog.text, "the wait")
+        new.close()
+        start.join(10)
+        assert not start.is_alive()
+    assert len(raised) == 1
