@@ -68,11 +68,11 @@ class Bootstrap:
             self._discovery.add_listener(listener)
 
     def reached(self, endpoint: Endpoint) -> None:
-        """Note that there is a connection to *endpoint*."""
+        """Remember that there is a connection to *endpoint*."""
         self._reached.add((endpoint.host, endpoint.port))
 
     def give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
-        """Note that an attempt to connect, begun at the time *began*, found no server.
+        """Remember that an attempt to connect, begun at the time *began*, found no server.
 
         Raises NobodyThereError if this has been so for ``bootstrap_refused_timeout_ms``.
         """

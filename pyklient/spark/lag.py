@@ -85,7 +85,7 @@ class LagListener(StreamingQueryListener):
         self._client: NetworkClient | None = None
 
     def onQueryStarted(self, event: "QueryStartedEvent") -> None:
-        """Note that a query has started whose offsets are to be committed."""
+        """Remember that a query has started whose offsets are to be committed."""
         if self._query_name is None or event.name == self._query_name:
             self._runs.add(str(event.runId))
 

@@ -78,7 +78,7 @@ class Registration:
         self._written = wanted
 
     def topics_changed(self, topics: Mapping[str, TopicEntry]) -> None:
-        """Note that *topics* are the broker's topics now. ``follow`` soon writes them into ZooKeeper."""
+        """Remember that *topics* are the broker's topics now. ``follow`` soon writes them into ZooKeeper."""
         self._wanted = topics
         self._due.set()
 

@@ -1,4 +1,4 @@
-"""Appends records to batches, in Python. The compiled kernel must behave exactly as this.
+"""Appends records to batches, in Python. The compiled kernel must behave exactly as this one.
 
 ``Producer.send`` is ``Appender.send``: on the fast path, one call finds the topic, the partition and the
 batch, encodes the record into the batch and returns a Delivery. If that is not possible (an unknown topic, a

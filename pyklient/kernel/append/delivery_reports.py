@@ -175,8 +175,8 @@ class DeliveryState(ABC):
         return for_another(error)
 
     def result(self, index: int, timestamp_ms: int, timeout: float | None) -> RecordMetadata:
-        """Wait until record *index* has a result, and return its metadata. Its own timestamp is
-        *timestamp_ms*.
+        """Wait until record *index* has a result, and return its metadata. *timestamp_ms* is the record's own
+        timestamp.
 
         Raises the error of the record if it failed, and KafkaTimeoutError if there is no result after
         *timeout* seconds.
@@ -255,8 +255,8 @@ class DeliveryState(ABC):
             return not self.done
 
     def mark_seen(self, first: int, stop: int) -> None:
-        """Note that the user has seen the failures of the records *first* to *stop* - 1. The batch must be
-        done."""
+        """Remember that the user has seen the failures of the records *first* to *stop* - 1. The batch must
+        be done."""
         with self._tracker.lock:
             for report in self.reports(first, stop):
                 if report.error is not None:

@@ -79,7 +79,7 @@ class RequestsInFlight:
     ) -> list[Buffer]:
         """Encode *request* and return its bytes, which the caller must send.
 
-        Note that *answered* waits for the response. If *answered* is None, no response is expected.
+        The response will be passed to *answered*. If *answered* is None, no response is expected.
         """
         now = time.monotonic()
         with self._lock:

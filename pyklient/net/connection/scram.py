@@ -40,7 +40,7 @@ class ScramClient:
         return (_GS2_HEADER + self._first_bare).encode()
 
     def final(self, server_first: bytes) -> bytes:
-        """Return the client's second message, which proves that it knows the password.
+        """Return the client's second message, which proves that the client knows the password.
 
         *server_first* is the answer to the first message. It has the server's nonce, salt and iteration
         count.

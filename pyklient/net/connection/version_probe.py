@@ -1,4 +1,4 @@
-"""Finds the versions of brokers before Kafka 0.10, which do not name them.
+"""Finds out the versions of requests that brokers before Kafka 0.10 support. These brokers do not tell.
 
 Kafka 0.8 closes a connection on which it gets ApiVersions. Kafka 0.9 neither answers this request nor closes
 the connection, and answers the next request. So the release of such a broker follows from what it answers:

@@ -31,7 +31,8 @@ class AbortedTransactions:
         return span is not None and last_offset < span[1]
 
     def end(self, producer_id: int, offset: int) -> None:
-        """Note that the aborted transaction of *producer_id* ends at *offset*, where its abort marker is."""
+        """Remember that the aborted transaction of *producer_id* ends at *offset*, where its abort marker
+        is."""
         span = self._span(producer_id, offset)
         if span is not None:
             span[1] = min(span[1], offset)
