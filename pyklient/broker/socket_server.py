@@ -152,7 +152,9 @@ class _Connection:
             while await self._serve_one():
                 pass
         except TimeoutError:
-            _logger.info("the connection from %s was closed: idle for %g s", self._peer, self._idle_seconds)
+            _logger.info(
+                "the connection from %s was closed: it was idle for %g s", self._peer, self._idle_seconds
+            )
         except (KafkaError, CloseConnection) as error:
             _logger.warning("the connection from %s was closed: %s", self._peer, error)
         except OSError as error:

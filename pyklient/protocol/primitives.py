@@ -132,9 +132,9 @@ class Reader:
                 break
             shift += 7
             if shift >= 32:
-                raise ProtocolError(f"the varint at byte {start} is longer than 32 bits")
+                raise ProtocolError(f"the varint at byte {start} has more than five bytes")
         if value >> 32:
-            raise ProtocolError(f"the varint at byte {start} is larger than 32 bits")
+            raise ProtocolError(f"the varint at byte {start} needs more than 32 bits")
         self.pos = pos
         return value
 

@@ -47,10 +47,10 @@ def test_any_number_of_32_bits_survives_a_varint(value: int) -> None:
     [
         ("", "cut off"),
         ("80", "cut off"),
-        ("ffffffff10", "larger than 32 bits"),
-        ("ffffffff7f", "larger than 32 bits"),
-        ("8080808080808000", "longer than 32 bits"),
-        ("ff" * 1000, "longer than 32 bits"),
+        ("ffffffff10", "needs more than 32 bits"),
+        ("ffffffff7f", "needs more than 32 bits"),
+        ("8080808080808000", "has more than five bytes"),
+        ("ff" * 1000, "has more than five bytes"),
     ],
 )
 def test_unsigned_varints_end_within_32_bits(data: str, reason: str) -> None:

@@ -135,7 +135,7 @@ class Topics:
         if total <= count:
             raise ApiError(
                 ErrorCode.INVALID_PARTITIONS,
-                f"topic {name!r} already has {count} partitions; ask for a larger number than {total}",
+                f"topic {name!r} already has {count} partitions; ask for more than {count}, not for {total}",
             )
         self._check_partitions(total - count)
         return topic, self._new_partitions(name, range(count, total))

@@ -90,7 +90,7 @@ class GroupMembers(Mapping[str, Member]):
         if not names or not request.protocol_type or (others and request.protocol_type != protocol_type):
             raise ApiError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-                "the member supports none of the protocols that all members of the group support",
+                "the member that joins and the members of the group have no protocol in common",
             )
 
     def select_protocol(self) -> str:
