@@ -21,6 +21,7 @@ NOT_READ: Final = frozenset(
         "exclude_internal_topics",
         "group_id",
         "group_instance_id",
+        "offsets_retention_ms",
         "offsets_storage",
         "rebalance_backoff_ms",
         "rebalance_max_retries",
@@ -63,6 +64,12 @@ class ConsumerConfig(ClientConfig):
         None,
         "where the group commits its offsets: kafka or zookeeper; by default where the group is coordinated",
         choices=("kafka", "zookeeper", None),
+    )
+    offsets_retention_ms: int | None = option(
+        None,
+        "how long Kafka keeps the offsets that the group commits, from each commit on; by default as long as "
+        "offsets.retention.minutes of the brokers says (needs Kafka 0.9 or later; only in pyklient)",
+        at_least=1,
     )
     dual_commit_enabled: bool | None = option(
         None,
@@ -160,6 +167,7 @@ class ConsumerConfig(ClientConfig):
         if self.group_id is not None and not self.group_id:
             raise ConfigurationError("group_id is empty; give the group a name")
         self._validate_coordination()
+        self._validate_retention()
 
     @property
     def offset_storage(self) -> str:
@@ -172,6 +180,24 @@ class ConsumerConfig(ClientConfig):
         if self.dual_commit_enabled is None:
             return self.coordination == "zookeeper" and self.offset_storage == "kafka"
         return self.dual_commit_enabled
+
+    def _validate_retention(self) -> None:
+        if self.offsets_retention_ms is None:
+            return
+        if self.group_id is None:
+            raise ConfigurationError(
+                "offsets_retention_ms needs group_id; give the group a name, or remove offsets_retention_ms"
+            )
+        if self.offset_storage == "zookeeper" and not self.dual_commit:
+            raise ConfigurationError(
+                "offsets_retention_ms has no effect with offsets_storage='zookeeper', because ZooKeeper "
+                "keeps offsets until somebody deletes them; remove one of the two options"
+            )
+        if self.group_instance_id is not None:
+            raise ConfigurationError(
+                "offsets_retention_ms cannot be used together with group_instance_id, because Kafka has no "
+                "request with both; remove one of the two options"
+            )
 
     def _validate_coordination(self) -> None:
         in_zookeeper = self.coordination == "zookeeper"

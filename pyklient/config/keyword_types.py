@@ -249,6 +249,10 @@ class ConsumerOptions(ReadOptions, total=False):
     offsets_storage: Literal["kafka", "zookeeper", None]
     """where the group commits its offsets: kafka or zookeeper; by default where the group is coordinated"""
 
+    offsets_retention_ms: int | None
+    """how long Kafka keeps the offsets that the group commits, from each commit on; by default as long as
+    offsets.retention.minutes of the brokers says (needs Kafka 0.9 or later; only in pyklient)"""
+
     dual_commit_enabled: bool | None
     """commit offsets to both Kafka and ZooKeeper, and resume at the larger one; by default on if coordination
     is zookeeper and offsets_storage is kafka"""

@@ -29,7 +29,6 @@ from pyklient.errors import (
 )
 from pyklient.net.backoff import Backoff
 from pyklient.net.bootstrap import Bootstrap, NobodyThereError
-from pyklient.net.connection.api_versions import needed_release, request_name
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
 from pyklient.net.connection.tls import tls_context
@@ -199,7 +198,7 @@ class NetworkClient:
         deadline = time.monotonic() + min(limit, timeout)
         node_id = self._controller(step, timeout) if step.to == CONTROLLER else step.to
         connection = self.connection(node_id, step.purpose, deadline - time.monotonic())
-        _check_version(connection, step)
+        connection.version_of(type(step.request), step.max_version, step.min_version)
         remaining = max(deadline - time.monotonic(), 0.001)
         return connection.ask(step.request, remaining, max_version=step.max_version)
 
@@ -344,17 +343,6 @@ def _tell_of_slow_kernel() -> None:
             "Records are encoded and decoded in Python, about ten times slower than with the compiled "
             "kernel: %s",
             kernel.not_compiled,
-        )
-
-
-def _check_version(connection: Connection, step: Ask) -> None:
-    """Raise UnsupportedVersionError if the broker supports only versions below the ``min_version`` of
-    *step*."""
-    if connection.version_of(type(step.request), step.max_version) < step.min_version:
-        since = needed_release(type(step.request), step.min_version)
-        raise UnsupportedVersionError(
-            f"{connection.endpoint} supports no version of {request_name(type(step.request))} from "
-            f"{step.min_version} on{since}"
         )
 
 

@@ -1,5 +1,6 @@
 """What works on a broker of each release, and the error for what does not."""
 
+import struct
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -134,6 +135,37 @@ def test_offsets_are_committed_to_kafka_without_a_group_of_kafkas(
     assert kept is not None
     assert (kept.offset, kept.metadata) == (7, "note")
     assert release.committed(group, topic, 1) == {0: 7}
+
+
+def test_committed_offsets_are_kept_for_the_time_that_was_asked_for(
+    release: Release, new_name: NewName
+) -> None:
+    topic, group = release.new_topic(new_name()), new_name()
+    where = TopicPartition(topic, 0)
+    options = {"bootstrap_servers": release.bootstrap, "group_id": group, "offsets_retention_ms": 7_200_000}
+    config = ConsumerConfig.from_options(options)
+    client = NetworkClient(config)
+    store = KafkaOffsetStore(client, config, GroupCoordinatorClient(group))
+    before = int(time.time() * 1000)
+    try:
+        if release.version < (0, 9):
+            with pytest.raises(UnsupportedVersionError, match=r"OffsetCommit.*, which needs Kafka 0\.9"):
+                store.commit({where: OffsetAndMetadata(7)}, NOBODY, 30)
+            return
+        assert not store.commit({where: OffsetAndMetadata(7)}, NOBODY, 30)
+    finally:
+        client.close()
+    [written] = [
+        message.value
+        for message in pyklient.read(release.bootstrap, "__consumer_offsets")
+        if message.key is not None and group.encode() in message.key and topic.encode() in message.key
+    ]
+    assert written is not None
+    version, offset, note = struct.unpack_from(">hqh", written)
+    assert (version, offset, note) == (1, 7, 0)
+    committed, expires = struct.unpack_from(">qq", written, 12)
+    assert before <= committed <= time.time() * 1000
+    assert expires - committed == 7_200_000
 
 
 def test_an_offset_is_found_by_time(release: Release, new_name: NewName) -> None:

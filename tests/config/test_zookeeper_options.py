@@ -90,6 +90,15 @@ def test_a_session_gets_its_settings_from_the_options() -> None:
         ({"offsets_storage": "zookeeper"}, "offsets_storage='zookeeper' needs group_id"),
         ({"dual_commit_enabled": True}, "dual_commit_enabled=True needs group_id"),
         ({"consumer_id": "c", "group_id": "g"}, "consumer_id needs coordination='zookeeper'"),
+        ({"offsets_retention_ms": 1}, "offsets_retention_ms needs group_id"),
+        (
+            {"offsets_retention_ms": 1, "offsets_storage": "zookeeper", "group_id": "g", "zookeeper": "z"},
+            "offsets_retention_ms has no effect with offsets_storage='zookeeper'",
+        ),
+        (
+            {"offsets_retention_ms": 1, "group_instance_id": "i", "group_id": "g"},
+            "offsets_retention_ms cannot be used together with group_instance_id",
+        ),
         ({"offsets_storage": "zookeeper", "group_id": "a/b"}, "group_id='a/b' cannot be used with ZooKeeper"),
         (
             {"coordination": "zookeeper", "zookeeper": "z", "group_id": "g", "group_instance_id": "i"},

@@ -37,8 +37,11 @@ _T = TypeVar("_T")
 
 _COMMIT_VERSION = 9
 """The newest version of OffsetCommit that names topics by name. Later versions have topic ids only."""
+_WITH_RETENTION = (2, 4)
+"""The first and the last version of OffsetCommit with a retention time."""
 _FETCH_VERSION = 7
 """The newest version of OffsetFetch that asks for a single group."""
+_BROKERS_RETENTION = -1
 _MOVED = (ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE)
 _PASSING = (*_MOVED, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.REQUEST_TIMED_OUT)
 _OUTDATED = (
@@ -61,6 +64,7 @@ class KafkaOffsetStore:
         self._connect_timeout = config.heartbeat_interval_ms / 1000
         # To the coordinator, a group that its members coordinate through ZooKeeper has none.
         self._has_members = config.coordination == "kafka"
+        self._retention_ms = config.offsets_retention_ms
         self._closing = False
 
     def fetch(
@@ -81,7 +85,10 @@ class KafkaOffsetStore:
         Raises KafkaTimeoutError after *timeout* seconds.
         """
         try:
-            return self._play(commit_offsets(self._coordinator, self._known(identity), positions), timeout)
+            return self._play(
+                commit_offsets(self._coordinator, self._known(identity), positions, self._retention_ms),
+                timeout,
+            )
         except KafkaTimeoutError as error:
             raise KafkaTimeoutError(
                 f"cannot commit offsets of group {self._coordinator.group_id}: {error}"
@@ -109,8 +116,12 @@ class KafkaOffsetStore:
 
         try:
             connection = self._client.connection(node_id, Purpose.OTHER, self._connect_timeout)
-            request = commit_request(self._coordinator.group_id, self._known(identity), positions)
-            connection.send(request, max_version=_COMMIT_VERSION).add_done_callback(answered)
+            request = commit_request(
+                self._coordinator.group_id, self._known(identity), positions, self._retention_ms
+            )
+            oldest, newest = _versions(self._retention_ms)
+            connection.version_of(OffsetCommitRequest, newest, oldest)
+            connection.send(request, max_version=newest).add_done_callback(answered)
         except KafkaError as error:
             log.info("group %s: offsets cannot be committed yet: %s", self._coordinator.group_id, error)
             return None
@@ -140,12 +151,16 @@ def commit_offsets(
     coordinator: GroupCoordinatorClient,
     identity: MemberIdentity,
     positions: Mapping[TopicPartition, OffsetAndMetadata],
+    retention_ms: int | None = None,
 ) -> Dialogue[Rejections]:
-    """Commit *positions*. Return those that the coordinator has rejected, and for which no retry helps."""
+    """Commit *positions*, which the coordinator keeps for *retention_ms* if that is not None.
+
+    Return those that the coordinator has rejected, and for which no retry helps.
+    """
     rejections: dict[TopicPartition, Rejection] = {}
     left = dict(positions)
     if left:
-        yield from retried(partial(_commit_left, coordinator, identity, left, rejections))
+        yield from retried(partial(_commit_left, coordinator, identity, left, rejections, retention_ms))
     return rejections
 
 
@@ -154,13 +169,17 @@ def _commit_left(
     identity: MemberIdentity,
     left: dict[TopicPartition, OffsetAndMetadata],
     rejections: dict[TopicPartition, Rejection],
+    retention_ms: int | None,
 ) -> Dialogue[None]:
     """Commit the positions in *left*, and remove from *left* those that need not be tried again.
 
     Add the positions that were rejected to *rejections*. Raise an error if positions are left.
     """
-    request = commit_request(coordinator.group_id, identity, left)
-    response = yield from coordinator.ask(request, purpose=Purpose.OTHER, max_version=_COMMIT_VERSION)
+    request = commit_request(coordinator.group_id, identity, left, retention_ms)
+    oldest, newest = _versions(retention_ms)
+    response = yield from coordinator.ask(
+        request, purpose=Purpose.OTHER, max_version=newest, min_version=oldest
+    )
     codes = error_codes(response)
     rejections.update((each, _rejection(code)) for each, code in codes.items() if code not in _PASSING)
     for each in set(left) - (codes.keys() - rejections.keys()):
@@ -219,8 +238,16 @@ def _rejection(code: int) -> Rejection:
     return Rejection(broker_error(code), outdated=code in _OUTDATED)
 
 
+def _versions(retention_ms: int | None) -> tuple[int, int]:
+    """Return the first and the last version of OffsetCommit that can be used."""
+    return (0, _COMMIT_VERSION) if retention_ms is None else _WITH_RETENTION
+
+
 def commit_request(
-    group_id: str, identity: MemberIdentity, positions: Mapping[TopicPartition, OffsetAndMetadata]
+    group_id: str,
+    identity: MemberIdentity,
+    positions: Mapping[TopicPartition, OffsetAndMetadata],
+    retention_ms: int | None = None,
 ) -> OffsetCommitRequest:
     topics: dict[str, list[OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition]] = {}
     for (topic, partition), position in positions.items():
@@ -237,6 +264,7 @@ def commit_request(
         generation_id_or_member_epoch=identity.generation,
         member_id=identity.member_id,
         group_instance_id=identity.instance_id,
+        retention_time_ms=_BROKERS_RETENTION if retention_ms is None else retention_ms,
         topics=[
             OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=partitions)
             for topic, partitions in topics.items()

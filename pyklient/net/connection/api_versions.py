@@ -22,6 +22,7 @@ from pyklient.protocol.messages import (
     LeaveGroupRequest,
     ListGroupsRequest,
     ListOffsetsRequest,
+    OffsetCommitRequest,
     OffsetForLeaderEpochRequest,
     SaslAuthenticateRequest,
     SaslHandshakeRequest,
@@ -56,7 +57,11 @@ _FIRST_RELEASE: Final = {
 }
 """The requests that Kafka 0.8.2 lacks, each with the first release of Kafka that has it."""
 
-_FIRST_RELEASE_OF_VERSION: Final = {(ListOffsetsRequest, 1): "0.10.1", (JoinGroupRequest, 5): "2.3"}
+_FIRST_RELEASE_OF_VERSION: Final = {
+    (OffsetCommitRequest, 2): "0.9",
+    (ListOffsetsRequest, 1): "0.10.1",
+    (JoinGroupRequest, 5): "2.3",
+}
 """The versions of requests that this client insists on, each with the first release of Kafka that has it."""
 
 _API_VERSIONS_OF_2_4: Final = 3
@@ -105,15 +110,17 @@ class AgreedVersions:
         """True once the broker has named the versions that it supports."""
         return bool(self._theirs)
 
-    def of(self, request_class: type[ApiMessage], max_version: int | None) -> int:
-        """Return the newest version of a request that the broker and this client support, at most
-        *max_version*.
-
-        Raises UnsupportedVersionError if there is no such version.
-        """
+    def of(self, request_class: type[ApiMessage], max_version: int | None, min_version: int = 0) -> int:
+        """Return the newest version of a request that both sides support, from *min_version* to
+        *max_version*. Raises UnsupportedVersionError if there is no such version."""
         agreed = self._agreed.get((request_class, max_version))
         if agreed is None:
             agreed = self._agreed[request_class, max_version] = self._agree(request_class, max_version)
+        if agreed < min_version:
+            raise UnsupportedVersionError(
+                f"{self._peer} supports no version of {request_name(request_class)} from {min_version} on"
+                f"{needed_release(request_class, min_version)}"
+            )
         return agreed
 
     def _agree(self, request_class: type[ApiMessage], max_version: int | None) -> int:

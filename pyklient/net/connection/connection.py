@@ -114,10 +114,12 @@ class Connection:
             self._expires_at = time.monotonic() + lifetime
         self._in_flight.hint = hint
 
-    def version_of(self, request_class: type[ApiMessage], max_version: int | None = None) -> int:
-        """Return the newest version of a request that the broker and this client support, at most
+    def version_of(
+        self, request_class: type[ApiMessage], max_version: int | None = None, min_version: int = 0
+    ) -> int:
+        """Return the newest version of a request that both sides support, from *min_version* to
         *max_version*. Raises UnsupportedVersionError if there is no such version."""
-        return self._versions.of(request_class, max_version)
+        return self._versions.of(request_class, max_version, min_version)
 
     def send(
         self, request: ApiMessage, *, max_version: int | None = None, timeout: float | None = None

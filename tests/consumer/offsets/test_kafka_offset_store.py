@@ -47,6 +47,18 @@ def stored(offset: int, code: int = 0, topic_code: int = 0) -> OffsetFetchRespon
     return OffsetFetchResponse(error_code=topic_code, topics=[topic(name="t", partitions=[partition])])
 
 
+def test_offsets_that_are_kept_for_a_time_go_in_a_version_with_a_retention_time() -> None:
+    offsets = {T0: OffsetAndMetadata(17)}
+    _, steps = play(commit_offsets(coordinator(), NOBODY, offsets, 5_000), [answer({T0: 0})])
+    request = steps[0]
+    assert isinstance(request, OffsetCommitRequest)
+    assert request.retention_time_ms == 5_000
+    _, steps = play(commit_offsets(coordinator(), NOBODY, offsets), [answer({T0: 0})])
+    request = steps[0]
+    assert isinstance(request, OffsetCommitRequest)
+    assert request.retention_time_ms == -1, "the broker decides"
+
+
 def test_a_commit_goes_under_the_identity_that_it_is_given() -> None:
     identity = MemberIdentity(4, "then", "i")
     offsets = {T0: OffsetAndMetadata(17, "note"), T1: OffsetAndMetadata(3), U0: OffsetAndMetadata(1)}
