@@ -192,7 +192,7 @@ def _read_topic(nodes: GroupNodes, topic: str) -> RegistryDialogue[None]:
 def _parse_offset(path: str, content: bytes) -> int:
     offset = parse_offset(path, content)
     if offset < 0:
-        raise garbled(path, content, "an offset is not negative")
+        raise garbled(path, content, "the offset is negative")
     return offset
 
 

@@ -1,8 +1,8 @@
 """The node of a broker: its addresses, in every version that Kafka's brokers have written.
 
-Kafka 0.7 wrote ``<creator>:<host>:<port>``, and its documents show ``<host>:<port>``. Later versions write
-JSON: version 1 has one address; 2 (Kafka 0.9) has one for each security protocol; 3 has the rack; 4 (0.10)
-names its listeners; 5 (2.7) has features.
+Kafka 0.7 wrote ``<creator>:<host>:<port>``, and its documents show ``<host>:<port>``. Later versions of the
+node are JSON. Version 1 has one address, and version 2 (Kafka 0.9) one address for each security protocol.
+Version 3 adds the rack, version 4 (0.10) the names of the listeners, and version 5 (2.7) features.
 """
 
 import re
@@ -43,7 +43,7 @@ class BrokerNode:
     version: int = 5
 
     def endpoint(self, security_protocol: str) -> BrokerEndpoint | None:
-        """Return the first address with this security protocol, or None."""
+        """Return the first address with *security_protocol*, or None if the broker has no such address."""
         found = (each for each in self.endpoints if each.security_protocol == security_protocol)
         return next(found, None)
 
@@ -55,7 +55,8 @@ def broker_ids(children: Iterable[str] | None) -> list[int]:
 
 
 def parse_broker(broker_id: int, content: bytes) -> BrokerNode:
-    """Return what the node of a broker says, in any version. Raises NodeContentError."""
+    """Parse *content*, the content of a broker's node in any version. Raises NodeContentError if no version
+    of Kafka writes such content."""
     path = paths.broker(broker_id)
     if not content.lstrip().startswith(b"{"):
         return _parse_oldest(path, broker_id, content)
@@ -74,8 +75,8 @@ def parse_broker(broker_id: int, content: bytes) -> BrokerNode:
 def broker_content(broker: BrokerNode) -> bytes:
     """Return what a broker writes into its node, in the version that ``broker.version`` says.
 
-    Versions 0 and 1 have only the address for PLAINTEXT. Later versions keep it beside the list of
-    addresses, for old clients.
+    Versions 0 and 1 have only the address for PLAINTEXT. Later versions have a list of all addresses, and
+    also that one address beside the list, for old clients.
     """
     plain = broker.endpoint(_PLAINTEXT)
     host, port = (plain.host, plain.port) if plain is not None else (None, -1)
@@ -100,14 +101,14 @@ def broker_content(broker: BrokerNode) -> bytes:
 
 
 def now_ms() -> int:
-    """Return the time for ``timestamp_ms``."""
+    """Return the present time in milliseconds since 1970, as a node contains it."""
     return time.time_ns() // 1_000_000
 
 
 def _parse_oldest(path: str, broker_id: int, content: bytes) -> BrokerNode:
     match = _OLDEST.fullmatch(text_content(path, content))
     if match is None:
-        raise garbled(path, content, "it is neither JSON nor <creator>:<host>:<port>")
+        raise garbled(path, content, "the content is neither JSON nor <creator>:<host>:<port>")
     address = BrokerEndpoint(_PLAINTEXT, _PLAINTEXT, match[1].strip("[]"), int(match[2]))
     return BrokerNode(broker_id, (address,), version=0)
 

@@ -33,7 +33,10 @@ def controller_content(broker_id: int, timestamp_ms: int) -> bytes:
 
 
 def parse_controller_epoch(content: bytes) -> int:
-    """Return the number of controllers that the cluster has had. Raises NodeContentError."""
+    """Parse the node that counts the controllers. Return how many controllers the cluster has had.
+
+    Raises NodeContentError if the content is not a number.
+    """
     return whole_number(paths.CONTROLLER_EPOCH, content)
 
 

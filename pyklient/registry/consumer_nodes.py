@@ -1,7 +1,8 @@
 """The nodes of a group in ZooKeeper: its members, the owners of partitions, and its committed offsets.
 
-Kafka 0.8 and later write the node of a member as JSON. Kafka 0.7 wrote a map of topics to streams, or
-``*<streams>*<expression>`` for the topics that match, ``!<streams>!<expression>`` for those that do not.
+Kafka 0.8 and later write the node of a member as JSON. Kafka 0.7 wrote a map of topics to numbers of streams.
+For a topic filter, it wrote ``*<streams>*<expression>`` (read the topics that match the expression) or
+``!<streams>!<expression>`` (read the topics that do not match).
 """
 
 import json
@@ -35,10 +36,11 @@ _OLDEST_PATTERNS: Final = {"*": WHITE_LIST, "!": BLACK_LIST}
 
 @dataclass(frozen=True, slots=True)
 class ConsumerNode:
-    """What a member has written about itself.
+    """The content of a member's node.
 
-    ``subscription`` maps topics to numbers of streams; if ``pattern`` is WHITE_LIST or BLACK_LIST, it has one
-    entry, whose key is a regular expression. ``version`` is 0 for the nodes of Kafka 0.7.
+    ``subscription`` maps topics to numbers of streams. If ``pattern`` is WHITE_LIST or BLACK_LIST,
+    ``subscription`` has one entry, whose key is a regular expression. ``version`` is 0 for the nodes of Kafka
+    0.7.
     """
 
     subscription: Mapping[str, int]
@@ -48,7 +50,8 @@ class ConsumerNode:
 
 
 def parse_consumer(group_id: str, consumer_id: str, content: bytes) -> ConsumerNode:
-    """Return what the node of a member says, in any version. Raises NodeContentError."""
+    """Parse *content*, the content of a member's node in any version. Raises NodeContentError if no version
+    of Kafka writes such content."""
     path = paths.consumer(group_id, consumer_id)
     text = text_content(path, content)
     if (match := _OLDEST_FILTER.fullmatch(text)) and match[1] == match[3]:
@@ -83,7 +86,8 @@ def parse_owner(path: str, content: bytes) -> str:
     """Return the id of the thread that owns a partition: ``<consumer id>-<number>``."""
     owner = text_content(path, content)
     if not re.fullmatch(r".*-[0-9]{1,9}", owner):
-        raise garbled(path, content, "it is not the id of a consumer's thread, <consumer id>-<number>")
+        why = "the content is not the id of a consumer's thread, <consumer id>-<number>"
+        raise garbled(path, content, why)
     return owner
 
 
@@ -101,7 +105,7 @@ def _streams(path: str, content: bytes, subscription: Mapping[str, object]) -> d
     streams = {}
     for key, count in subscription.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise garbled(path, content, f"the number of streams of {key!r} is not 1 or more")
+            raise garbled(path, content, f"the number of streams of {key!r} must be 1 or more")
         streams[key] = count
     return streams
 

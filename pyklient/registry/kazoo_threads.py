@@ -1,4 +1,4 @@
-"""The threads and sockets of kazoo, with names of ours, and its log without its noise."""
+"""The threads, the socket and the log of kazoo, as ``ZooKeeper`` needs them."""
 
 import logging
 import socket
@@ -13,8 +13,11 @@ __all__ = ["KazooLog", "KazooThreads"]
 
 
 class KazooThreads(SequentialThreadingHandler):
-    """Starts the three threads of a session: one has the connection, one calls what waits for a change, one
-    completes answers. Remembers the socket, so that the session can be ended while a server hangs."""
+    """Starts the three threads of a session, and remembers the socket.
+
+    One thread reads and writes the connection, one calls the functions that wait for a change, and one
+    completes the answers to requests. With the socket, the session can be ended even while a server hangs.
+    """
 
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         super().__init__()
@@ -35,7 +38,8 @@ class KazooThreads(SequentialThreadingHandler):
 
     @property
     def alive(self) -> bool:
-        """False before the start, and after the thread with the connection, the newest, has ended."""
+        """True while the newest thread runs, which is the one that has the connection. False before the
+        start."""
         return self._newest is not None and self._newest.is_alive()
 
     def create_connection(
@@ -74,7 +78,10 @@ class KazooThreads(SequentialThreadingHandler):
 
 
 class KazooLog(logging.LoggerAdapter[logging.Logger]):
-    """Logs what kazoo does at DEBUG: kazoo warns of each attempt to connect, and ``ZooKeeper`` warns once."""
+    """Logs kazoo's warnings at the level DEBUG.
+
+    kazoo warns of each attempt to connect, and ``ZooKeeper`` itself logs one warning instead.
+    """
 
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
         super().log(level if level >= logging.ERROR else min(level, logging.DEBUG), msg, *args, **kwargs)

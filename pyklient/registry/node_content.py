@@ -1,4 +1,5 @@
-"""Reads what a node contains, as JSON, whose fields are checked: other programs write these nodes too."""
+"""Reads the content of a node. The fields of JSON are checked, because other programs write these nodes
+too."""
 
 import json
 import re
@@ -16,8 +17,8 @@ def garbled(path: str, content: bytes, why: str) -> NodeContentError:
     """Return the error for the node at *path*. *why* says what is wrong with its content."""
     shown = repr(content[:_SHOWN])[1:] + (" …" if len(content) > _SHOWN else "")
     return NodeContentError(
-        f"ZooKeeper's node {path} cannot be understood: {why}. Its content is {shown}; find the program that "
-        "wrote it, or delete the node"
+        f"ZooKeeper's node {path} cannot be understood: {why}. The content is {shown}; find the program that "
+        "wrote this content, or delete the node"
     )
 
 
@@ -26,14 +27,14 @@ def text_content(path: str, content: bytes) -> str:
     try:
         return content.decode().strip()
     except UnicodeDecodeError:
-        raise garbled(path, content, "it is not text in UTF-8") from None
+        raise garbled(path, content, "the content is not text in UTF-8") from None
 
 
 def whole_number(path: str, content: bytes) -> int:
-    """Return *content*, which is a decimal number."""
+    """Return the decimal number that *content* consists of. Raises NodeContentError if it is not a number."""
     text = text_content(path, content)
     if not _NUMBER.fullmatch(text):
-        raise garbled(path, content, "it is not a whole number")
+        raise garbled(path, content, "the content is not a whole number")
     return int(text)
 
 
@@ -43,8 +44,11 @@ def json_content(**values: object) -> bytes:
 
 
 class NodeFields:
-    """The fields of the JSON object in a node. Each method raises NodeContentError, which names the path and
-    the field, if the field does not have the form asked for."""
+    """The fields of the JSON object in a node.
+
+    If a field does not have the form that a method expects, the method raises NodeContentError, which names
+    the path of the node and the field.
+    """
 
     def __init__(self, path: str, content: bytes) -> None:
         self._path = path
@@ -53,9 +57,9 @@ class NodeFields:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError):
-            raise garbled(path, content, "it is not JSON") from None
+            raise garbled(path, content, "the content is not JSON") from None
         if not isinstance(value, dict):
-            raise garbled(path, content, "it is not a JSON object")
+            raise garbled(path, content, "the content is not a JSON object")
         self._values: dict[str, Any] = value
 
     def __contains__(self, name: str) -> bool:
@@ -66,7 +70,10 @@ class NodeFields:
         raise garbled(self._path, self._content, why)
 
     def number(self, name: str, default: int | None = None) -> int:
-        """Return a whole number, also if it is written as text, as in ``"timestamp":"1400"``."""
+        """Return the whole number in field *name*, or *default* if the field is missing.
+
+        The number may be written as text, as in ``"timestamp":"1400"``.
+        """
         value = self._values.get(name)
         if value is None and default is not None:
             return default
@@ -77,29 +84,32 @@ class NodeFields:
         return value
 
     def text(self, name: str) -> str:
-        """Return a text that must be there."""
+        """Return the text in field *name*. A missing field is an error."""
         value = self._values.get(name)
         if not isinstance(value, str):
             self.wrong(f"{name!r} is {'missing' if value is None else 'not text'}")
         return value
 
     def optional_text(self, name: str) -> str | None:
-        """Return a text, or None if it is missing."""
+        """Return the text in field *name*, or None if the field is missing."""
         return self.text(name) if name in self else None
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """Return a list of whole numbers that must be there."""
+        """Return the whole numbers in field *name*, which is a list. A missing field is an error."""
         return self._numbers(name, self._values.get(name))
 
     def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of texts; an empty one if it is missing."""
+        """Return the texts in field *name*, which is a list. The result is empty if the field is missing."""
         value = self._values.get(name, [])
         if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
             self.wrong(f"{name!r} is not a list of texts")
         return tuple(value)
 
     def number_lists(self, name: str) -> dict[int, tuple[int, ...]]:
-        """Return an object that maps numbers, written as text, to lists of numbers; {} if it is missing."""
+        """Return field *name*: an object that maps numbers, written as text, to lists of numbers.
+
+        The result is empty if the field is missing.
+        """
         found = {}
         for key, value in self._object(name).items():
             if not _NUMBER.fullmatch(key):
@@ -108,7 +118,7 @@ class NodeFields:
         return dict(sorted(found.items()))
 
     def numbers_by_text(self, name: str) -> dict[str, int]:
-        """Return an object that maps texts to whole numbers, and must be there."""
+        """Return field *name*: an object that maps texts to whole numbers. A missing field is an error."""
         if name not in self:
             self.wrong(f"{name!r} is missing")
         found = self._object(name)
@@ -117,7 +127,7 @@ class NodeFields:
         return found
 
     def texts_by_text(self, name: str) -> dict[str, str]:
-        """Return an object that maps texts to texts; {} if it is missing."""
+        """Return field *name*: an object that maps texts to texts. The result is empty if it is missing."""
         found = self._object(name)
         if not all(isinstance(value, str) for value in found.values()):
             self.wrong(f"a value in {name!r} is not text")

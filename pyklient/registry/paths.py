@@ -53,7 +53,7 @@ def topic_config(name: str) -> str:
 
 
 def group(group_id: str) -> str:
-    """Return the path below which everything about a group is."""
+    """Return the path below which all nodes of a group are."""
     return f"{CONSUMERS}/{group_id}"
 
 
@@ -68,7 +68,7 @@ def consumer(group_id: str, consumer_id: str) -> str:
 
 
 def owners(group_id: str) -> str:
-    """Return the path whose children are the topics that a group has ever had owners of partitions for."""
+    """Return the path whose children are the topics of which a group's members have ever owned partitions."""
     return f"{CONSUMERS}/{group_id}/owners"
 
 
@@ -88,7 +88,8 @@ def offsets(group_id: str) -> str:
 
 
 def committed_offsets(group_id: str, topic_name: str) -> str:
-    """Return the path whose children are the partitions of a topic for which a group has committed."""
+    """Return the path whose children are the partitions of a topic for which a group has committed
+    offsets."""
     return f"{offsets(group_id)}/{topic_name}"
 
 

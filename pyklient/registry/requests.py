@@ -34,10 +34,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The answer to a Read: what a node contains.
+    """The answer to a Read: the content of a node.
 
     ``version`` counts the writes to the node. An ``ephemeral`` node ends with the session that created it.
-    It is ``mine`` if this is the present session of the client that asked.
+    ``mine`` is true if the client that asks has that session now.
     """
 
     content: bytes
@@ -50,7 +50,8 @@ class Node:
 class Read:
     """Read the node at *path*; the dialogue is resumed with a Node, or None if there is no node.
 
-    With *watch*, the next change is told: a write, the deletion, or the creation if there is no node yet.
+    With *watch*, the client is told when the node is written or deleted next, or created if there is none
+    yet.
     """
 
     path: str
@@ -62,7 +63,8 @@ class Children:
     """List the children of *path*; the dialogue is resumed with their sorted names, or None if there is no
     node.
 
-    With *watch*, the next change is told: a child that comes or goes, or the creation of *path* itself.
+    With *watch*, the client is told when a child is created or deleted next, or when *path* itself is
+    created.
     """
 
     path: str
@@ -85,7 +87,7 @@ class Create:
 class Write:
     """Replace the content of the node at *path*; the dialogue is resumed with the new version of the node.
 
-    With *version*, only if the node still has this version; NodeVersionError is raised if not. Raises
+    Raises NodeVersionError if the node has another version than *version*; -1 stands for any version. Raises
     NoNodeError if there is no node.
     """
 
@@ -98,7 +100,8 @@ class Write:
 class Delete:
     """Delete the node at *path*; the dialogue is resumed with True, or with False if there was no node.
 
-    With *children*, the nodes below it are deleted too. *version* is used as in Write.
+    With *children*, the nodes below *path* are deleted too. Raises NodeVersionError if the node has another
+    version than *version*; -1 stands for any version.
     """
 
     path: str
@@ -108,7 +111,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Wait for *seconds*; the dialogue is resumed with None."""
+    """A pause of a dialogue: the dialogue is resumed with None after *seconds*."""
 
     seconds: float
 

@@ -9,10 +9,10 @@ class SessionEvent(Enum):
     """What happened to a session."""
 
     CONNECTED = "connected"
-    """A server has accepted the session: a new one, or the same as before."""
+    """A server has accepted a session: a new session, or the one that was suspended."""
 
     SUSPENDED = "suspended"
-    """The connection is lost. The session, with its ephemeral nodes, goes on if a server accepts it again
+    """The connection is lost. The session and its ephemeral nodes stay if a server accepts the session again
     within the session time-out."""
 
     EXPIRED = "expired"

@@ -34,7 +34,8 @@ class ZooKeeperSettings:
 
     @classmethod
     def of(cls, config: ClientConfig) -> "ZooKeeperSettings | None":
-        """Return the settings in the options of a client; None if ``zookeeper`` is not set."""
+        """Return the settings that the options of a client give. Return None if the option ``zookeeper`` is
+        not set."""
         if config.zookeeper is None:
             return None
         return cls(

@@ -1,7 +1,7 @@
 """The nodes of a topic: the replicas of its partitions, the state of each partition, and its settings.
 
-Version 2 of a topic's node (Kafka 2.4) adds the replicas that a reassignment adds and removes, version 3
-(2.8) the topic id.
+Since version 2 (Kafka 2.4), a topic's node also has the replicas that a reassignment adds and removes. Since
+version 3 (Kafka 2.8), it also has the topic id.
 """
 
 import re
@@ -47,7 +47,8 @@ class PartitionState:
 
 
 def parse_topic(topic: str, content: bytes) -> TopicNode:
-    """Return what the node of *topic* says, in any version. Raises NodeContentError."""
+    """Parse *content*, the content of the node of *topic* in any version. Raises NodeContentError if no
+    version of Kafka writes such content."""
     found = NodeFields(paths.topic(topic), content)
     if "partitions" not in found:
         found.wrong("'partitions' is missing")
@@ -72,7 +73,8 @@ def topic_content(topic: TopicNode) -> bytes:
 
 
 def parse_partition_state(topic: str, partition: int, content: bytes) -> PartitionState:
-    """Return what the state node of a partition says. Raises NodeContentError."""
+    """Parse *content*, the content of the node with the state of a partition. Raises NodeContentError if
+    Kafka does not write such content."""
     found = NodeFields(paths.partition_state(topic, partition), content)
     return PartitionState(
         found.number("leader"),
@@ -104,16 +106,20 @@ def topic_config_content(config: Mapping[str, str]) -> bytes:
 
 
 def parse_hosted_partitions(topic: str, broker_id: int, content: bytes) -> int:
-    """Return the number of partitions of *topic* that a broker of Kafka 0.7 has, from its node below the
-    topic. Raises NodeContentError."""
+    """Return the number of partitions of *topic* that a broker of Kafka 0.7 has.
+
+    *content* is the content of the broker's node below the topic's node. Raises NodeContentError if it is not
+    a number.
+    """
     return whole_number(f"{paths.topic(topic)}/{broker_id}", content)
 
 
 def partition_numbers(children: Iterable[str] | None) -> list[int]:
-    """Return the sorted partitions among *children* of an owners or offsets node.
+    """Return the sorted numbers of the partitions that *children* name, the children of an owners or offsets
+    node.
 
-    Kafka 0.7 and the documents of later versions have ``<broker>-<partition>`` where Kafka 0.8 writes the
-    partition alone. Both are understood, and other names are ignored.
+    Kafka 0.8 names such a child ``<partition>``. Kafka 0.7 and the documents of later versions have
+    ``<broker>-<partition>``. Both forms are accepted, and other names are ignored.
     """
     matches = (re.fullmatch("(?:[0-9]{1,10}-)?([0-9]{1,10})", name) for name in children or ())
     return sorted({int(match[1]) for match in matches if match is not None})

@@ -59,8 +59,8 @@ _CLOSE_TIMEOUT: Final = 1.0
 class ZooKeeper:
     """One session with ZooKeeper, which begins with the first request. Safe to use from several threads.
 
-    After a failure it connects again by itself; after its expiry, a new session begins. *on_change* of a
-    request and the listeners are called in threads of the session: they must only wake another thread.
+    A lost connection is opened again, and after the end of a session a new session begins. Threads of the
+    session call *on_change* of a request and the listeners, which must only wake another thread.
     """
 
     def __init__(self, settings: ZooKeeperSettings) -> None:
@@ -103,7 +103,7 @@ class ZooKeeper:
 
     @property
     def suspended_since(self) -> float | None:
-        """The time, on the monotonic clock, at which the connection was lost; None while there is one."""
+        """The time at which the connection was lost, on the monotonic clock. None if it is not lost."""
         return self._suspended_since
 
     def add_listener(self, listener: Callable[[SessionEvent], None]) -> None:
@@ -119,9 +119,9 @@ class ZooKeeper:
         """Run *dialogue* in this thread and return its result.
 
         *on_change* is called once after the next change of each node that the dialogue reads with
-        ``watch=True``, and also when the connection is lost, because changes may then go unnoticed. The same
-        function waits only once for each node. Raises what the dialogue raises, and KafkaTimeoutError after
-        *timeout* seconds.
+        ``watch=True``. It is also called when the connection is lost, because changes may then go unnoticed.
+        If the same function is given twice for a node, one change calls it once. Raises what the dialogue
+        raises, and KafkaTimeoutError after *timeout* seconds.
         """
         deadline = time.monotonic() + timeout
         try:
@@ -140,12 +140,12 @@ class ZooKeeper:
     def ask(
         self, request: RegistryRequest, timeout: float, on_change: Callable[[], None] | None = None
     ) -> Any:
-        """Return the answer to one request, as a dialogue gets it."""
+        """Carry out one request, as for a dialogue, and return the answer."""
         return self._carry_out(request, time.monotonic() + timeout, timeout, on_change)
 
     def close(self) -> None:
-        """End the session, and with it its ephemeral nodes. May be called again. Takes a limited time, also
-        if the server does not answer; then the ephemeral nodes last until the session time-out."""
+        """End the session, so that its ephemeral nodes are deleted. May be called again. Takes a limited
+        time: if the server does not answer, the nodes last until the session time-out is over."""
         self._closing.set()
         if self._live is not None and not self._forked and self._is_first("close"):
             self._stop()
@@ -179,7 +179,7 @@ class ZooKeeper:
             self._closing.wait(min(step.seconds, remaining))
             self._raise_if_closed()
             if step.seconds > remaining:
-                raise KafkaTimeoutError(f"The time of {timeout:.3g} s for a dialogue with {self} is over")
+                raise KafkaTimeoutError(f"the dialogue with {self} did not end within {timeout:.3g} s")
             return None
         self._connect(deadline, timeout)
         watch = None if on_change is None else _Watch(on_change)
@@ -187,8 +187,8 @@ class ZooKeeper:
             return self._perform(step, watch, deadline)
         except KazooTimeoutError:
             raise KafkaTimeoutError(
-                f"{self} did not answer a request for {step.path} within {timeout:.3g} s; whether it was "
-                "carried out is not known"
+                f"{self} did not answer a request for {step.path} within {timeout:.3g} s; it is not known "
+                "whether the request was carried out"
             ) from None
         except kazoo_errors.KazooException as error:
             self._raise_if_closed()
@@ -231,7 +231,7 @@ class ZooKeeper:
                     return None
 
     def _exists(self, path: str, watch: "_Watch | None", deadline: float) -> bool:
-        """Return whether there is a node. A watch on a missing node tells its creation."""
+        """Set *watch* on a node that was missing. Return True if the node exists now."""
         return watch is not None and _wait(self._client.exists_async(path, watch), deadline) is not None
 
     def _delete(self, path: str, version: int, children: bool, deadline: float) -> bool:
@@ -244,7 +244,8 @@ class ZooKeeper:
             return False
 
     def _connect(self, deadline: float, timeout: float) -> None:
-        """Return when there is a session. Raise RegistryConnectionError if there is none in time."""
+        """Return when there is a session. Raise RegistryConnectionError if there is none before
+        *deadline*."""
         while not self._client.connected:
             if self._client.client_state == KeeperState.AUTH_FAILED:
                 raise AuthenticationError(f"{self} did not accept the user {self._settings.username!r}")
@@ -301,16 +302,16 @@ class ZooKeeper:
             case kazoo_errors.NodeExistsError():
                 raise NodeExistsError(f"{what}: the node exists already") from None
             case kazoo_errors.BadVersionError():
-                raise NodeVersionError(f"{what}: another client has written to it meanwhile") from None
+                raise NodeVersionError(f"{what}: another client has changed the node meanwhile") from None
             case kazoo_errors.NoAuthError() | kazoo_errors.AuthFailedError():
                 raise AuthenticationError(
-                    f"{what}: its access list does not allow that to {self._settings.username or 'everyone'}"
+                    f"{what}: the node's access list forbids this to {self._settings.username or 'everyone'}"
                 ) from None
             case kazoo_errors.SessionExpiredError():
                 raise SessionExpiredError(f"{what}: the session has expired") from None
             case kazoo_errors.ConnectionLoss() | kazoo_errors.OperationTimeoutError():
                 raise RegistryConnectionError(
-                    f"{what}: the connection failed before the answer, so that the outcome is not known"
+                    f"{what}: the connection failed before the answer came, so the outcome is not known"
                 ) from None
         raise RegistryError(f"{what}: {type(error).__name__} {error}".rstrip()) from error
 
@@ -324,10 +325,10 @@ class ZooKeeper:
             event = SessionEvent.CONNECTED
         elif state == KazooState.SUSPENDED:
             self._suspended_since = time.monotonic()
-            log.warning("%s: the connection is lost; it is opened again", self)
+            log.warning("%s: the connection is lost; pyklient is connecting again", self)
             event = SessionEvent.SUSPENDED
         else:
-            log.warning("%s: the session has expired; a new one begins", self)
+            log.warning("%s: the session has expired; a new session begins", self)
             event = SessionEvent.EXPIRED
         for listener in self._listeners:
             listener(event)
@@ -335,16 +336,17 @@ class ZooKeeper:
     def _raise_if_closed(self) -> None:
         if self._forked:
             raise ForkError(
-                "This session with ZooKeeper was made before a fork and belongs to the parent process; make "
+                "this session with ZooKeeper was made before a fork and belongs to the parent process; make "
                 "a new client in the child process"
             )
         if self._closing.is_set():
-            raise ClosedError("This session with ZooKeeper has been closed")
+            raise ClosedError("this session with ZooKeeper has been closed")
 
 
 @dataclass(frozen=True, slots=True)
 class _Watch:
-    """Calls a function after a change. Two with the same function are equal, so that kazoo keeps one."""
+    """Calls a function after a change. Two watches with the same function are equal, so kazoo keeps only
+    one."""
 
     on_change: Callable[[], None]
 

@@ -140,15 +140,16 @@ def test_garbage_is_an_error_of_its_own_member_or_partition_and_of_nothing_else(
     broken, sound = sorted(found.members, key=lambda member: member.error is None)
     assert (broken.consumer_id, broken.host, broken.subscription) == (_ONE, "host-1.example", {})
     assert broken.error is not None
-    assert f"{_GROUP}/ids/{_ONE} cannot be understood: it is not JSON" in broken.error
+    assert f"{_GROUP}/ids/{_ONE} cannot be understood: the content is not JSON" in broken.error
     assert (sound.subscription, sound.error) == ({"t": 1}, None)
     assert found.owners == {TopicPartition("t", 1): "g_b-0"}
     assert found.offsets == {TopicPartition("t", 1): 5}
     owner, offset = found.errors[TopicPartition("t", 0)]
-    assert f"{_GROUP}/owners/t/0 cannot be understood: it is not the id of a consumer's thread" in owner
-    assert f"{_GROUP}/offsets/t/0 cannot be understood: it is not text" in offset
+    fault = "cannot be understood: the content is not"
+    assert f"{_GROUP}/owners/t/0 {fault} the id of a consumer's thread" in owner
+    assert f"{_GROUP}/offsets/t/0 {fault} text" in offset
     [negative] = found.errors[TopicPartition("t", 2)]
-    assert f"{_GROUP}/offsets/t/2 cannot be understood: an offset is not negative" in negative
+    assert f"{_GROUP}/offsets/t/2 cannot be understood: the offset is negative" in negative
     [topic] = found.errors[None]
     assert "/brokers/topics/t cannot be understood" in topic
     assert TopicPartition("t", 1) not in found.errors

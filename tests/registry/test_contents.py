@@ -150,10 +150,14 @@ def test_a_member_is_written_as_scala_writes_it_and_read_in_every_version() -> N
 @pytest.mark.parametrize(
     ("parse", "content", "expected"),
     [
-        (lambda c: parse_broker(3, c), b"\xff", "/brokers/ids/3 cannot be understood: it is not text"),
-        (lambda c: parse_broker(3, c), b"", "it is neither JSON nor <creator>:<host>:<port>"),
-        (lambda c: parse_broker(3, c), b"{", "it is not JSON"),
-        (lambda c: parse_broker(3, c), b"{" * 100_000, "it is not JSON"),
+        (
+            lambda c: parse_broker(3, c),
+            b"\xff",
+            "/brokers/ids/3 cannot be understood: the content is not text",
+        ),
+        (lambda c: parse_broker(3, c), b"", "the content is neither JSON nor <creator>:<host>:<port>"),
+        (lambda c: parse_broker(3, c), b"{", "the content is not JSON"),
+        (lambda c: parse_broker(3, c), b"{" * 100_000, "the content is not JSON"),
         (lambda c: parse_broker(3, c), b"{}", "'version' is missing"),
         (lambda c: parse_broker(3, c), b'{"version":1,"port":1}', "'host' is missing"),
         (
@@ -164,7 +168,11 @@ def test_a_member_is_written_as_scala_writes_it_and_read_in_every_version() -> N
         (lambda c: parse_broker(3, c), b'{"version":4,"endpoints":["h:1"]}', "'h:1' in 'endpoints' is not"),
         (lambda c: parse_broker(3, c), b'{"version":4,"endpoints":{}}', "'endpoints' is not a list of texts"),
         (lambda c: parse_broker(3, c), b'{"version":4}', "'endpoints' names no address"),
-        (lambda c: parse_topic("t", c), b"[]", "/brokers/topics/t cannot be understood: it is not a JSON"),
+        (
+            lambda c: parse_topic("t", c),
+            b"[]",
+            "/brokers/topics/t cannot be understood: the content is not a JSON",
+        ),
         (lambda c: parse_topic("t", c), b'{"version":1}', "'partitions' is missing"),
         (lambda c: parse_topic("t", c), b'{"partitions":{"x":[1]}}', "'x' in 'partitions' is not a whole"),
         (lambda c: parse_topic("t", c), b'{"partitions":{"0":["1"]}}', "'partitions' has no list of whole"),
@@ -191,9 +199,13 @@ def test_a_member_is_written_as_scala_writes_it_and_read_in_every_version() -> N
             b'{"subscription":{"t":1,"u":1},"pattern":"black_list"}',
             "more than one entry",
         ),
-        (lambda c: parse_offset("/o/1", c), b"1e3", "/o/1 cannot be understood: it is not a whole number"),
-        (lambda c: parse_owner("/o/1", c), b"nobody", "it is not the id of a consumer's thread"),
-        (parse_controller, b"one", "/controller cannot be understood: it is not a whole number"),
+        (
+            lambda c: parse_offset("/o/1", c),
+            b"1e3",
+            "/o/1 cannot be understood: the content is not a whole number",
+        ),
+        (lambda c: parse_owner("/o/1", c), b"nobody", "the content is not the id of a consumer's thread"),
+        (parse_controller, b"one", "/controller cannot be understood: the content is not a whole number"),
         (parse_cluster_id, b'{"id":5}', "/cluster/id cannot be understood: 'id' is not text"),
     ],
 )
@@ -202,7 +214,7 @@ def test_garbage_is_an_error_that_names_the_node_the_fault_and_the_content(
 ) -> None:
     with pytest.raises(NodeContentError, match=expected) as raised:
         parse(content)
-    assert str(raised.value).endswith("find the program that wrote it, or delete the node")
+    assert str(raised.value).endswith("find the program that wrote this content, or delete the node")
     assert repr(content[:20])[1:-1] in str(raised.value)
     assert len(str(raised.value)) < 500
 

@@ -149,7 +149,7 @@ def test_only_the_user_who_created_a_node_may_change_it_if_set_acl_is_true(addre
     bob = session(username="bob", password="other")
     alice.ask(Create("/hers", b"1"), 10)
     assert bob.ask(Read("/hers"), 10) == Node(b"1")
-    with pytest.raises(Exception, match="could not write /hers: its access list does not allow that to bob"):
+    with pytest.raises(Exception, match="could not write /hers: the node's access list forbids this to bob"):
         bob.ask(Write("/hers", b"2"), 10)
     assert alice.ask(Write("/hers", b"2"), 10) == 1
     assert "secret" not in repr(ZooKeeperSettings(address=address, username="a", password="secret"))
@@ -245,7 +245,7 @@ def test_a_request_that_waits_ends_when_the_session_is_closed(zookeeper_kafka: Z
     session.close()
     raised.get(timeout=10)
     thread.join()
-    with pytest.raises(KafkaTimeoutError, match=r"The time of 0.1 s for a dialogue with ZooKeeper at"):
+    with pytest.raises(KafkaTimeoutError, match=r"dialogue with ZooKeeper at .* did not end within 0.1 s"):
         ZooKeeper(ZooKeeperSettings(address="localhost")).play(pause(), 0.1)
 
 
