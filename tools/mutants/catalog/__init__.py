@@ -13,6 +13,7 @@ from tools.mutants.catalog import (
     producer,
     protocol,
     records,
+    registry,
     spark,
 )
 from tools.mutants.mutant import Mutant
@@ -22,6 +23,7 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final[tuple[Mutant, ...]] = (
     *protocol.MUTANTS,
     *records.MUTANTS,
+    *registry.MUTANTS,
     *net.MUTANTS,
     *producer.MUTANTS,
     *consumer.MUTANTS,

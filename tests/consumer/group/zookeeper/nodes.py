@@ -4,8 +4,8 @@ from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from pyklient.errors import KafkaError, NodeExistsError
-from pyklient.registry.requests import Children, Create, Delete, Node, Read, RegistryDialogue, Write
+from pyklient.errors import KafkaError, NodeExistsError, NoNodeError
+from pyklient.registry.requests import Children, Create, Delete, Node, Pause, Read, RegistryDialogue, Write
 
 __all__ = ["Nodes"]
 
@@ -79,6 +79,16 @@ class Nodes:
                     raise NodeExistsError(path)
                 self.found[path] = (content, session if ephemeral else None)
                 return None
-            case Delete(path):
-                return self.found.pop(path, None) is not None
+            case Write(path, content):
+                if path not in self.found:
+                    raise NoNodeError(path)
+                self.found[path] = (content, self.found[path][1])
+                return 1
+            case Delete(path, children=children):
+                below = [each for each in self.found if children and each.startswith(f"{path}/")]
+                for each in below:
+                    del self.found[each]
+                return self.found.pop(path, None) is not None or bool(below)
+            case Pause():
+                return None
         raise AssertionError(request)

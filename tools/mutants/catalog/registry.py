@@ -1,0 +1,84 @@
+"""Mistakes with ZooKeeper: in ``pyklient/registry/``, in discovery, and in the registration of a broker."""
+
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+
+__all__ = ["MUTANTS"]
+
+_CONTENTS: Final = "tests/registry/test_contents.py::"
+_DISCOVERY: Final = "tests/net/test_zookeeper_discovery.py::"
+_ENTRIES: Final = "tests/broker/registration/test_entries.py::"
+_OPTIONS: Final = "tests/config/test_zookeeper_options.py::"
+
+MUTANTS: Final = (
+    Mutant(
+        "registry: a slash in a filter is written without Scala's backslash",
+        "pyklient/registry/consumer_nodes.py",
+        'ensure_ascii=False).replace("/", r"\\/")',
+        "ensure_ascii=False)",
+        (_CONTENTS + "test_a_member_is_written_as_scala_writes_it_and_read_in_every_version",),
+    ),
+    Mutant(
+        "registry: partitions under the names of Kafka 0.7 are not found",
+        "pyklient/registry/topic_nodes.py",
+        "(?:[0-9]{1,10}-)?([0-9]{1,10})",
+        "([0-9]{1,10})",
+        (_CONTENTS + "test_a_topic_node_is_read_and_written_in_every_version",),
+    ),
+    Mutant(
+        "registry: the security protocol of a named listener is not looked up",
+        "pyklient/registry/broker_nodes.py",
+        "protocols.get(listener, listener)",
+        "listener",
+        (_CONTENTS + "test_a_broker_node_is_read_in_every_version",),
+    ),
+    Mutant(
+        "config: with zookeeper, the client also tries localhost:9092",
+        "pyklient/config/client_options.py",
+        "if self.zookeeper is not None and is_default(self.bootstrap_servers):",
+        "if False:",
+        (_OPTIONS + "test_with_zookeeper_the_default_bootstrap_server_is_not_used",),
+    ),
+    Mutant(
+        "net: topics that come and go are not noticed",
+        "pyklient/net/zookeeper_discovery.py",
+        "yield Children(paths.TOPICS, watch=True)",
+        "yield Children(paths.TOPICS, watch=False)",
+        (
+            _DISCOVERY
+            + "test_what_zookeeper_knows_of_a_cluster_is_read_and_the_rest_is_left_out_with_a_reason",
+        ),
+    ),
+    Mutant(
+        "net: each refresh waits for a ZooKeeper that is down, although there are bootstrap servers",
+        "pyklient/net/zookeeper_discovery.py",
+        "or (away and self._failed and not self._required)",
+        "",
+        (
+            _DISCOVERY
+            + "test_zookeeper_that_is_down_at_the_start_is_an_error_unless_there_are_bootstrap_servers",
+        ),
+    ),
+    Mutant(
+        "broker: a broker waits for the node of another broker with its id",
+        "pyklient/broker/registration/entries.py",
+        "if waited > wait_seconds or not is_own(node):",
+        "if waited > wait_seconds:",
+        (_ENTRIES + "test_an_id_that_another_broker_has_is_an_error_at_once_and_an_own_node_is_waited_for",),
+    ),
+    Mutant(
+        "broker: a broker keeps the epoch of the controller before it",
+        "pyklient/broker/registration/entries.py",
+        "parse_controller_epoch(epoch.content) + 1",
+        "parse_controller_epoch(epoch.content)",
+        (_ENTRIES + "test_a_broker_writes_the_id_of_its_cluster_itself_and_the_controller_with_its_epoch",),
+    ),
+    Mutant(
+        "broker: a topic in ZooKeeper that was created again keeps the partitions of the old one",
+        "pyklient/broker/registration/entries.py",
+        "before[name].topic_id != topic.topic_id",
+        "False",
+        (_ENTRIES + "test_only_what_has_changed_is_written",),
+    ),
+)
