@@ -59,6 +59,61 @@ def test_rows_22_to_24_a_group_goes_on_as_scalas_consumer_does(
         assert found == expected, read.__name__
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("committed", [None, 500], ids=["row 17", "row 18"])
+def test_rows_15_17_and_18_a_group_begins_and_commits_where_scalas_consumer_does(
+    committed: int | None, oldest_kafka: ZooKeeperKafka, new_name: NewName
+) -> None:
+    """No committed offset, or one beyond the log: ``smallest`` reads everything, and what is committed is the
+    last offset plus one. ``largest`` reads only what is new."""
+    topic = oldest_kafka.create_topic(new_name(), 1)
+    with Producer(oldest_kafka.bootstrap_servers, enable_idempotence=False) as producer:
+        producer.send_many(topic, [b"x"] * _RECORDS)
+    found = {}
+    for read, reset in ((scala, "smallest"), (ours, "earliest")):
+        group = new_name()
+        if committed is not None:
+            put_in_zookeeper(oldest_kafka, group, topic, 0, str(committed))
+        began = read(oldest_kafka, group, topic, {"auto_offset_reset": reset})
+        found[read.__name__] = (began, stored_in_zookeeper(oldest_kafka, group, topic))
+    assert found == dict.fromkeys(("scala", "ours"), (0, {0: str(_RECORDS)}))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("committed", [None, 500], ids=["row 17", "row 18"])
+def test_rows_17_and_18_largest_begins_at_what_is_new_as_in_scalas_consumer(
+    committed: int | None, oldest_kafka: ZooKeeperKafka, new_name: NewName
+) -> None:
+    """No committed offset, or one beyond the log: ``largest`` reads only what comes later."""
+    topic, groups = oldest_kafka.create_topic(new_name(), 1), [new_name(), new_name()]
+    address = oldest_kafka.zookeeper_connect
+    if committed is not None:
+        for group in groups:
+            put_in_zookeeper(oldest_kafka, group, topic, 0, str(committed))
+    with Producer(oldest_kafka.bootstrap_servers, enable_idempotence=False) as producer:
+        producer.send_many(topic, [b"old"] * 3)
+        producer.flush()
+        options: dict[str, Any] = {"auto_offset_reset": "latest", "consumer_timeout_ms": 300}
+        with (
+            ScalaConsumer(address, groups[0], topic, auto_offset_reset="largest") as theirs,
+            ConsumerConnector(
+                zookeeper=address, group_id=groups[1], coordination="zookeeper", **options
+            ) as mine,
+        ):
+            theirs.wait_ready()
+            stream = mine.stream(topic)
+            seen: list[int] = []
+
+            def read_new() -> bool:
+                producer.send(topic, b"new").result(10)
+                seen.extend(each.offset for batch in islice(stream.batches(timeout=0.1), 1) for each in batch)
+                return bool(seen and theirs.messages)
+
+            wait_until(read_new, 60, "new messages")
+    assert min(seen) >= 3
+    assert theirs.messages[0][1] >= 3
+
+
 def scala(broker: ZooKeeperKafka, group: str, topic: str, options: dict[str, Any]) -> int:
     """Read *topic* to its end with Scala's consumer. Return the first offset."""
     properties: dict[str, Any] = {name: str(value).lower() for name, value in options.items()}
@@ -74,9 +129,7 @@ def ours(broker: ZooKeeperKafka, group: str, topic: str, options: dict[str, Any]
         zookeeper=broker.zookeeper_connect,
         group_id=group,
         coordination="zookeeper",
-        auto_offset_reset="earliest",
-        consumer_timeout_ms=20_000,
-        **options,
+        **{"auto_offset_reset": "earliest", "consumer_timeout_ms": 20_000, **options},
     ) as connector:
         stream = connector.stream(topic)
         first = next(iter(stream)).offset
