@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pyklient import ConsumerConnector
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
 from pyklient.consumer.offsets.offset_store import OffsetStore
@@ -16,6 +17,7 @@ from tests.consumer.offsets.stores import KINDS, open_store, put_in_zookeeper, s
 from tests.servers.fixtures import NewName
 from tests.servers.kafka import KraftCluster
 from tests.servers.server import Server
+from tests.servers.topics import create_topic
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 WITHOUT_METADATA = {"zookeeper", "zookeeper through a broker"}
@@ -168,3 +170,17 @@ def test_brokers_without_zookeeper_cannot_keep_offsets_there_and_the_error_says_
         assert isinstance(sent.exception(10), KafkaError)
     finally:
         client.close()
+
+
+@pytest.mark.slow
+def test_a_connector_says_before_it_reads_that_its_brokers_cannot_keep_offsets_in_zookeeper(
+    newest_kafka: KraftCluster, new_name: NewName
+) -> None:
+    topic = create_topic(newest_kafka.bootstrap_servers, new_name())
+    with (
+        ConsumerConnector(
+            newest_kafka.bootstrap_servers, group_id=new_name(), offsets_storage="zookeeper"
+        ) as connector,
+        pytest.raises(UnsupportedVersionError, match="use offsets_storage='kafka'"),
+    ):
+        connector.stream(topic)
