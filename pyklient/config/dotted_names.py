@@ -142,8 +142,8 @@ def _from_jaas(text: str) -> dict[str, str]:
     }
     if found.keys() != {"username", "password"}:
         raise ConfigurationError(
-            "sasl.jaas.config (not shown here) has no user and password of PLAIN or SCRAM; write it in the "
-            'form …LoginModule required username="…" password="…";'
+            "sasl.jaas.config has no user and password of PLAIN or SCRAM (its text is not shown here); write "
+            """it as '…LoginModule required username="…" password="…";'"""
         )
     return {f"sasl_{name}": value for name, value in found.items()}
 

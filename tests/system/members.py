@@ -1,6 +1,7 @@
 """Members of a group in processes of their own, as the tests see them."""
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -77,6 +78,14 @@ class Member:
         """SIGKILL; all it said has been read when this returns."""
         self._process.kill()
         self._end()
+
+    def pause(self) -> None:
+        """SIGSTOP: connections stay open, but it does nothing."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on after :meth:`pause`."""
+        self._process.send_signal(signal.SIGCONT)
 
     def leave(self) -> None:
         """It closes its connector and ends."""

@@ -29,18 +29,14 @@ def choose_coordination(client: NetworkClient, config: ConsumerConfig) -> Coordi
     if config.group_id is None:
         return Coordination(StandaloneMembership(client, config), NoOffsetStore())
     coordinator = GroupCoordinatorClient(config.group_id)
-    return Coordination(_membership(client, config, coordinator), _offset_store(client, config, coordinator))
-
-
-def _membership(
-    client: NetworkClient, config: ConsumerConfig, coordinator: GroupCoordinatorClient
-) -> Membership:
+    store = _offset_store(client, config, coordinator)
     if config.coordination == "kafka":
-        return ClassicMembership(client, config, coordinator)
+        return Coordination(ClassicMembership(client, config, coordinator), store)
     from pyklient.consumer.group.zookeeper.zookeeper_membership import ZooKeeperMembership
 
     assert client.registry is not None, "the options have been validated"
-    return ZooKeeperMembership(client, client.registry, config, coordinator.group_id)
+    membership = ZooKeeperMembership(client, client.registry, config, coordinator.group_id)
+    return Coordination(membership, membership.fenced(store))
 
 
 def _offset_store(

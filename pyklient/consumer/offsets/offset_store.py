@@ -8,9 +8,9 @@ from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["OffsetStore", "Rejection", "Rejections", "commit_here"]
+__all__ = ["AUTOMATIC_TIMEOUT", "OffsetStore", "Rejection", "Rejections", "commit_here"]
 
-_TIMEOUT = 2.0
+AUTOMATIC_TIMEOUT = 2.0
 """The longest time, in seconds, for which an automatic commit may stop the thread of a group."""
 
 
@@ -74,7 +74,7 @@ def commit_here(
     """
     done: Future[Rejections] = Future()
     try:
-        done.set_result(store.commit(positions, identity, _TIMEOUT))
+        done.set_result(store.commit(positions, identity, AUTOMATIC_TIMEOUT))
     except KafkaError as error:
         done.set_exception(error)
     return done

@@ -8,6 +8,7 @@ from kazoo.client import KazooClient
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
+from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
 from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.net.network_client import NetworkClient
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
@@ -31,14 +32,16 @@ KINDS: Final[Mapping[str, tuple[bool, Mapping[str, Any]]]] = {
 
 @contextmanager
 def open_store(broker: ZooKeeperKafka, kind: str, group: str, **options: Any) -> Iterator[OffsetStore]:
-    """Return the store of *kind* that a connector of *group* would use."""
+    """Return the store of *kind* that a connector of *group* would use to keep positions."""
     needs_address, chosen = KINDS[kind]
     address = {"zookeeper": broker.zookeeper_connect} if needs_address else {}
     given = {"bootstrap_servers": broker.bootstrap_servers, "group_id": group, **address, **chosen, **options}
     config = ConsumerConfig.from_options(given)
     client = NetworkClient(config)
     try:
-        yield choose_coordination(client, config).store
+        store = choose_coordination(client, config).store
+        # There is no member whose session could be over.
+        yield store.store if isinstance(store, FencedOffsetStore) else store
     finally:
         client.close()
 

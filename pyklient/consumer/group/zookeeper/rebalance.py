@@ -178,7 +178,7 @@ def become_owner(
 
     If other members own some of these partitions, keep none of the nodes, and return False.
     """
-    others: dict[TopicPartition, str] = {}
+    others: list[str] = []
     for each, thread in sorted(assigned.items()):
         path = paths.partition_owner(member.group_id, each.topic, each.partition)
         content = str(thread).encode()
@@ -189,14 +189,15 @@ def become_owner(
             owner = yield from _replace_own(path, content)
             if owner is not None:
                 member.nodes.discard(each)
-                others[each] = owner
+                others.append(f"{path} ({owner})")
     if not others:
         return True
+    member.waits_for = ", ".join(others)
     log.info(
         "group %s: member %s waits for partitions that other members have not given back yet: %s",
         member.group_id,
         member.consumer_id,
-        ", ".join(f"{each} ({owner})" for each, owner in others.items()),
+        member.waits_for,
     )
     yield from release(member)
     return False

@@ -24,7 +24,8 @@ class State(StrEnum):
     STABLE = "stable"
     """The member owns its partitions, and waits for changes of the group."""
     IDLE = "idle"
-    """All attempts have failed. The member owns nothing until the group changes."""
+    """All attempts have failed. The member waits for a change of the group, or for the next round of
+    attempts."""
     LEAVING = "leaving"
     """The member commits and ends its session, which removes its nodes."""
     CLOSED = "closed"
@@ -44,7 +45,7 @@ class Event(StrEnum):
     GAVE_UP = "gave up"
     """The last attempt to rebalance has failed."""
     RETRY = "retry"
-    """The back-off after a failed attempt to rebalance is over."""
+    """The pause after a failed attempt to rebalance, or after the last of them, is over."""
     CHANGED = "changed"
     """Members, topics, partitions or brokers have changed."""
     EXPIRED = "expired"
@@ -71,6 +72,7 @@ TRANSITIONS: Final = MappingProxyType(
         (State.STABLE, Event.EXPIRED): State.OUTSIDE,
         (State.STABLE, Event.CLOSE): State.LEAVING,
         (State.IDLE, Event.CHANGED): State.REBALANCING,
+        (State.IDLE, Event.RETRY): State.REBALANCING,
         (State.IDLE, Event.EXPIRED): State.OUTSIDE,
         (State.IDLE, Event.CLOSE): State.LEAVING,
         (State.LEAVING, Event.LEFT): State.CLOSED,

@@ -30,8 +30,13 @@ class ZooKeeperMember:
     generation: int = 0
     """A number that grows with each assignment. It is known to this client alone: ZooKeeper groups have no
     generations, and offsets are committed without one."""
+    session_id: int | None = None
+    """The session with ZooKeeper in which the member became the owner of its partitions in ``generation``."""
     owned: Mapping[TopicPartition, ThreadId] = field(default_factory=dict)
     """The partitions that this member reads, each with the thread to which it is assigned."""
+    waits_for: str = ""
+    """The partitions, each with its owner, that other members had not given back at the last attempt to
+    rebalance."""
     nodes: set[TopicPartition] = field(default_factory=set)
     """The partitions whose owner nodes this member has created, or may have created."""
 
@@ -49,6 +54,8 @@ class ZooKeeperMember:
         """Change the state of the member to the next one for *event*, by the table of states."""
         self.state = next_state(self.state, event)
 
-    def begin_generation(self) -> None:
-        """Record that a new assignment of the member begins."""
+    def begin_generation(self, session_id: int | None) -> None:
+        """Record that a new assignment of the member begins, whose owner nodes belong to the session
+        *session_id*."""
+        self.session_id = session_id
         self.generation += _BETWEEN_REBALANCES

@@ -27,7 +27,13 @@ from pyklient.consumer.group.zookeeper.rebalance import (
 )
 from pyklient.consumer.group.zookeeper.states import Event, State
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
-from pyklient.errors import ClosedError, KafkaError, RebalanceFailedError, RegistryError
+from pyklient.errors import (
+    ClosedError,
+    KafkaError,
+    RebalanceFailedError,
+    RegistryConnectionError,
+    RegistryError,
+)
 from pyklient.net.network_client import NetworkClient
 from pyklient.registry.requests import RegistryDialogue
 from pyklient.registry.session_event import SessionEvent
@@ -216,6 +222,7 @@ class ZooKeeperMemberLoop:
         member = self._member
         began = time.monotonic()
         group = self._play(read_group(member))
+        session_id = self._registry.session_id
         if not group.has_brokers:
             log.warning(
                 "group %s: no broker is registered at %s, so the member waits for one",
@@ -227,10 +234,12 @@ class ZooKeeperMemberLoop:
         if member.generation and member.owned == assigned and member.nodes == assigned.keys():
             return True
         self._give_back()
+        if session_id is None:
+            raise RegistryConnectionError(f"the connection to {self._registry} is lost at the moment")
         result = self._play(rebalance(member))
         if result is None:
             return False
-        member.begin_generation()
+        member.begin_generation(session_id)
         self.handler.watch(frozenset(each.topic for each in result))
         log.info(
             "group %s has rebalanced: member %s got %d partitions, after %.2f s",
@@ -245,9 +254,7 @@ class ZooKeeperMemberLoop:
                 member.identity,
                 stream_numbers={each: thread.stream for each, thread in result.items()},
             )
-        except KafkaError as error:
-            if not error.retriable:
-                raise
+        except KafkaError:
             self._play(release(member))
             raise
         member.owned = result
@@ -265,19 +272,18 @@ class ZooKeeperMemberLoop:
             self._member.owned = {}
 
     def _give_up(self) -> None:
-        """Wait for the next change of the group, because all attempts to rebalance have failed.
+        """Wait for a change of the group, or for the next round of attempts, because all attempts to
+        rebalance have failed.
 
         Raise RebalanceFailedError if no rebalance of the member has succeeded yet.
         """
-        why = "other members have not given their partitions back" if self._failure is None else self._failure
-        error = RebalanceFailedError(
-            f"Group {self._member.group_id}: {self._member.consumer_id} could not rebalance in "
-            f"{self._attempts} attempts ({why}). Increase rebalance_max_retries or rebalance_backoff_ms, so "
-            "that the attempts take longer than the session time-out of a member that was killed"
-        )
+        error = _rebalance_failed(self._member, self._attempts, self._failure)
         if not self.joined.done():
             raise error from self._failure
-        log.error("the member reads nothing until its group changes, because of an error: %s", error)
+        pause = self._backoff * self._most_attempts
+        what = "its partitions as before" if self._member.owned else "nothing"
+        log.error("the member reads %s until it tries again in %.3g s: %s", what, pause, error)
+        self._retry_at = time.monotonic() + pause
         self._member.on(Event.GAVE_UP)
 
     def _await_retry(self) -> None:
@@ -294,16 +300,27 @@ class ZooKeeperMemberLoop:
         allow."""
         connected = self._registry.suspended_since is None
         if self._renew and connected:
-            self._renew = False
-            self._play(renew_member(self._member))
-            self._changed = True
+            self._write_subscription()
         elif self._changed and connected:
             self._begin_rebalance(Event.CHANGED)
+        elif self._member.state is State.IDLE and connected and time.monotonic() >= self._retry_at:
+            self._begin_rebalance(Event.RETRY)
         else:
             topics = {each.topic for each in self._member.owned}
             self.handler.set_topic_errors(self._client.metadata.topic_errors(topics))
             self.handler.commit_if_due(time.monotonic())
             self._wait(min(_TICK, self.handler.next_commit_at - time.monotonic()))
+
+    def _write_subscription(self) -> None:
+        """Write the node of the member anew. If ZooKeeper does not answer, try again later."""
+        self._renew, self._changed = False, True
+        try:
+            self._play(renew_member(self._member))
+        except KafkaError as error:
+            if not error.retriable:
+                raise
+            self._renew = True
+            self._wait(self._backoff)
 
     def _lose_session(self) -> None:
         """Drop all partitions without a commit, because other members may read them already."""
@@ -340,3 +357,20 @@ class ZooKeeperMemberLoop:
         if seconds > 0 and not self._closing:
             with suppress(queue.Empty):
                 self._bell.get(timeout=seconds)
+
+
+def _rebalance_failed(
+    member: ZooKeeperMember, attempts: int, failure: KafkaError | None
+) -> RebalanceFailedError:
+    """Return the error of *member*, which has made so many attempts to rebalance, the last with *failure*."""
+    which = f"Member {member.consumer_id} of group {member.group_id}"
+    if failure is not None:
+        return RebalanceFailedError(
+            f"{which} could not rebalance in {attempts} attempts, the last of which failed: {failure}"
+        )
+    return RebalanceFailedError(
+        f"{which} could not rebalance in {attempts} attempts, because other "
+        f"members have not given their partitions back: {member.waits_for}. Increase "
+        "rebalance_max_retries or rebalance_backoff_ms, so that the attempts take longer than the session "
+        "time-out of a member that was killed. If no such member exists, delete its owner nodes"
+    )

@@ -6,9 +6,11 @@ from collections.abc import Callable
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
 from pyklient.consumer.group.zookeeper.thread_ids import new_consumer_id
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
+from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError, KafkaTimeoutError
 from pyklient.net.network_client import NetworkClient
@@ -41,6 +43,10 @@ class ZooKeeperMembership:
     def identity(self) -> MemberIdentity:
         """The identity by which this client tells its assignments apart."""
         return self._member.identity
+
+    def fenced(self, store: OffsetStore) -> FencedOffsetStore:
+        """Return an offset store that commits to *store* only while this member owns its partitions."""
+        return FencedOffsetStore(store, self._registry, self._member)
 
     def start(self, subscription: Subscription, handler: AssignmentHandler) -> None:
         """Subscribe, and return when the first rebalance has assigned partitions. Raise an error if that

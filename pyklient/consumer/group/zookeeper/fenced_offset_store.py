@@ -1,0 +1,120 @@
+"""The offset store of a member of a ZooKeeper group. It commits only while the session that owns the
+partitions goes on."""
+
+import time
+from collections.abc import Collection, Mapping
+from concurrent.futures import Future
+
+from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
+from pyklient.consumer.offsets.offset_store import AUTOMATIC_TIMEOUT, OffsetStore, Rejection, Rejections
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.errors import KafkaError, KafkaTimeoutError, RegistryConnectionError, SessionExpiredError
+from pyklient.registry import paths
+from pyklient.registry.requests import Read
+from pyklient.registry.zookeeper import ZooKeeper
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["FencedOffsetStore"]
+
+_PAUSE = 0.1
+"""The seconds between two attempts to commit while the connection to ZooKeeper fails."""
+
+
+class FencedOffsetStore:
+    """An OffsetStore that keeps positions in *store*, as long as *member* still owns its partitions.
+
+    Before each commit, it makes one request to ZooKeeper. The answer shows whether the session in which the
+    member became the owner goes on. If that session is over, other members may own the partitions already and
+    may have committed newer offsets, so the commit is rejected. Without an answer, nothing is committed.
+    Scala's consumer does not check this, and may overwrite a newer offset.
+    """
+
+    def __init__(self, store: OffsetStore, registry: ZooKeeper, member: ZooKeeperMember) -> None:
+        self.store = store
+        """The offset store that keeps the positions."""
+        self._registry = registry
+        self._member = member
+        self._closing = False
+
+    def fetch(
+        self, partitions: Collection[TopicPartition], timeout: float
+    ) -> dict[TopicPartition, OffsetAndMetadata | None]:
+        """Return the position of each of *partitions*, or None for a partition without one."""
+        return self.store.fetch(partitions, timeout)
+
+    def commit(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
+    ) -> Rejections:
+        """Store *positions*. Reject all of them if the session that owns the partitions is over.
+
+        If the connection to ZooKeeper fails, try again. Raise KafkaTimeoutError with the last failure after
+        *timeout* seconds.
+        """
+        deadline = time.monotonic() + timeout
+        while True:
+            try:
+                if self._closing and (error := self.unreachable()) is not None:
+                    raise error
+                if not self._owns(identity, deadline - time.monotonic()):
+                    return self._rejections(positions)
+                return self.store.commit(positions, identity, deadline - time.monotonic())
+            except (RegistryConnectionError, SessionExpiredError) as failure:
+                if self._closing:
+                    raise
+                if time.monotonic() + _PAUSE >= deadline:
+                    raise KafkaTimeoutError(
+                        f"cannot commit offsets of group {self._member.group_id} within {timeout:.3g} s: "
+                        f"{failure}"
+                    ) from failure
+            time.sleep(_PAUSE)
+
+    def commit_async(
+        self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
+    ) -> "Future[Rejections] | None":
+        """Store *positions*, as :meth:`commit` does. Return None if they cannot be sent now.
+
+        The call waits for ZooKeeper for at most two seconds.
+        """
+        if self.unreachable() is not None:
+            return None
+        rejections: Future[Rejections] = Future()
+        try:
+            if self._owns(identity, AUTOMATIC_TIMEOUT):
+                return self.store.commit_async(positions, identity)
+            rejections.set_result(self._rejections(positions))
+        except KafkaError as error:
+            rejections.set_exception(error)
+        return rejections
+
+    def unreachable(self) -> KafkaError | None:
+        """Return the reason why ZooKeeper or the store cannot be reached at the moment. Return None if no
+        reason is known."""
+        if self._registry.suspended_since is None:
+            return self.store.unreachable()
+        return RegistryConnectionError(f"the connection to {self._registry} is lost at the moment")
+
+    def stop_retrying(self) -> None:
+        """Stop retrying from now on if ZooKeeper or the store cannot be reached, because the client
+        closes."""
+        self._closing = True
+        self.store.stop_retrying()
+
+    def _owns(self, identity: MemberIdentity, timeout: float) -> bool:
+        """Return whether the session in which the member got the partitions of *identity* goes on.
+
+        Raise an error if ZooKeeper does not say so within *timeout* seconds.
+        """
+        member = self._member
+        session = member.session_id
+        self._registry.ask(Read(paths.consumer(member.group_id, member.consumer_id)), timeout)
+        now = self._registry.session_id
+        if now is None:
+            raise RegistryConnectionError(f"the connection to {self._registry} is lost at the moment")
+        return now == session and identity == member.identity
+
+    def _rejections(self, positions: Mapping[TopicPartition, OffsetAndMetadata]) -> Rejections:
+        why = SessionExpiredError(
+            f"the session with {self._registry} in which this member owned the partition is over, and "
+            "another member may own it now; its messages come again from the committed offset"
+        )
+        return dict.fromkeys(positions, Rejection(why, outdated=True))
