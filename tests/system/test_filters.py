@@ -7,11 +7,13 @@ import pytest
 from confluent_kafka.cimpl import NewTopic
 
 from pyklient import Admin, BrokerError, ConsumerConnector, KafkaStream, Producer, Whitelist
+from pyklient.consumer.fetch import leader_lookup
 from tests.servers.fixtures import NewName
 from tests.servers.process import wait_until
 from tests.servers.topics import admin as librdkafka
+from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
-pytestmark = [pytest.mark.slow, pytest.mark.brokers(real=True)]
+pytestmark = pytest.mark.slow
 
 _OPTIONS: Final[dict[str, Any]] = {
     "auto_offset_reset": "earliest",
@@ -56,6 +58,7 @@ def create_again(admin: Admin, topic: str) -> None:
     wait_until(created, 30, f"{topic} created again", poll=0.02)
 
 
+@pytest.mark.brokers(real=True)
 def test_topics_join_and_leave_while_a_loop_reads(
     bootstrap: str, new_name: NewName, group: str | None
 ) -> None:
@@ -81,6 +84,22 @@ def test_topics_join_and_leave_while_a_loop_reads(
         assert read(stream, 1) == ["end0"]
 
 
+def test_a_new_topic_joins_soon_where_zookeeper_tells_of_it(
+    zookeeper_kafka: ZooKeeperKafka, new_name: NewName, group: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leader_lookup, "_LONGEST_UNWATCHED", 1_000.0)
+    prefix, seldom = new_name(), {**_OPTIONS, "metadata_max_age_ms": 1_000_000}
+    with ConsumerConnector(
+        zookeeper=zookeeper_kafka.zookeeper_connect, group_id=group, **seldom
+    ) as connector:
+        stream = connector.stream(pattern=f"{prefix}-.*")
+        for number in range(2):
+            topic = zookeeper_kafka.create_topic(f"{prefix}-{number}", 1)
+            fill(zookeeper_kafka.bootstrap_servers, topic, 2, topic)
+            assert read(stream, 2) == [f"{topic}0", f"{topic}1"]
+
+
+@pytest.mark.brokers(real=True)
 def test_row_10_a_hundred_topics_at_once_are_read_and_internal_ones_are_not(
     bootstrap: str, new_name: NewName
 ) -> None:

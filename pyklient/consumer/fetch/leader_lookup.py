@@ -29,6 +29,8 @@ log = logging.getLogger("pyklient.consumer")
 _LOOK_UP_TIMEOUT = 5.0
 _LONGEST_UNWATCHED = 10.0  # new partitions are not read until they are noticed, and asking costs little
 _MISSING_UNWATCHED = 1.0
+_BROKERS_LEARN = 5.0
+"""The time in seconds within which brokers learn of a new topic that is in ZooKeeper already."""
 _PAUSE_AFTER_ALL = 100.0
 """The shortest pause between two refreshes of the metadata of all topics, in multiples of the time that the
 last refresh took. In a large cluster, a refresh may take long."""
@@ -54,6 +56,7 @@ class LeaderLookup:
         self._looked_at = float("-inf")
         self._stale = False
         self._cluster_changed = False
+        self._cluster_changed_at = float("-inf")
         self._failures = 0
         self._backoff = Backoff(config.retry_backoff_ms / 1000, config.retry_backoff_max_ms / 1000)
         self._closing = False
@@ -105,6 +108,7 @@ class LeaderLookup:
     def _on_cluster_change(self) -> None:
         """Refresh the metadata soon. A thread of the session with ZooKeeper calls this."""
         self._cluster_changed = True
+        self._cluster_changed_at = time.monotonic()
         self._inbox.put(None)
 
     def _run(self) -> None:
@@ -166,6 +170,8 @@ class LeaderLookup:
         every = min(_LONGEST_UNWATCHED, most)
         if self._watched is None:
             every = min(max(every, self._took * _PAUSE_AFTER_ALL), most)
+            if time.monotonic() - self._cluster_changed_at < _BROKERS_LEARN:
+                every = min(every, _MISSING_UNWATCHED)
         elif any(not self._client.metadata.partition_count(topic) for topic in self._watched):
             every = min(every, _MISSING_UNWATCHED)
         return self._looked_at + every - time.monotonic()
