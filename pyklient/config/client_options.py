@@ -176,10 +176,18 @@ class ClientConfig:
         return config
 
     @property
+    def cluster(self) -> str | Sequence[str]:
+        """The value of the option that names the cluster: of ``bootstrap_servers``, or else of
+        ``zookeeper``."""
+        if self.zookeeper is not None and is_default(self.bootstrap_servers):
+            return self.zookeeper
+        return self.bootstrap_servers
+
+    @property
     def bootstrap(self) -> tuple[tuple[str, int], ...]:
         """The value of ``bootstrap_servers`` as pairs of host and port; no pair if ZooKeeper alone knows the
         brokers."""
-        if self.zookeeper is not None and is_default(self.bootstrap_servers):
+        if self.cluster is self.zookeeper:
             return ()
         return parse_bootstrap_servers(self.bootstrap_servers)
 

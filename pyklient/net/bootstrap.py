@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pyklient.config import ClientConfig
-from pyklient.errors import BrokerConnectionError, KafkaError
+from pyklient.errors import BrokerConnectionError, KafkaError, RegistryConnectionError
 from pyklient.net.connection.transport import Endpoint, UnreachableError
 from pyklient.protocol.messages import MetadataResponse
 from pyklient.registry.settings import ZooKeeperSettings
@@ -50,9 +50,22 @@ class Bootstrap:
 
     def look(self, timeout: float) -> None:
         """Read the brokers from ZooKeeper again, if the client uses ZooKeeper and something has changed
-        there."""
-        if self._discovery is not None:
-            self._discovery.look(timeout)
+        there.
+
+        Raises NobodyThereError if ZooKeeper has refused connections for ``bootstrap_refused_timeout_ms``.
+        """
+        if self._discovery is None:
+            return
+        limit = self._config.bootstrap_refused_timeout_ms / 1000
+        is_limited = limit >= 0 and not self._reached
+        try:
+            self._discovery.look(min(timeout, limit) if is_limited else timeout)
+        except RegistryConnectionError as error:
+            if is_limited and isinstance(error.__cause__, ConnectionRefusedError):
+                raise NobodyThereError(
+                    f"{error}. bootstrap_refused_timeout_ms sets the time to wait"
+                ) from error
+            raise
 
     def complete(self, response: MetadataResponse) -> None:
         """Add to *response* what it lacks and ZooKeeper knows, if the client uses ZooKeeper."""

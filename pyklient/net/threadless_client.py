@@ -44,7 +44,7 @@ class ThreadlessClient:
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
-        return f"<{type(self).__name__} of {self._config.bootstrap_servers!r}{state}>"
+        return f"<{type(self).__name__} of {self._config.cluster!r}{state}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -213,7 +213,7 @@ class Producer:
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
-        return f"<Producer to {self._config.bootstrap_servers!r}{state}>"
+        return f"<Producer to {self._config.cluster!r}{state}>"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -5,6 +5,7 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable
+from copy import copy
 from typing import Any
 
 from kazoo.handlers.threading import SequentialThreadingHandler
@@ -22,10 +23,10 @@ class KazooThreads(SequentialThreadingHandler):
     def __init__(self, tls: ssl.SSLContext | None) -> None:
         super().__init__()
         self._tls = tls
-        self.last_failure: str | None = None
+        self.last_failure: OSError | None = None
         self._socket: socket.socket | None = None
         self._cut = False
-        self._newest: threading.Thread | None = None
+        self._started: list[threading.Thread] = []
 
     def spawn(self, func: Callable[..., object], *args: object, **kwargs: object) -> threading.Thread:
         """Start a thread that calls *func*."""
@@ -33,14 +34,19 @@ class KazooThreads(SequentialThreadingHandler):
             target=func, args=args, kwargs=kwargs, name="pyklient-zookeeper", daemon=True
         )
         thread.start()
-        self._newest = thread
+        self._started = [*(each for each in self._started if each.is_alive()), thread]
         return thread
+
+    @property
+    def runs_here(self) -> bool:
+        """True if the calling thread is one of this session."""
+        return threading.current_thread() in self._started
 
     @property
     def alive(self) -> bool:
         """True while the newest thread runs, which is the one that has the connection. False before the
         start."""
-        return self._newest is not None and self._newest.is_alive()
+        return bool(self._started) and self._started[-1].is_alive()
 
     def create_connection(
         self, address: tuple[str, int], hostname: str, timeout: float, **_options: object
@@ -55,7 +61,7 @@ class KazooThreads(SequentialThreadingHandler):
         except OSError as error:
             if connected is not None:
                 connected.close()
-            self.last_failure = str(error)
+            self.last_failure = copy(error)  # without the traceback, which would keep the socket
             raise
         self._socket = connected
         if self._cut:

@@ -153,6 +153,8 @@ class ZooKeeper:
     def _stop(self) -> None:
         stopping = threading.Thread(target=self._client.stop, name="pyklient-zookeeper-stop", daemon=True)
         stopping.start()
+        if self._threads.runs_here:  # the garbage collector may run in any thread
+            return
         stopping.join(_CLOSE_TIMEOUT)
         if stopping.is_alive():
             self._threads.cut()
@@ -254,11 +256,11 @@ class ZooKeeper:
             waiting.wait(max(0.0, min(_POLL, deadline - time.monotonic())))
             self._raise_if_closed()
             if time.monotonic() >= deadline and not self._client.connected:
-                why = self._threads.last_failure or "it does not answer"
+                failure = self._threads.last_failure
                 raise RegistryConnectionError(
-                    f"{self} could not be reached within {timeout:.3g} s ({why}); check that it runs at this "
-                    "address"
-                )
+                    f"{self} could not be reached within {timeout:.3g} s "
+                    f"({failure or 'it does not answer'}); check that it runs at this address"
+                ) from failure
         if not self._chroot_found:
             self._check_chroot(deadline)
 

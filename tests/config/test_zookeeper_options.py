@@ -43,7 +43,9 @@ def test_an_address_of_another_form_is_an_error_with_an_example(text: Any, expec
 
 def test_with_zookeeper_the_default_bootstrap_server_is_not_used() -> None:
     assert AdminConfig.from_options({}).bootstrap == (("localhost", 9092),)
-    assert AdminConfig.from_options({"zookeeper": "z"}).bootstrap == ()
+    alone = AdminConfig.from_options({"zookeeper": "z"})
+    assert (alone.bootstrap, alone.cluster) == ((), "z")
+    assert AdminConfig.from_options({}).cluster == "localhost:9092"
     both = {"zookeeper": "z", "bootstrap_servers": "localhost:9092"}
     assert AdminConfig.from_options(both).bootstrap == (("localhost", 9092),)
 

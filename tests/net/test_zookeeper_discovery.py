@@ -3,7 +3,6 @@ away."""
 
 import re
 import time
-import uuid
 from collections.abc import Iterator
 from queue import SimpleQueue
 from typing import Any
@@ -13,13 +12,14 @@ from kazoo.client import KazooClient
 
 from pyklient.errors import KafkaTimeoutError, RegistryError
 from pyklient.net.dialogue import ANY, Ask
-from pyklient.net.network_client import NetworkClient
+from pyklient.net.network_client import NetworkClient, NobodyThereError
 from pyklient.net.zookeeper_discovery import RegisteredCluster, read_cluster
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_content
 from pyklient.registry.cluster_nodes import cluster_id_content, controller_content
 from pyklient.registry.requests import Children, Node, Read
 from tests.net.scripted import ScriptedBroker, config_for, metadata_of
+from tests.servers.chroots import new_chroot
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
 from tests.servers.stalling import StallingProxy
@@ -30,15 +30,12 @@ class Chroot:
     """A part of ZooKeeper that only one test uses, and in which it writes what brokers would write."""
 
     def __init__(self, hosts: str) -> None:
-        self.path = f"/{uuid.uuid4().hex}"
+        address = new_chroot(hosts)
+        self.path = address.removeprefix(hosts)
         self.hosts = hosts
-        root = KazooClient(hosts)
-        root.start()
-        root.create(f"{self.path}/brokers/topics", makepath=True)
-        root.stop()
-        root.close()
-        self.client = KazooClient(f"{hosts}{self.path}")
+        self.client = KazooClient(address)
         self.client.start()
+        self.client.create("/brokers/topics", makepath=True)
 
     def add(self, broker: ScriptedBroker, version: int = 5) -> None:
         address = BrokerEndpoint("PLAINTEXT", "PLAINTEXT", broker.host, broker.port)
@@ -185,6 +182,12 @@ def test_zookeeper_that_is_down_at_the_start_is_an_error_unless_there_are_bootst
     with pytest.raises(KafkaTimeoutError, match=rf"last: ZooKeeper at {re.escape(zookeeper[:-6])} could not"):
         alone.refresh_metadata((), 1)
     alone.close()
+    limited = NetworkClient(config_for(**options, bootstrap_refused_timeout_ms=100))
+    with pytest.raises(
+        NobodyThereError, match=r"refused.*bootstrap_refused_timeout_ms sets the time to wait"
+    ):
+        limited.refresh_metadata((), 10)
+    limited.close()
     with ScriptedBroker() as broker:
         broker.on(MetadataRequest, lambda _: metadata_of([broker]))
         both = NetworkClient(config_for(broker, **options))

@@ -1,13 +1,12 @@
 """Sessions with a real ZooKeeper."""
 
-import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
-from kazoo.client import KazooClient
 
 from pyklient.registry.settings import ZooKeeperSettings
 from pyklient.registry.zookeeper import ZooKeeper
+from tests.servers.chroots import new_chroot
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 NewSession = Callable[[], ZooKeeper]
@@ -16,13 +15,7 @@ NewSession = Callable[[], ZooKeeper]
 @pytest.fixture
 def address(zookeeper_kafka: ZooKeeperKafka) -> str:
     """An address of ZooKeeper with a chroot that only this test uses."""
-    chroot = f"/{uuid.uuid4().hex}"
-    client = KazooClient(zookeeper_kafka.zookeeper.hosts)
-    client.start()
-    client.create(chroot)
-    client.stop()
-    client.close()
-    return f"{zookeeper_kafka.zookeeper.hosts}{chroot}"
+    return new_chroot(zookeeper_kafka.zookeeper.hosts)
 
 
 @pytest.fixture

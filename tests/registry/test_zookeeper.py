@@ -1,5 +1,7 @@
 """Sessions with a real ZooKeeper: requests, watches, and what happens when a server is away."""
 
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -77,7 +79,7 @@ def test_an_error_names_the_node_and_what_is_wrong(new_session: NewSession) -> N
         session.ask(Create("/a/b"), 10)
     with pytest.raises(NoNodeError, match="could not write /c: there is no such node"):
         session.ask(Write("/c", b""), 10)
-    with pytest.raises(NodeVersionError, match="could not write /a/b: another client has written"):
+    with pytest.raises(NodeVersionError, match="could not write /a/b: another client has changed"):
         session.ask(Write("/a/b", b"", version=7), 10)
     with pytest.raises(RegistryError, match="could not delete /a: NotEmptyError"):
         session.ask(Delete("/a"), 10)
@@ -247,6 +249,35 @@ def test_a_request_that_waits_ends_when_the_session_is_closed(zookeeper_kafka: Z
     thread.join()
     with pytest.raises(KafkaTimeoutError, match=r"dialogue with ZooKeeper at .* did not end within 0.1 s"):
         ZooKeeper(ZooKeeperSettings(address="localhost")).play(pause(), 0.1)
+
+
+_FORK = """
+import os, sys, warnings
+from pyklient.errors import ForkError
+from pyklient.config import AdminConfig
+from pyklient.net.network_client import NetworkClient
+from pyklient.registry.requests import Create, Read
+
+warnings.simplefilter("ignore", DeprecationWarning)  # newer Pythons warn of any fork beside threads
+client = NetworkClient(AdminConfig(zookeeper=sys.argv[1]))
+client.registry.ask(Create("/mine", ephemeral=True), 10)
+child = os.fork()
+if child == 0:
+    try:
+        client.registry.ask(Read("/mine"), 10)
+    except ForkError:
+        client.close()
+        os._exit(4)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4, "the child's use is an error"
+assert client.registry.ask(Read("/mine"), 10).mine
+client.close()
+"""
+
+
+def test_a_forked_child_cannot_use_the_session_and_does_not_end_it(address: str) -> None:
+    command = [sys.executable, "-W", "error", "-c", _FORK, address]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
 
 
 def _threads() -> list[str]:
