@@ -90,6 +90,7 @@ class Release:
             kafka_libs(self.name),
             main,
             *(where, self.bootstrap, "--topic", topic, "--compression-codec", codec),
+            *("--request-required-acks", "1"),  # by default old tools do not wait for the broker
             *(reads, "parse.key=true", reads, f"key.separator={_SEPARATOR}"),
             heap="128m",
         )

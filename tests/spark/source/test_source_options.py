@@ -143,7 +143,7 @@ def test_a_wrong_option_is_an_error_that_names_it(options: dict[str, str], probl
             "^kafka.request.timeout.ms=1 must be above kafka.fetch.max.wait.ms=500",
         ),
         ({"kafka.ssl.ca.location": "/ca"}, "^unknown option 'kafka.ssl.ca.location'"),
-        ({"kafka.sasl.jaas.config": "x"}, r"^kafka.sasl.jaas.config \(not shown here\) has no user"),
+        ({"kafka.sasl.jaas.config": "x"}, "^kafka.sasl.jaas.config has no user"),
         ({"kafkaConsumer.pollTimeoutMs": "9999999999"}, "^kafkaConsumer.pollTimeoutMs=9999999999 is out of"),
         ({"kafka.consumer.timeout.ms": "9999999999"}, "^kafka.consumer.timeout.ms=9999999999 is out of"),
     ],
