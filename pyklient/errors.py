@@ -112,11 +112,11 @@ class ForkError(KafkaError):
 
 
 class DeliveryError(KafkaError):
-    """Records were not delivered, and the program had not learned of it before.
+    """Records were not delivered, and the program had not seen their failures before.
 
-    The program learns of it from a callback, or from ``result`` or ``exception`` of a delivery. ``count`` is
-    the number of records whose failure was not reported. ``errors`` maps each topic to its first error. The
-    first error of all topics is the ``__cause__``.
+    A program sees the failure of a record in its callback, or in ``result`` or ``exception`` of its delivery.
+    ``count`` is the number of records whose failure was not seen. ``errors`` maps each topic to its first
+    error. The first error of all topics is the ``__cause__``.
     """
 
     def __init__(self, message: str, count: int = 0, errors: dict[str, KafkaError] | None = None) -> None:
@@ -154,7 +154,7 @@ class MessageStreamsExistError(KafkaError):
 
 class RebalanceFailedError(KafkaError):
     """All ``rebalance_max_retries`` attempts of a member of a ZooKeeper group to own its partitions have
-    failed, mostly because another member has not given them back."""
+    failed. In most cases, another member has not given the partitions back."""
 
     retriable = True
 
@@ -170,8 +170,8 @@ class DataLossError(KafkaError):
 
 
 class LoadConflictError(KafkaError):
-    """Two loads into one data set ran at the same time. The other load was published first, and this one was
-    not."""
+    """Two loads into one data set ran at the same time. The other load was published first, so this load was
+    not published."""
 
     retriable = True
 
@@ -181,13 +181,13 @@ class RegistryError(KafkaError):
 
 
 class RegistryConnectionError(RegistryError, OSError):
-    """ZooKeeper could not be reached, or the connection failed before it answered."""
+    """ZooKeeper could not be reached, or the connection failed before ZooKeeper answered."""
 
     retriable = True
 
 
 class SessionExpiredError(RegistryError):
-    """ZooKeeper has ended the session, and deleted the ephemeral nodes that it had created."""
+    """ZooKeeper has ended the session, and deleted the ephemeral nodes that the session had created."""
 
     retriable = True
 

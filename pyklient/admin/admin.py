@@ -93,10 +93,10 @@ class Admin(ThreadlessClient):
     def groups(
         self, timeout: float | None = None, coordination: Literal["kafka", "zookeeper"] | None = None
     ) -> list[GroupListing]:
-        """Return the groups that brokers coordinate, and those coordinated through ZooKeeper, sorted by name.
+        """Return the groups that brokers coordinate and the groups in ZooKeeper, sorted by name.
 
-        The latter are in the result only if the client has the option ``zookeeper``. *coordination* selects
-        one kind. A name may be that of a group of each kind.
+        Groups in ZooKeeper are returned only if the client has the option ``zookeeper``. With *coordination*,
+        only groups of that kind are returned. A group of each kind may have the same name.
         """
         if coordination not in ("kafka", "zookeeper", None):
             raise ConfigurationError(f"coordination={coordination!r} is not 'kafka', 'zookeeper' or None")
@@ -178,7 +178,7 @@ class Admin(ThreadlessClient):
     def _registry(self) -> "ZooKeeper":
         if self._client.registry is None:
             raise ConfigurationError(
-                "groups that are coordinated through ZooKeeper need its address: pass "
+                "groups that are coordinated through ZooKeeper need the address of ZooKeeper: pass "
                 "zookeeper='host:port/chroot' to Admin"
             )
         return self._client.registry
@@ -189,7 +189,7 @@ def _group(group_id: str) -> str:
 
 
 def _left(timeout: float, began: float) -> float:
-    """Return how much of *timeout* is left of a call that began at the time *began*."""
+    """Return how much of *timeout* a call that began at the time *began* has left."""
     return max(timeout - (time.monotonic() - began), 0.001)
 
 

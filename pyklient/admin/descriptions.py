@@ -61,7 +61,8 @@ class GroupListing:
 
     ``protocol_type`` is ``consumer`` for consumer groups. ``state`` is empty with brokers before 2.6.
     ``coordination`` is ``kafka`` if a broker coordinates the group, and ``zookeeper`` if its members
-    coordinate themselves through ZooKeeper. Then ``state`` is ``Stable`` with members, ``Empty`` without.
+    coordinate themselves through ZooKeeper. The ``state`` of a group in ZooKeeper is ``Stable`` if it has
+    members, and ``Empty`` if it has none.
     """
 
     group_id: str
@@ -124,10 +125,11 @@ class ZooKeeperMemberDescription:
     """A member of a group that is coordinated through ZooKeeper.
 
     ``host`` is None if the member was given an id of its own (``consumer.id``). ``subscription`` maps topics
-    to numbers of streams. If ``pattern`` is ``white_list`` or ``black_list`` instead of ``static``, it has
-    one entry, whose key is a regular expression. ``node_version`` is 0 for members of Kafka 0.7.
-    ``registered_ms`` is the time at which the member joined, or -1 if the member does not tell it. ``error``
-    says why the node of the member cannot be understood; ``subscription`` is then empty.
+    to numbers of streams. If ``pattern`` is ``white_list`` or ``black_list`` instead of ``static``,
+    ``subscription`` has one entry, whose key is a regular expression. ``node_version`` is 0 for members of
+    Kafka 0.7. ``registered_ms`` is the time at which the member joined, or -1 if the member's node does not
+    contain the time. ``error`` says why the node of the member cannot be understood; ``subscription`` is then
+    empty.
     """
 
     consumer_id: str
@@ -145,9 +147,9 @@ class ZooKeeperPartitionProgress:
     """The owner of a partition in a group that is coordinated through ZooKeeper, and how far the group is.
 
     ``owner`` is the id of a member's thread: the id of the member, a hyphen, and the number of its stream.
-    The group may commit its offsets to ZooKeeper, to Kafka, or to both. ``start`` and ``end`` are those of
-    the log; ``start`` is None if the group has committed an offset, and both are None if they are not known.
-    ``error`` says what is wrong with the partition or with one of its nodes.
+    The group may commit its offsets to ZooKeeper, to Kafka, or to both. ``start`` is the first offset of the
+    log, and ``end`` is the end of the log. ``start`` is None if the group has committed an offset. Both are
+    None if they are not known. ``error`` says what is wrong with the partition or with one of its nodes.
     """
 
     owner: str | None = None

@@ -55,7 +55,7 @@ def ask(order: AdminRequest, locate: Locate) -> Dialogue[tuple[int, Any]]:
             response = yield Ask(node_id, order.request, max_version=order.max_version)
         except KafkaError as error:
             if error.retriable:
-                _log.info("an admin request failed, and is sent again: %s: %s", order.what, error)
+                _log.info("an admin request is sent again, because of a failure: %s: %s", order.what, error)
                 lost = True
             raise
         result = order.result_of(response)

@@ -1,7 +1,8 @@
 """Groups that coordinate themselves through ZooKeeper: what their nodes say, and what the brokers add to it.
 
-``read_groups`` and ``read_group`` are dialogues with ZooKeeper, and ``describe_group`` is one with brokers. A
-node that cannot be understood is an error of its member or partition; the others are described all the same.
+``read_groups`` and ``read_group`` are dialogues with ZooKeeper, and ``describe_group`` is a dialogue with
+brokers. A node that cannot be understood is an error of its member or partition. All other nodes are
+described nevertheless.
 """
 
 import re
@@ -39,11 +40,11 @@ coordinator."""
 
 @dataclass(slots=True)
 class GroupNodes:
-    """What the nodes of a group say.
+    """The content of a group's nodes.
 
-    ``partitions`` has those of each topic of the group; None for a topic that does not exist. ``errors`` are
-    the errors of each partition, and under None those of no partition. If ``kafka_stores_offsets`` is false,
-    no group has committed offsets to Kafka yet.
+    ``partitions`` maps each topic of the group to its partitions, or to None if the topic does not exist.
+    ``errors`` maps each partition to its errors; the key None has the errors that belong to no partition. If
+    ``kafka_stores_offsets`` is false, no group has committed offsets to Kafka yet.
     """
 
     group_id: str
@@ -66,7 +67,7 @@ def read_groups() -> RegistryDialogue[list[GroupListing]]:
 
 
 def read_group(group_id: str) -> RegistryDialogue[GroupNodes | None]:
-    """Read the nodes of a group. Return None if it has none."""
+    """Read the nodes of a group. Return None if the group has no nodes."""
     if group_id in ("", ".", "..") or "/" in group_id or (yield Children(paths.group(group_id))) is None:
         return None  # a node cannot have the first of these names
     nodes = GroupNodes(group_id)
@@ -83,8 +84,8 @@ def read_group(group_id: str) -> RegistryDialogue[GroupNodes | None]:
 
 
 def describe_group(nodes: GroupNodes) -> Dialogue[ZooKeeperGroupDescription]:
-    """Add the offsets that the group has committed to Kafka, and the ends of the logs, to what its *nodes*
-    say."""
+    """Return the description of a group: what its *nodes* say, the offsets that it has committed to Kafka,
+    and the ends of the logs."""
     committed = (yield from group_offsets(nodes.group_id)) if nodes.kafka_stores_offsets else {}
     partitions = sorted(
         {

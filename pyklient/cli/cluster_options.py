@@ -45,7 +45,7 @@ _USED_WITH = {
     "zookeeper_password": "zookeeper_username",
     "zookeeper_ssl_keystore_password": "zookeeper_ssl_keystore_location",
 }
-"""The passwords for ZooKeeper, each with the option without which it is an error."""
+"""The passwords for ZooKeeper, each with the option that must be given together with it."""
 _EVERY_CONFIG = (AdminConfig, ProducerConfig, ConsumerConfig)
 _BYTES_STAY = "keys and values are bytes here"
 _OBJECTS = {
@@ -76,7 +76,8 @@ class ClusterOptions:
 
     @property
     def zookeeper(self) -> str | None:
-        """The address of ZooKeeper, which knows the brokers of the cluster; None if the user gave none."""
+        """The address of ZooKeeper, which knows the brokers of the cluster. None if the user gave no
+        address."""
         return self.from_line.get("zookeeper", self.from_file.get("zookeeper"))
 
     @property

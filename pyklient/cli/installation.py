@@ -1,5 +1,5 @@
-"""The installed versions, and the kernel in use. This module does without the packages of the command
-line."""
+"""The installed versions, and the kernel in use. This module needs no package of the command line, such as
+click."""
 
 import importlib.metadata
 import platform

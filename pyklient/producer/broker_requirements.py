@@ -38,7 +38,8 @@ class BrokerRequirements:
 
 
 def check_codec(codec: Compression, produce_version: int, node_id: int) -> None:
-    """Raise UnsupportedCodecError if *codec* is too new for a broker that gets *produce_version*."""
+    """Raise UnsupportedCodecError if *codec* is too new for a broker to which this version of Produce is
+    sent."""
     if codec is Compression.ZSTD and produce_version < _FIRST_WITH_ZSTD:
         raise UnsupportedCodecError(
             f"broker {node_id} does not know zstd, which needs Kafka 2.1 or later: set another "

@@ -92,13 +92,14 @@ class BulkDelivery:
         return error
 
     def note_on(self, error: BaseException, call: str) -> None:
-        """Add a note to *error*, which ends the call named *call*: how many records were sent before the
-        error."""
+        """Add a note to *error*, which ends the call *call*. The note says how many records were sent before
+        the error."""
         sent = f"{self.count:,} record{' was' if self.count == 1 else 's were'}"
         error.add_note(f"{sent} sent by this {call} before the error")
 
     def add(self, batch: Batch, first: int, stop: int) -> None:
-        """Add the records *first* to *stop* - 1 of *batch*. They were sent after the records added before."""
+        """Add the records *first* to *stop* - 1 of *batch*. All records that were added earlier were sent
+        earlier."""
         self.count += stop - first
         index = self._last.get(batch.partition)
         if index is not None:

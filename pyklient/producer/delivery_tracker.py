@@ -91,8 +91,8 @@ class DeliveryTracker:
             self._first.pop(topic, None)
 
     def report(self) -> DeliveryError | None:
-        """Return a DeliveryError for all unseen failures, or None if there are none. They count as seen from
-        now on."""
+        """Return a DeliveryError for all unseen failures, or None if there are none. From now on, these
+        failures count as seen."""
         with self.lock:
             failed, self._failed = self._failed, {}
             first, self._first = self._first, {}

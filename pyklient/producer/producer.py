@@ -48,7 +48,7 @@ when the program ends."""
 
 
 class Producer:
-    """A client that sends records. Several threads may use it at the same time, and one per process is usual.
+    """A client that sends records. Several threads may share one Producer; a process usually has only one.
 
     Records are gathered in batches per partition, and a thread of the producer sends the batches. With the
     default options (``acks="all"``, idempotence) each record is stored once, in order, by all in-sync
@@ -96,8 +96,7 @@ class Producer:
         headers: Sequence[tuple[str, bytes | None]] | None = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Send one record. Return its Delivery at once, without waiting for the broker; the caller may drop
-        it.
+        """Send one record. Return its Delivery, which the caller may drop, without waiting for the broker.
 
         *value* and *key* are bytes or None, or what ``value_encoder`` and ``key_encoder`` accept. The record
         goes to *partition* if that is given. Otherwise its key decides (as in Java's client, or by the
@@ -208,7 +207,7 @@ class Producer:
             self.close(_UNWIND_TIMEOUT)
         except KafkaError as failure:
             log.warning(
-                "the producer could not be closed properly after the exception %r: %s", error, failure
+                "after the exception %r, the producer could not be closed properly: %s", error, failure
             )
 
     def __repr__(self) -> str:
@@ -370,7 +369,7 @@ def _close_all() -> None:
         try:
             producer.close(max(0.0, deadline - time.monotonic()))
         except Exception as error:
-            log.warning("%s could not be closed properly at the end of the program: %s", name, error)
+            log.warning("at the end of the program, %s could not be closed properly: %s", name, error)
     for thread in list(_ending):
         thread.join(deadline - time.monotonic())
     for producer, name in left_open.items():

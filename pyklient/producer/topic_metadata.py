@@ -1,4 +1,4 @@
-"""Finds the metadata of a topic, for which users' threads wait before the first record of the topic.
+"""Finds the metadata of a topic. Users' threads wait for it before they send the first record of the topic.
 
 The wait ends with a topic that records can be sent to, or with an error that tells what is missing: a
 bootstrap server that answers, the topic, its leader, or a connection to the address that the leader
@@ -134,7 +134,7 @@ class TopicMetadata:
             else:
                 if self._produce_version is None and version < _FIRST_VERSION_WITH_TIMESTAMPS:
                     log.warning(
-                        "broker %d is older than Kafka 0.10 and stores no timestamps: records lose theirs",
+                        "broker %d is older than Kafka 0.10 and stores no timestamps of records",
                         node_id,
                     )
                 self._produce_version = version

@@ -91,9 +91,10 @@ def _in_kafka(admin: Admin, group: str) -> Facts:
 
 
 def _facts(admin: Admin, group: str, *, with_zookeeper: bool) -> tuple[Facts | None, Facts | None]:
-    """Return the facts about the group in ZooKeeper, and about that of brokers, each None if there is none.
+    """Return the facts about *group* in ZooKeeper, and the facts about the group of that name at the brokers.
 
-    Beside a group in ZooKeeper, a group of brokers without members is None: the former shows its offsets.
+    Each is None if there is no such group. The second is also None if both groups exist and the group at the
+    brokers has no members: the facts about the group in ZooKeeper then include all its offsets.
     """
     if not with_zookeeper:
         return None, _in_kafka(admin, group)

@@ -151,15 +151,15 @@ class RecordAccumulator:
         self._topics.forget(topic)
 
     def shrunk(self, batch: Batch, saved: int) -> None:
-        """Release *saved* bytes of the memory of *batch*, which compression has saved."""
+        """Release the *saved* bytes of memory by which compression has made *batch* smaller."""
         batch.charged -= saved
         self._release(saved)
 
     def finished(self, batch: Batch, listeners: list[Any]) -> None:
-        """Run the callbacks of *batch*, which is done, and then release its memory.
+        """Run the callbacks of *batch*, which is done, and then release the memory of *batch*.
 
-        The callbacks may use the memory of *batch* first, so that a callback can send a record again without
-        waiting.
+        While the callbacks run, records that they send may use this memory. So a callback can send a record
+        again without waiting.
         """
         with self.tracker.lock:
             partitions = self._unfinished.get(batch.topic, {})
@@ -203,7 +203,9 @@ class RecordAccumulator:
 
     def _check_limits(self, topic: str, record: CheckedRecord, on_delivery: object) -> None:
         if on_delivery is not None and not callable(on_delivery):
-            raise TypeError(f"on_delivery must be a function (delivery), not {on_delivery!r}")
+            raise TypeError(
+                f"on_delivery must be a function with one argument, the delivery, not {on_delivery!r}"
+            )
         if record.size > self._limits.max_request_size:
             raise MessageTooLargeError(
                 f"a record of {record.size:,} bytes for topic {topic!r} is above "
@@ -225,10 +227,10 @@ class RecordAccumulator:
         deadline: float,
         may_wait: bool,
     ) -> Delivery | None:
-        """Append *record*, after waiting for memory if there is not enough.
+        """Append *record*. If there is not enough memory, first wait until other records release memory.
 
         Return None if the partitions of the topic have changed meanwhile. Raises BufferFullError if there is
-        not enough memory before *deadline*, or at once unless *may_wait*.
+        not enough memory at *deadline*. If *may_wait* is false, raises it at once instead of waiting.
         """
         memory = self._limits.buffer_memory
         with self.tracker.lock:

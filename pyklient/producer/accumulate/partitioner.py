@@ -64,8 +64,8 @@ class StickyPartitioner:
         partitions.
 
         The partition is one of *available*, the partitions that have a leader. If *available* is empty, it is
-        one of all *count* partitions. *unfinished* maps partitions to their unfinished batches, and lacks
-        partitions that have none.
+        one of all *count* partitions. *unfinished* maps partitions to their unfinished batches. A partition
+        without unfinished batches is not in *unfinished*.
         """
         candidates = available or range(count)
         if len(candidates) == 1:

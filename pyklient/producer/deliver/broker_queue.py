@@ -121,7 +121,7 @@ class BrokerQueue(Timed):
         self._changed.add(self)
 
     def send_next(self) -> bool:
-        """Send one request to the broker, if it may get one. Return False if another call now would send
+        """Send one request, if the broker may get a request now. Return False if a second call would send
         nothing."""
         if not self.line or self.in_flight >= self._options.max_in_flight:
             return False
@@ -142,7 +142,7 @@ class BrokerQueue(Timed):
         return bool(self.line)
 
     def drop_moved(self) -> None:
-        """Remove the partitions that this broker does not lead any more from the line."""
+        """Remove from the line the partitions that this broker does not lead any more."""
         metadata = self._client.metadata
         if metadata is self._snapshot:
             return
@@ -156,8 +156,8 @@ class BrokerQueue(Timed):
                 self.line.rotate(-1)
 
     def _drain(self, version: int) -> InFlightRequest | None:
-        """Return a request with the next batch of as many waiting partitions as fit. Return None if there is
-        no batch."""
+        """Return a request with one batch of each waiting partition, of as many partitions as fit. Return
+        None if no partition has a batch."""
         self.drop_moved()
         batches: Batches = {}
         topics: dict[str, list[PartitionData]] = {}
@@ -205,10 +205,10 @@ class BrokerQueue(Timed):
         self.line.popleft().leave_line()
 
     def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
-        """Send *request* without waiting. A record arrives sooner if no other thread is involved.
+        """Send *request* without waiting, in this thread, so that its records arrive sooner.
 
-        Return a function with which the worker sends the remainder. The remainder is the whole request if the
-        request is large, or if the worker has not finished earlier requests.
+        Return a function with which the worker sends the remainder, if there is a remainder. It is the whole
+        request if the request is large, or if the worker has not finished earlier requests.
         """
         connection = None
         if request.size <= _SMALL and self._given == self._done and self._options.acks:
@@ -272,8 +272,8 @@ class BrokerQueue(Timed):
         return version
 
     def _raise_broken(self, request: InFlightRequest) -> None:
-        """Raise the error of an earlier request on the same connection that could not be sent, if there is
-        one."""
+        """Raise the error of an earlier request that could not be sent on the connection of *request*. Do
+        nothing if there is no such error."""
         if self._broken is not None and self._broken[0] == request.connection_number:
             raise self._broken[1]
 
@@ -328,8 +328,8 @@ class BrokerQueue(Timed):
             self._responses.apply(request.batches, response, self.node_id)
 
     def _unanswered(self, request: InFlightRequest, error: KafkaError) -> None:
-        """Remove *request*, which gets no response, and retry or fail its batches. The broker may have stored
-        them."""
+        """Remove *request*, which gets no response. Retry or fail its batches, which the broker may have
+        stored."""
         self._end(request)
         self._lose_connection(request)
         self._metadata.want()
@@ -340,8 +340,8 @@ class BrokerQueue(Timed):
         self._changed.add(self)
 
     def _lose_connection(self, request: InFlightRequest) -> None:
-        """Use a new connection for the next request, unless another failed request has already caused
-        that."""
+        """Use a new connection for the next request, unless the connection of *request* was replaced
+        already."""
         if request.connection_number == self._connection_number:
             self._connection_number += 1
             self._version = None
@@ -349,7 +349,9 @@ class BrokerQueue(Timed):
     def _unreachable(self, failure: KafkaError) -> None:
         """Pause for the back-off, and refresh the metadata, because other brokers may lead the partitions
         now."""
-        log.debug("broker %d could not be reached, and will be tried again: %s", self.node_id, failure)
+        log.debug(
+            "the producer tries again, because broker %d could not be reached: %s", self.node_id, failure
+        )
         self._failures += 1
         self._pause(self._backoff.pause(self._failures))
         self._metadata.want()

@@ -10,15 +10,15 @@ permanently leaves a gap in the sequence, and the broker stores nothing after a 
 - If the failed batch was certainly not stored, no later batch was stored either. All later batches get new
   sequence numbers in the next epoch.
 - If the failed batch may have been stored, the later batches keep their identities, because they may have
-  been stored too. If the broker stores one of them, there was no gap. If it reports one as out of sequence,
-  there was a gap, and no later batch was stored.
+  been stored too. If the broker stores one of the later batches, there was no gap. If the broker reports one
+  of them as out of sequence, there was a gap, and no later batch was stored.
 
-Outcomes are reported in the order of the batches: an outcome waits in ``_outcomes`` until all batches before
-its own have finished. No more outcomes wait than batches were in flight when one failed.
+Outcomes are reported in the order of the batches: the outcome of a batch waits in ``_outcomes`` until all
+earlier batches have finished. So at most as many outcomes wait as batches were in flight when a batch failed.
 
 When the leader moves, the old leader may not have answered a batch yet. With idempotence, the new leader
 rejects batches that would overtake that batch. Without idempotence, nothing is sent to the new leader until
-the old one has answered, or its time-out is over. The in-flight limit of a partition counts the batches at
+the old leader has answered, or its time-out is over. The in-flight limit of a partition counts the batches at
 all brokers.
 
 This module does no I/O: the sender calls it, with times in monotonic seconds, and acts on the results.
@@ -253,7 +253,8 @@ class PartitionQueue(Timed):
         insort(self._outcomes, (batch.order, batch.batch, outcome), key=_outcome_order)
 
     def drain_outcomes(self) -> list[tuple[Batch, _Outcome]]:
-        """Return the outcomes that may be reported now, in order: all batches before theirs have finished."""
+        """Return, in order, the outcomes that may be reported now, because all earlier batches have
+        finished."""
         outcomes = self._outcomes
         stop = len(outcomes)
         for batches in (self._in_flight, self._to_retry):  # both are in order

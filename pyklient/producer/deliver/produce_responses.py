@@ -78,12 +78,13 @@ class ProduceResponses:
             self._retry_or_fail(queue, batch, error, in_doubt=in_doubt)
 
     def sent(self, batches: Batches) -> None:
-        """Report *batches* as delivered once they are sent. With ``acks=0`` there is no response."""
+        """Report *batches*, which were sent with ``acks=0``, as delivered, because no response will come."""
         for queue, batch in batches.values():
             self._stored(queue, batch, _UNKNOWN, _UNKNOWN)
 
     def failed(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
-        """Report *batch* as failed permanently. If *in_doubt*, the broker may have stored it nevertheless."""
+        """Report *batch* as failed permanently. If *in_doubt*, the broker may have stored the batch
+        nevertheless."""
         batch.in_doubt |= in_doubt
         queue.failed(batch)
         if not batch.expired:
@@ -129,12 +130,12 @@ class ProduceResponses:
             )
             queue.split(batch)
         elif action is Action.RETRY_WITHOUT_IDEMPOTENCE:
-            log.info("idempotence is off for topic %s, because its record format is too old", queue.topic)
+            log.info("idempotence is off for topic %s: the topic's record format is too old", queue.topic)
             queue.without_idempotence()
             self._retry(queue, batch, error, in_doubt=False)
         elif action is Action.RETRY_IN_SEQUENCE:
             log.info(
-                "a batch of %s is sent again, after the batches before it, because of an error: %s",
+                "a batch of %s is sent again after the earlier batches, because of an error: %s",
                 queue.at,
                 error,
             )
@@ -190,7 +191,7 @@ class ProduceResponses:
     ) -> None:
         """Report the outcome of the records *first* to *stop* - 1 of *batch*.
 
-        When the outcomes of all records of *batch* are known, run its callbacks.
+        When the outcomes of all records of *batch* are known, run the callbacks of *batch*.
         """
         listeners = batch.report(first, stop, base_offset, timestamp_ms, error)
         if listeners is not None:

@@ -95,8 +95,8 @@ class ProducerIdentity(Timed):
     def forget(self, sequences: Sequences | None) -> None:
         """Forget *sequences*, which belongs to a partition that has no unfinished batch.
 
-        Later records of the partition get a later epoch. Otherwise the broker would regard them as batches
-        that it has already stored.
+        Later records of the partition get a later epoch. Otherwise the broker would mistake these records for
+        batches that it has already stored.
         """
         identity = self._identity
         if identity is None or sequences is None or sequences.producer_id != identity.producer_id:
@@ -121,8 +121,9 @@ class ProducerIdentity(Timed):
             self.due = NEVER
             if failure is not None and self._is_optional(failure):
                 log.warning(
-                    "idempotence is off, so a retry may store a record twice or out of order: %s. Allow "
-                    "idempotence on the brokers, or set enable_idempotence=False if this is intended",
+                    "idempotence is off, because of an error: %s. A retry may store a record twice or out of "
+                    "order. Allow idempotence on the brokers, or set enable_idempotence=False if this is "
+                    "intended",
                     failure,
                 )
                 self.enabled = False
@@ -132,8 +133,8 @@ class ProducerIdentity(Timed):
     def _is_optional(self, failure: KafkaError) -> bool:
         """Return True if the producer continues without idempotence after *failure*.
 
-        It continues if the user has not asked for idempotence explicitly, and the broker does not support or
-        allow it.
+        The producer continues if the user has not asked for idempotence explicitly, and the broker does not
+        support or allow it.
         """
         if self._required:
             return False

@@ -77,7 +77,8 @@ _NOT_STORED: Final = frozenset(
     )
 )
 """The error codes that mean that no record was stored. NOT_LEADER_OR_FOLLOWER is not one of them: a leader
-that steps down while it waits for its followers returns this code, and they may have stored the records."""
+that steps down while it waits for its followers returns this code, and the followers may have stored the
+records."""
 
 
 def is_certainly_not_stored(code: int) -> bool:

@@ -24,9 +24,9 @@ def format_for(produce_version: int) -> int:
 
 
 class SealedBatch:
-    """Records of a ``Batch``, in the form in which they are sent: *count* records from index *first* on.
+    """The records *first* to *first* + *count* - 1 of a ``Batch``, in the form in which they are sent.
 
-    These are all records of the batch, unless it was split because the broker found it too large. ``batch``
+    These are all records of the Batch, unless it was split because the broker found it too large. ``batch``
     is the Batch to which users' threads appended, and where the outcome is reported. ``attempts`` counts how
     often the records were sent. ``in_doubt`` is True if an attempt ended without a response, so that the
     broker may have stored the records. ``failure`` is the failure of the last attempt. ``expired`` is True if

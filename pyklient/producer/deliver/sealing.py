@@ -27,10 +27,10 @@ class Sealer:
         self._codec = codec
 
     def seal(self, batch: Batch) -> SealedBatch | None:
-        """Seal *batch* and return its records compressed. Return None if *batch* has no records, and is then
+        """Seal *batch* and return its records compressed. Return None if *batch* has no records; it is then
         done.
 
-        Compression runs without the GIL. The memory that it saves is released.
+        Compression runs without the GIL. The memory that compression saves is released.
         """
         self._accumulator.appender.seal_batch(batch)
         if not batch.count:  # Ctrl-C interrupted the thread that began the batch
@@ -44,7 +44,7 @@ class Sealer:
 
 
 def seal(batch: Batch, codec: Compression) -> SealedBatch:
-    """Return all records of *batch*, compressed with *codec*. *batch* accepts no more records already."""
+    """Return all records of *batch*, compressed with *codec*. *batch* must be sealed already."""
     payload: Buffer = batch.payload()
     if codec:
         payload = compress(codec, payload)

@@ -207,7 +207,7 @@ class Sender(SenderWork, Timed):
         return queue
 
     def _check(self, queue: PartitionQueue) -> None:
-        """Fail the batches of *queue* that have expired. If it has a batch to send, put it in line at a
+        """Fail the batches of *queue* that have expired. If *queue* has a batch to send, put it in line at a
         broker."""
         now = time.monotonic()
         next_check = queue.next_check(now)

@@ -25,8 +25,8 @@ class TopicsInUse:
     def __init__(self, max_idle: float) -> None:
         self._max_idle = max_idle
         self.last_used: dict[str, float] = {}
-        """The time when the sender last got a new batch of each topic. If it has got none, the time when the
-        topic was first seen."""
+        """The time when the sender last got a new batch of each topic. If the sender has got no batch of a
+        topic, the time when the topic was first seen."""
         self._missing_since: dict[str, float] = {}
 
     def forget_idle(self, known: Collection[str], busy: Collection[str]) -> set[str]:

@@ -62,7 +62,7 @@ class SenderThread:
     """The sender's thread, its inbox and its timers. Times are ``time.monotonic`` seconds.
 
     While the brokers accept no more requests, new batches do not wake the thread. When a response arrives,
-    the thread looks for new batches. In any case it looks for them after *nap* seconds.
+    the thread looks for new batches. If no response arrives, it looks for new batches after *nap* seconds.
     """
 
     def __init__(self, name: str, nap: float = _NAP) -> None:
