@@ -275,9 +275,10 @@ def _resolve(
 ) -> Dialogue[dict[TopicPartition, int]]:
     """Return the offset of *bound* in each of *partitions*.
 
-    A partition without a bound gets what *open_ends* asks for. If it is not in *open_ends*, or if no record
-    is as late as the bound, it gets its offset in *high*. With *by_segment*, the offset may be that of an
-    earlier record, if the brokers do not know the times of records.
+    For a partition without a bound, the result has the offset that *open_ends* asks for, or the offset in
+    *high* if the partition is not in *open_ends*. It has the offset in *high* too if all records are earlier
+    than the bound. With *by_segment*, brokers that do not know the times of records may give the offset of an
+    earlier record.
     """
     found = dict(high)
     asked = dict(open_ends)

@@ -55,7 +55,8 @@ class ConsumerConnector:
     never covers a message that a loop still has in hand. At a clean end of the ``with`` block, everything
     that was handed out is committed. If an exception ends the block, the message in hand is not committed.
 
-    Without ``group_id`` all partitions are read from ``auto_offset_reset`` on, and nothing is committed.
+    Without ``group_id`` all partitions are read, beginning at ``auto_offset_reset``, and nothing is
+    committed.
 
     Several threads may use a connector at the same time; each stream belongs to one thread. The options are
     those of ``ConsumerConfig``.
@@ -165,9 +166,10 @@ class ConsumerConnector:
     ) -> list[KafkaStream]:
         """Make *num_streams* streams that together read all topics that a Whitelist or a Blacklist selects.
 
-        Topics that are created later join by themselves, and topics that are deleted leave. If no topic is
-        selected, the streams wait. The filter does not see the topics in which brokers keep their own data,
-        unless ``exclude_internal_topics`` is false. The rules of :meth:`create_message_streams` hold.
+        The streams begin to read topics that are created later, and stop reading topics that are deleted. If
+        no topic is selected, the streams wait. The filter does not see the topics in which brokers keep their
+        own data, unless ``exclude_internal_topics`` is false. The rules of :meth:`create_message_streams`
+        hold.
         """
         choice = self._creation.by_filter(topic_filter, num_streams, key_decoder, value_decoder)
         self._create(choice)
@@ -216,9 +218,9 @@ class ConsumerConnector:
         thirds of it) are kept for committing and leaving, so the loop has 5 s by default. A message that is
         still in hand after that is not committed. A loop ends when it asks for its next message.
 
-        A further call does nothing, but waits while another thread closes the connector. It does not wait on
-        a thread that the closing itself waits for. A rebalance listener may call this method: the connector
-        then closes after the listener has returned.
+        A further call does nothing, but waits while another thread closes the connector. On a thread for
+        which that other thread waits, a further call returns at once. A rebalance listener may call this
+        method: the connector then closes after the listener has returned.
         """
         self._close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 
@@ -342,7 +344,7 @@ def _close_all() -> None:
         try:
             connector._close(count_in_hand=False, timeout=_EXIT_TIMEOUT)
         except Exception as error:
-            log.warning("%s could not be closed properly at the end of the program: %s", name, error)
+            log.warning("at the end of the program, %s could not be closed properly: %s", name, error)
     deadline = time.monotonic() + _EXIT_TIMEOUT
     for membership in list(_leaving):
         membership.join(max(0.0, deadline - time.monotonic()))

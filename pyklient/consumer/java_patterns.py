@@ -57,7 +57,7 @@ _NO_EFFECT: Final = "dmsuU"
 
 
 class PatternError(ValueError):
-    """A pattern is not valid in Java, or uses what is not supported here."""
+    """A pattern is not valid in Java, or uses a construct that pyklient does not support."""
 
 
 def java_pattern(pattern: str) -> re.Pattern[str]:
@@ -97,7 +97,7 @@ class _Translation:
         self._at = 0
         self._ignore_case = False
         self._outer: list[bool] = []
-        """Whether the groups around the present position ignore case."""
+        """For each group around the present position: True if the group ignores case."""
         self._repeatable = False
         """True if a quantifier may follow."""
         self._names: set[str] = set()
@@ -119,7 +119,7 @@ class _Translation:
                 return self._group()
             case ")":
                 if not self._outer:
-                    raise self._error("unmatched )")
+                    raise self._error("this ')' closes no group")
                 self._ignore_case, self._repeatable = self._outer.pop(), True
                 return ")"
             case "|":
@@ -140,8 +140,8 @@ class _Translation:
         return _one_of(self._in_both_cases({character}))
 
     def _group(self) -> str:
-        """Return the opening of a group, or nothing for flags that hold up to the end of the group around
-        them."""
+        """Return the opening of a group. For flags without a group, such as ``(?i)``, return nothing: they
+        hold up to the end of the group around them."""
         for opening in _GROUP_OPENINGS:
             if self._pattern.startswith(opening, self._at - 1):
                 self._at += len(opening) - 1
@@ -150,13 +150,13 @@ class _Translation:
             return self._opened("(?:")
         if (named := re.compile("[?]<([a-zA-Z][a-zA-Z0-9]*)>").match(self._pattern, self._at)) is not None:
             if named[1] in self._names:
-                raise self._error(f"two groups have the name {named[1]}")
+                raise self._error(f"two groups have the name '{named[1]}'")
             self._names.add(named[1])
             self._at = named.end()
             return self._opened("(?:")
         flags = re.compile("[?]([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])").match(self._pattern, self._at)
         if flags is None or not set((flags[1] or "") + (flags[2] or "")) <= {*_NO_EFFECT, "i"}:
-            raise self._error("this kind of group or flag is not supported")
+            raise self._error("this kind of group or flag after '(?' is not supported")
         self._at = flags.end()
         before = self._ignore_case
         self._ignore_case = (before or "i" in flags[1]) and "i" not in (flags[2] or "")
@@ -173,11 +173,11 @@ class _Translation:
 
     def _quantifier(self, character: str) -> str:
         if not self._repeatable:
-            raise self._error(f"there is nothing that {character} repeats")
+            raise self._error(f"there is nothing that '{character}' repeats")
         if character == "{":
             counts = re.compile("[0-9]+(?:,[0-9]*)?}").match(self._pattern, self._at)
             if counts is None:
-                raise self._error("{ needs a number, as in {3}; a comma means 'or' here")
+                raise self._error("'{' needs a number, as in '{3}'; a comma means 'or' in a filter")
             character += counts[0]
             self._at = counts.end()
         if self._pattern[self._at : self._at + 1] in ("?", "+"):
@@ -190,7 +190,7 @@ class _Translation:
         if following in _ASSERTIONS and following:
             self._at += 1
             if following == "b" and self._pattern.startswith("{", self._at):
-                raise self._error("\\b{ is not supported")
+                raise self._error("'\\b{' is not supported")
             return _ASSERTIONS[following]
         return _one_of(self._escaped())
 
@@ -205,7 +205,7 @@ class _Translation:
             name = re.compile("{(?:Is)?([A-Za-z]+)}|([A-Z])").match(self._pattern, self._at)
             found = None if name is None else _PROPERTIES.get(name[1] or name[2])
             if name is None or found is None:
-                raise self._error(f"this \\{letter} is not supported")
+                raise self._error(f"this property after '\\{letter}' is not supported")
             self._at = name.end()
             characters = self._in_both_cases(found)
             return characters if letter == "p" else _ASCII - characters
@@ -224,17 +224,17 @@ class _Translation:
                 number = re.compile(digits).match(self._pattern, self._at)
                 code = -1 if number is None else int(number[number.lastindex or 1], base)
                 if number is None or code > 0x10FFFF:
-                    raise self._error(f"\\{letter} needs the number of a character")
+                    raise self._error(f"'\\{letter}' needs the number of a character")
                 self._at = number.end()
                 return chr(code)
         if letter == "c":
             return chr(ord(self._read()) ^ 64)
         if letter.isascii() and letter.isalnum():
-            raise self._error(f"\\{letter} is not supported")
+            raise self._error(f"'\\{letter}' is not supported")
         return letter
 
     def _class(self) -> Set[str]:
-        """Return the characters in the class that begins after the bracket."""
+        """Return the characters in the class that begins after the opening bracket."""
         negated = self._pattern.startswith("^", self._at)
         self._at += negated
         parts: list[set[str]] = [set()]
@@ -246,7 +246,7 @@ class _Translation:
             if character == "&" and self._pattern.startswith("&", self._at):
                 self._at += 1
                 if not filled or self._pattern[self._at : self._at + 1] in ("]", "&"):
-                    raise self._error("&& needs characters on both sides")
+                    raise self._error("'&&' needs characters on both sides")
                 parts.append(set())
                 continue
             parts[-1] |= self._class() if character == "[" else self._range(character)
@@ -255,7 +255,8 @@ class _Translation:
         return _ASCII - found if negated else found
 
     def _range(self, first: str) -> Set[str]:
-        """Return the characters of a class that *first* begins: one, a range, or those of an escape."""
+        """Return the next characters of a class, which begin with *first*: one character, a range or an
+        escape."""
         if first == "\\":
             letter = self._read()
             if letter in "dwshvDWSHVpP":
@@ -270,7 +271,7 @@ class _Translation:
         if last == "\\":
             last = self._character(self._read())
         if last < first:
-            raise self._error(f"the range {first}-{last} is empty")
+            raise self._error(f"the range '{first}-{last}' is empty")
         return self._in_both_cases({each for each in _ASCII if first <= each <= last})
 
     def _in_both_cases(self, characters: Set[str]) -> Set[str]:
@@ -286,7 +287,7 @@ class _Translation:
         return self._pattern[self._at - 1]
 
     def _error(self, reason: str) -> PatternError:
-        return PatternError(f"{reason}, at position {max(self._at - 1, 0)} of {self._pattern!r}")
+        return PatternError(f"{reason}, at position {max(self._at - 1, 0)} of the pattern {self._pattern!r}")
 
 
 def _one_of(characters: Set[str]) -> str:

@@ -27,13 +27,14 @@ class KafkaStream:
 
     ``for``, :meth:`batches` and :meth:`arrow_batches` share one position. A new ``iter()`` begins after the
     message in hand, or with that message after :meth:`redeliver`. Iteration ends when the connector is
-    closed. It raises
+    closed. Iteration raises
 
     - StreamInUseError while a loop in another thread reads the stream: one thread at a time can read it;
     - ClosedError if a loop begins after the connector was closed; a loop that has begun just ends;
     - ConsumerTimeout after ``consumer_timeout_ms`` without a message; a new ``iter()`` resumes;
     - CorruptRecordError if the bytes of records are damaged; a new ``iter()`` fetches them again;
-    - the exception of a decoder, with topic, partition and offset in a note; a new ``iter()`` goes past it;
+    - the exception of a decoder, with topic, partition and offset in a note; a new ``iter()`` begins after
+      the message that could not be decoded;
     - OffsetOutOfRangeError if there is no position to read from and ``auto_offset_reset`` is ``none``;
     - the error that ended the connector's membership of its group.
     """
@@ -66,7 +67,7 @@ class KafkaStream:
 
         After *timeout* seconds without a message the list is empty. If *timeout* is None, the iterator waits
         like a ``for`` loop, which may raise ConsumerTimeout. A whole list is in hand until the loop asks for
-        the next list. Any thread may ask for it, as long as no two threads do so at the same time.
+        the next list. Any thread may ask for the next list, as long as no two threads do so at the same time.
         """
         return self._begin(self._core.batches(max_records, timeout))
 
@@ -90,8 +91,8 @@ class KafkaStream:
         return self._begin(self._core.arrow_batches(max_records, timeout, headers))
 
     def redeliver(self) -> None:
-        """Go back to the message or batch in hand, which a loop has got last. The next loop begins with it. A
-        loop that is not left gets it again too.
+        """Go back to the message or batch in hand, which a loop has got last. The next loop begins with it,
+        and so does the present loop if it continues.
 
         Call this method where a handler has failed, before a new loop marks the message as done. No commit
         covers the message until it is handed out again. If a commit has covered it already, the next commit

@@ -122,8 +122,8 @@ class SimpleConsumer(ThreadlessClient):
 
         The records before these offsets were written before *timestamp_ms*. ``EARLIEST`` returns the first
         offset of the log. ``LATEST`` returns the end of the log and offsets before it. Brokers up to 3.x
-        return the starts of their log segments. Later brokers return single offsets only: the result is then
-        the offset at that time, and the first offset of the log if that is another one.
+        return the starts of their log segments. With later brokers, which return single offsets only, the
+        result is the offset at that time, followed by the first offset of the log if the two offsets differ.
         """
         where = _where(topic, partition)
         at = argument_checks.whole(timestamp_ms, "timestamp_ms", self.EARLIEST, INT64_MAX)
@@ -154,7 +154,7 @@ def _fetch_left(
 ) -> Dialogue[None]:
     """Fetch once from each partition that has no result, or a retriable error, in *found*.
 
-    Raise such an error if one is left.
+    If a partition has a retriable error after that, raise the error.
     """
     left = [each for each in positions if each not in found or _retriable(found[each].error)]
     metadata: Metadata = yield Refresh({each.topic for each in left}, known_ok=not found)

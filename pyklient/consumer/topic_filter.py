@@ -20,8 +20,8 @@ class TopicFilter(ABC):
     """A regular expression over the names of topics: a Whitelist or a Blacklist.
 
     The pattern is cleaned as Kafka's consumer of 0.8 cleans it: spaces and surrounding quotes are removed,
-    and a comma means "or". It must match the whole name of a topic. Raises ConfigurationError if the pattern
-    is not valid.
+    and a comma means "or". The pattern must match the whole name of a topic. Raises ConfigurationError if the
+    pattern is not valid.
     """
 
     kind: ClassVar[str]

@@ -1,10 +1,10 @@
 """The fetch budget: how many bytes may be fetched ahead, over all partitions of a client.
 
 Half of the budget is divided evenly between the partitions, so that each partition can be fetched however
-slowly the loops of the other partitions read. The other half is common to all partitions. A partition may use
-only as much of the common half as it leaves free, so several loops that stand still never use up the common
-half. Within these limits, a partition is fetched as far ahead as its loop reads in one second, and at least
-two fetches ahead.
+slowly the loops of the other partitions read. The other half is common to all partitions. A partition that
+uses a part of the common half must leave at least as many bytes of it free, so several loops that stand still
+never use up the common half. Within these limits, a partition is fetched as far ahead as its loop reads in
+one second, and at least two fetches ahead.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -73,10 +73,10 @@ class FetchBudget:
         return allowed
 
     def response_limit(self, response: ExpectedResponse, allowed: Collection[Cursor], most: int) -> int:
-        """Return the largest size that *response*, with records of the cursors *allowed*, may have.
+        """Return the largest size, at most *most*, of *response*, which has records of the cursors *allowed*.
 
-        As many bytes are left for each other fetcher. The cursors always get the bytes that are reserved for
-        them. The size is at most *most*.
+        The bytes that are free now are divided evenly between the fetchers. The cursors always get the bytes
+        that are reserved for them.
         """
         others = sum(each.size for each in self.responses if each is not response)
         left = self._total - others - sum(cursor.waiting_bytes for cursor in self.cursors)
@@ -119,7 +119,7 @@ class ResponseMemory:
         """Forget responses that have been read or whose partitions were revoked.
 
         If the remaining responses keep more than *idle_allowed* bytes that are already read, copy the unread
-        slices of those with the fewest unread bytes. The memory of these responses is then freed.
+        slices of the responses with the fewest unread bytes. The memory of these responses is then freed.
         """
         kept = [
             (size, [fetched for fetched in parts if fetched.size and fetched.cursor.active])

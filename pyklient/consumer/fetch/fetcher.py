@@ -1,8 +1,8 @@
 """A fetcher: the thread that fetches from one leader and puts the batches into the queues of streams.
 
 A fetcher has a connection of its own and receives in its own thread, so a response passes through no other
-thread before it is queued. It uses a fetch session. The fetcher of a bounded read uses none, because the read
-ends soon and would leave an unused session at the broker.
+thread before it is queued. A fetcher uses a fetch session, unless it belongs to a bounded read, which ends
+soon and would leave an unused session at the broker.
 
 A partition that has used up its part of the fetch budget is left out of the next request. The broker then
 waits for data for a shorter time, so that the partition is asked for again soon.
@@ -222,7 +222,7 @@ class Fetcher:
     def _lose_all(self, error: KafkaError | None) -> None:
         if error is not None:
             log.info(
-                "cannot fetch from broker %d, so the leaders of its partitions are looked up: %s",
+                "leaders are looked up, because fetching from broker %d has failed: %s",
                 self.node_id,
                 error,
             )
@@ -312,8 +312,8 @@ class Fetcher:
             del self._cursors[cursor.partition]
 
     def _accept_error_code(self, cursor: Cursor, code: int) -> None:
-        """Handle the error *code* of one partition: fetch it again, look it up again, or make its loop raise
-        an error."""
+        """Handle the error *code* of one partition: fetch it again, look up its leader again, or make its
+        loop raise an error."""
         error: KafkaError = broker_error(code, f"cannot fetch {cursor.partition} at offset {cursor.position}")
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if cursor.reset == "none":

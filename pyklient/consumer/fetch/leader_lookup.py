@@ -69,7 +69,7 @@ class LeaderLookup:
         self._inbox.put(list(cursors))
 
     def seek(self, cursor: Cursor, error: KafkaError | None) -> None:
-        """Find the leader of *cursor*, or another leader if the last one returned *error*. Fetchers call
+        """Find the leader of *cursor*, or another leader if the last leader returned *error*. Fetchers call
         this."""
         if error is not None:
             self._stale = True

@@ -49,8 +49,8 @@ def as_many_as_fit(
 def ask_for_more(cursor: Cursor, asked: int, records: memoryview, most: int) -> None:
     """Double the bytes to ask for next, because *records* end within the first message.
 
-    *asked* is the number of bytes that were asked for. Raises MessageTooLargeError if that is *most*, the
-    largest number that may be asked for.
+    *asked* is the number of bytes that were asked for, and *most* is the largest number that may be asked
+    for. Raises MessageTooLargeError if *asked* is *most* already.
     """
     if asked >= most:
         size = f"{OVERHEAD + LEAD.unpack_from(records)[1]}" if len(records) >= LEAD_SIZE else f"over {asked}"

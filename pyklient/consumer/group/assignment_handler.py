@@ -186,7 +186,7 @@ class AssignmentHandler:
             self._commits.commit_completed_async()
 
     def stalled_for(self) -> float:
-        """Return for how many seconds a loop has not asked for a message, although one waits.
+        """Return for how many seconds a loop has not asked for a message, although a message waits.
 
         Of several loops, the longest time counts. The time is 0.0 while all loops ask for messages.
         """

@@ -33,7 +33,7 @@ class Subscriber(NamedTuple):
     """The partitions that the member owned when it joined. Empty if it had given them back before it
     joined."""
     generation: int = -1
-    """The generation in which the member owned these partitions. -1 if the member does not tell it."""
+    """The generation in which the member owned these partitions. -1 if the member does not say which."""
     rack: str | None = None
 
 

@@ -76,7 +76,7 @@ class TopicSelection:
         self._missing_since: dict[str, float] = {}
 
     def update(self, metadata: Metadata) -> frozenset[str]:
-        """Return the topics to read, after a look at *metadata*, the newest metadata of the cluster."""
+        """Find the topics to read in *metadata*, the newest metadata of the cluster, and return them."""
         if metadata is not self._metadata and self.subscription.topic_filter is not None:
             self._metadata = metadata
             now = time.monotonic()

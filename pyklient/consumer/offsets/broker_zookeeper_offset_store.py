@@ -26,7 +26,7 @@ _IN_ZOOKEEPER: Final = 0
 class BrokerZooKeeperOffsetStore:
     """An OffsetStore that keeps the offsets of the group *group_id* in ZooKeeper, through any broker.
 
-    Brokers of Kafka 0.8.1 to 3.9 do that, if they use ZooKeeper themselves. Brokers give no leader epochs.
+    Brokers of Kafka 0.8.1 to 3.9 that use ZooKeeper accept such offsets. They return no leader epochs.
     """
 
     def __init__(self, client: NetworkClient, group_id: str) -> None:
@@ -68,8 +68,8 @@ class BrokerZooKeeperOffsetStore:
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Write *positions* and wait for the response for a limited time, because a later request to another
-        broker might overtake this one."""
+        """Write *positions*, and wait for the response for a limited time. Otherwise a later request to
+        another broker might overtake this request."""
         if self.unreachable() is not None:
             return None
         return commit_here(self, positions, identity)

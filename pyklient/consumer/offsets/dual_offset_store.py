@@ -16,9 +16,9 @@ __all__ = ["DualOffsetStore"]
 class DualOffsetStore:
     """An OffsetStore that keeps each position both in *kafka* and in *zookeeper*.
 
-    Other members of the group may use one of the two alone. They find there what this member has committed,
-    because a position counts as committed only if both stores have it. This member finds what they have
-    committed, because it resumes at the larger of the two offsets. So no offset goes back while members
+    Other members of the group may use only one of the two stores. They find there what this member has
+    committed, because a position counts as committed only if both stores have it. This member finds what they
+    have committed, because it resumes at the larger of the two offsets. So no offset goes back while members
     change from one store to the other, in either direction.
     """
 
@@ -55,8 +55,8 @@ class DualOffsetStore:
     def commit_async(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
     ) -> "Future[Rejections] | None":
-        """Store *positions* in both stores, and wait for that for a limited time. Return None if a store
-        cannot be reached."""
+        """Store *positions* in both stores, and wait for the results for a limited time. Return None if a
+        store cannot be reached."""
         if self.unreachable() is not None:
             return None
         return commit_here(self, positions, identity)

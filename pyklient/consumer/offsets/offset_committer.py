@@ -60,8 +60,8 @@ class OffsetCommitter:
         """Prepare for *assignment*, in which the partitions *assigned* are new and begin at their committed
         offsets.
 
-        Keep positions that are still to be committed, of partitions that the client has owned without a gap.
-        Forget all other positions.
+        Of partitions that the client has owned without a gap, keep the positions that are still to be
+        committed. Forget all other positions.
         """
         stay = assignment.partitions.keys() - set(assigned)
         for stream in self._streams:
@@ -92,8 +92,8 @@ class OffsetCommitter:
     def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:
         """Commit the positions of *streams*, without messages that a loop in another thread has in hand.
 
-        Raises CommitError if some partitions were not committed; all others are. Raises KafkaTimeoutError
-        with the last failure after *timeout* seconds.
+        Raises CommitError if some partitions were not committed; all others are committed. Raises
+        KafkaTimeoutError with the last failure after *timeout* seconds.
         """
         deadline = time.monotonic() + timeout
         with self._taking_turns(timeout):
@@ -144,7 +144,7 @@ class OffsetCommitter:
             log.info("the automatic commit did not store the offsets of some partitions: %s", error)
             self._failure_logged = True
         except KafkaError as error:
-            log.warning("the automatic commit failed; messages will be delivered again: %s", error)
+            log.warning("messages will be delivered again, because the automatic commit failed: %s", error)
             self._failure_logged = True
 
     def log_uncommitted(self) -> None:
@@ -157,10 +157,10 @@ class OffsetCommitter:
         left = sorted(each for each, position in positions.items() if position.read)
         if left and not self._failure_logged:
             log.warning(
-                "the connector has closed without committing the messages of %d partitions%s; they will be "
-                "delivered again: %s",
-                len(left),
+                "the connector has closed without committing all messages%s; messages of %d partitions will "
+                "be delivered again: %s",
                 self._why_it_takes_time(),
+                len(left),
                 ", ".join(f"{each.topic}-{each.partition}" for each in left[:10]),
             )
 
@@ -301,8 +301,8 @@ class OffsetCommitter:
     ) -> list[TopicPartition]:
         """Wait for the assignment that follows *assignment*.
 
-        Return the partitions in *rejected* that can be committed under the next assignment. Return none if
-        there is no next one before *deadline*.
+        Return the partitions in *rejected* that can be committed under the next assignment. Return no
+        partitions if *deadline* passes before the next assignment.
         """
         again = [each for each, why in rejected.items() if why.outdated]
         if not again or self._ownership.changes_here():
@@ -322,7 +322,7 @@ class OffsetCommitter:
         """Handle the response to an automatic commit. The connection's reader thread calls this."""
         error = future.exception()
         if error is not None:
-            log.info("the automatic commit failed and will be tried again: %s", error)
+            log.info("the automatic commit will be tried again, because of an error: %s", error)
             return
         rejected = future.result()
         self._note_committed(assignment, {each: at for each, at in sent.items() if each not in rejected})

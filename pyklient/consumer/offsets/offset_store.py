@@ -68,9 +68,11 @@ class OffsetStore(Protocol):
 def commit_here(
     store: OffsetStore, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity
 ) -> "Future[Rejections]":
-    """Store *positions* in *store* and wait for that, for at most two seconds. Return a future that is done.
+    """Store *positions* in *store*, and wait for the result for at most two seconds. Return a future that is
+    done.
 
-    A store does so in ``commit_async`` if a later commit might otherwise overtake this one.
+    A store calls this function in ``commit_async`` if a later commit might otherwise overtake the present
+    one.
     """
     done: Future[Rejections] = Future()
     try:

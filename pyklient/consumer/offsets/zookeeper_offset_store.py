@@ -1,4 +1,4 @@
-"""The offset store in ZooKeeper, which has a node for each partition, as Scala's consumer does."""
+"""The offset store in ZooKeeper. Like Scala's consumer, it has a node for each partition."""
 
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future

@@ -33,7 +33,7 @@ class _Hold:
 
 
 class ActiveLoop:
-    """The loop that reads one stream now. *lock*, the lock of the stream, guards it.
+    """The loop that reads one stream now. *lock*, the lock of the stream, guards the ActiveLoop.
 
     *left* is called with the lock held when the loop ends. *cut* is called in a forked child process, without
     any lock, so that nothing more is handed out there.
@@ -95,8 +95,8 @@ class ActiveLoop:
         self._check_not_read(self._hold is None or not self._hold.moves)
 
     def _check_not_read(self, stays: bool) -> None:
-        """Raise StreamInUseError if another thread makes a step now, or has an active loop that *stays* in
-        that thread.
+        """Raise StreamInUseError if another thread makes a step now. If *stays* is true, also raise it if the
+        active loop belongs to another thread.
 
         The stream's lock must be held.
         """

@@ -53,7 +53,7 @@ class Positions:
     def go_back(self, cursor: Cursor, offset: int) -> None:
         """Record that messages of *cursor* are handed out again from *offset* on.
 
-        Its position stays if the partition has been assigned again since.
+        The position does not change if the partition has been assigned again since then.
         """
         before = self._known.get(cursor.partition)
         if before is None or before.generation <= cursor.owned.generation:

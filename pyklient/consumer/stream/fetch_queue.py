@@ -26,8 +26,8 @@ class FetchQueue:
         self._name = name
         self.lock = threading.RLock()
         self.asked = threading.Condition(self.lock)
-        """A condition that is notified when a loop asks for messages. The loop is then done with those in
-        hand."""
+        """A condition that is notified when a loop asks for messages. The loop is then done with the messages
+        in hand."""
         self.items: deque[Item] = deque()
         self.source: FetchedBatches | None = None
         """The fetched batches that the loop decodes now."""

@@ -209,7 +209,7 @@ class StreamCore:
         self._reader.forget(partitions)
 
     def stalled_for(self, now: float) -> float:
-        """Return for how many seconds the loop has not asked for a message, although one waits."""
+        """Return for how many seconds the loop has not asked for a message, although a message waits."""
         with self._lock:
             chunk = self._reader.chunk
             waits = bool(self.queue.items) or (chunk is not None and chunk.remaining > 0)

@@ -57,7 +57,9 @@ def join(member: Member, reason: str) -> Dialogue[list[TopicPartition]]:
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.info("group %s: this member cannot join yet, and tries again: %s", member.group_id, error)
+            log.info(
+                "group %s: this member tries to join again, because of an error: %s", member.group_id, error
+            )
             yield Pause(because=error)
         if member.state is State.SYNCING:
             member.on(Event.REJOIN)

@@ -32,8 +32,8 @@ class Member:
     """The partitions that this member still owns when it joins. Empty if its assignors are not incremental,
     and after the group has removed the member."""
     watched: Mapping[str, int] | None = None
-    """The number of partitions of each topic, by which this member has assigned as the leader. None if
-    another member is the leader."""
+    """The number of partitions of each topic at the time when this member assigned them as the leader. None
+    if another member is the leader."""
     members: Set[str] = frozenset()
     """The ids of the group's members when this member was the leader last."""
 
@@ -69,7 +69,7 @@ class Member:
         self.state = next_state(self.state, event)
 
     def forget(self, code: int = 0) -> None:
-        """Make the member join as a new one next time, after the error *code*.
+        """Make the member join as a new member next time, after the error *code*.
 
         After ILLEGAL_GENERATION, the member id is kept, because the group would wait for the member with the
         old id.

@@ -157,7 +157,7 @@ class MemberLoop:
         except KafkaError as error:
             if not error.retriable:
                 raise
-            log.warning("group %s: joining failed and will be tried again: %s", member.group_id, error)
+            log.warning("group %s: this member joins again, because of an error: %s", member.group_id, error)
             return
         asks_for = member.selection.subscription.asks_for
         self.handler.watch(None if asks_for is None else asks_for | (member.watched or {}).keys())
@@ -215,7 +215,7 @@ class MemberLoop:
             if not error.retriable:
                 raise
             log.info(
-                "group %s: the committed offsets cannot be fetched yet, and will be asked for again: %s",
+                "group %s: committed offsets are asked for again, because of an error: %s",
                 member.group_id,
                 error,
             )

@@ -44,7 +44,7 @@ class Event(StrEnum):
     LOST = "lost"
     """The coordinator has removed the member, or has begun a generation without it."""
     STALLED = "stalled"
-    """The loop has asked for no message for max_poll_interval_ms, although one waits."""
+    """The loop has asked for no message for max_poll_interval_ms, although a message waits."""
     RELEASED = "released"
     """The old partitions have been given back, or the member keeps them while it joins."""
     CLOSE = "close"

@@ -54,7 +54,7 @@ _FORMER_SESSION = 2.0
 its name. A member that was killed leaves such a node for little more than one time-out."""
 _FOR_IN_HAND = 0.5
 """A fraction of the time during which other members try to get a partition. During this part, a loop may
-finish its message in hand. The remainder is for a commit and for the last attempt of the others."""
+finish its message in hand. The remainder is for a commit and for the last attempt of the other members."""
 
 
 class ZooKeeperMemberLoop:
@@ -150,7 +150,7 @@ class ZooKeeperMemberLoop:
         return self._registry.play(dialogue, self._timeout, self.changed)
 
     def _add(self) -> None:
-        """Create the node of the member. Wait for the end of a former session that has such a node."""
+        """Create the node of the member. If a former session has such a node, wait for its end."""
         member = self._member
         self._expired = False
         try:
@@ -164,7 +164,7 @@ class ZooKeeperMemberLoop:
             if not error.retriable or not self.joined.done():
                 raise
             log.warning(
-                "group %s: member %s could not join again yet, and tries again: %s",
+                "group %s: member %s tries to join again, because of an error: %s",
                 member.group_id,
                 member.consumer_id,
                 error,
@@ -175,7 +175,7 @@ class ZooKeeperMemberLoop:
         self._taken_since = self._taken_since or now
         if now - self._taken_since > self._session_timeout * _FORMER_SESSION:
             raise RegistryError(
-                f"Group {member.group_id} has a member {member.consumer_id} already, in another session with "
+                f"group {member.group_id} has a member {member.consumer_id} already, in another session with "
                 "ZooKeeper; give each consumer another consumer_id, or none"
             )
         self._wait(_WHILE_TAKEN)
@@ -195,10 +195,10 @@ class ZooKeeperMemberLoop:
             raise
         except KafkaError as error:
             log.info(
-                "group %s: attempt %d of %s to rebalance failed: %s",
+                "group %s: member %s could not rebalance (attempt number %d), because of an error: %s",
                 self._member.group_id,
-                self._attempts,
                 self._member.consumer_id,
+                self._attempts,
                 error,
             )
             succeeded, self._failure = False, error
@@ -225,7 +225,7 @@ class ZooKeeperMemberLoop:
         session_id = self._registry.session_id
         if not group.has_brokers:
             log.warning(
-                "group %s: no broker is registered at %s, so the member waits for one",
+                "group %s: no broker is registered at %s, so the member waits for a broker",
                 member.group_id,
                 self._registry,
             )

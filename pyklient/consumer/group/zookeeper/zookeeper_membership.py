@@ -61,7 +61,7 @@ class ZooKeeperMembership:
             raise
         except TimeoutError:
             raise KafkaTimeoutError(
-                f"Group {self._member.group_id}: member {self._member.consumer_id} has not joined within "
+                f"group {self._member.group_id}: member {self._member.consumer_id} has not joined within "
                 f"{self._join_timeout:.3g} s"
             ) from None
 
