@@ -41,7 +41,9 @@ def test_a_request_is_not_sent_in_a_version_that_is_too_old_for_it() -> None:
     newer = HeartbeatRequest.versions[1] + 1
     with ScriptedBroker() as broker:
         client = NetworkClient(config_for(broker))
-        with pytest.raises(UnsupportedVersionError, match=f"no version of Heartbeat from {newer} on"):
+        with pytest.raises(
+            UnsupportedVersionError, match=f"not support version {newer} or later of Heartbeat"
+        ):
             client.ask(Ask(ANY, HeartbeatRequest(), min_version=newer), 2)
         client.close()
         assert not broker.count(HeartbeatRequest)

@@ -37,7 +37,7 @@ class Chunk:
         """The offset at which reading continues after this chunk, and after the control records, gaps and
         aborted batches that follow it."""
         self.nbytes = nbytes
-        """The number of bytes of the fetched buffer from which this chunk was decoded."""
+        """The size in bytes of the part of the fetched buffer that was decoded into this chunk."""
         self._messages = messages
         self._count = len(messages)
         self._iterator: Any = iter(messages)

@@ -118,8 +118,8 @@ class AgreedVersions:
             agreed = self._agreed[request_class, max_version] = self._agree(request_class, max_version)
         if agreed < min_version:
             raise UnsupportedVersionError(
-                f"{self._peer} supports no version of {request_name(request_class)} from {min_version} on"
-                f"{needed_release(request_class, min_version)}"
+                f"{self._peer} does not support version {min_version} or later of "
+                f"{request_name(request_class)}{needed_release(request_class, min_version)}"
             )
         return agreed
 
