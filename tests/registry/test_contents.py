@@ -220,7 +220,13 @@ def test_garbage_is_an_error_that_names_the_node_the_fault_and_the_content(
 
 
 @pytest.mark.java
-@pytest.mark.parametrize("broker", ["zookeeper_kafka", "oldest_kafka"])
+@pytest.mark.parametrize(
+    "broker",
+    [
+        pytest.param("zookeeper_kafka", marks=pytest.mark.uses("kafka-2.8.2")),
+        pytest.param("oldest_kafka", marks=pytest.mark.uses("kafka-0.8.2.2")),
+    ],
+)
 def test_what_brokers_write_is_read_and_written_alike(
     broker: str, request: pytest.FixtureRequest, new_name: NewName
 ) -> None:

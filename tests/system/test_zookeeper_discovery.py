@@ -12,7 +12,13 @@ from tests.servers.zookeeper_kafka import ZooKeeperKafka
 pytestmark = pytest.mark.java
 
 
-@pytest.mark.parametrize("broker", ["zookeeper_kafka", "oldest_kafka"])
+@pytest.mark.parametrize(
+    "broker",
+    [
+        pytest.param("zookeeper_kafka", marks=pytest.mark.uses("kafka-2.8.2")),
+        pytest.param("oldest_kafka", marks=pytest.mark.uses("kafka-0.8.2.2")),
+    ],
+)
 def test_every_client_finds_real_brokers_in_zookeeper(
     broker: str, request: pytest.FixtureRequest, new_name: NewName
 ) -> None:
