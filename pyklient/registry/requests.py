@@ -14,7 +14,7 @@ answers. Paths begin with a slash and are relative to the chroot.
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
 __all__ = [
@@ -37,13 +37,16 @@ class Node:
     """The answer to a Read: the content of a node.
 
     ``version`` counts the writes to the node. An ``ephemeral`` node ends with the session that created it.
-    ``mine`` is true if the client that asks has that session now.
+    ``mine`` is true if the client that asks has that session now. ZooKeeper numbers all changes in their
+    order: ``created`` is the number of the node's creation, and ``written`` that of the last write to it.
     """
 
     content: bytes
     version: int = 0
     ephemeral: bool = False
     mine: bool = False
+    created: int = field(default=0, compare=False)
+    written: int = field(default=0, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -221,7 +221,14 @@ class ZooKeeper:
                 continue  # it was created meanwhile
             owner = stat.owner_session_id
             mine = owner is not None and owner == self.session_id
-            return Node(content or b"", stat.version, ephemeral=owner is not None, mine=mine)
+            return Node(
+                content or b"",
+                stat.version,
+                ephemeral=owner is not None,
+                mine=mine,
+                created=stat.czxid,
+                written=stat.mzxid,
+            )
 
     def _children(self, path: str, watch: "_Watch | None", deadline: float) -> list[str] | None:
         while True:

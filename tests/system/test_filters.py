@@ -8,6 +8,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from pyklient import Admin, BrokerError, ConsumerConnector, KafkaStream, Producer, Whitelist
 from pyklient.consumer.fetch import leader_lookup
+from tests.consumer.offsets.stores import stored_in_zookeeper
 from tests.servers.fixtures import NewName
 from tests.servers.process import wait_until
 from tests.servers.topics import admin as librdkafka
@@ -97,6 +98,43 @@ def test_a_new_topic_joins_soon_where_zookeeper_tells_of_it(
             topic = zookeeper_kafka.create_topic(f"{prefix}-{number}", 1)
             fill(zookeeper_kafka.bootstrap_servers, topic, 2, topic)
             assert read(stream, 2) == [f"{topic}0", f"{topic}1"]
+
+
+def test_topics_join_and_leave_a_zookeeper_group_while_a_loop_reads(
+    zookeeper_kafka: ZooKeeperKafka, new_name: NewName
+) -> None:
+    """ZooKeeper keeps the offsets of a topic that is deleted. They do not count for a new topic of that
+    name."""
+    bootstrap, group, prefix = zookeeper_kafka.bootstrap_servers, new_name(), new_name()
+    in_zookeeper: dict[str, Any] = {
+        "zookeeper": zookeeper_kafka.zookeeper_connect,
+        "coordination": "zookeeper",
+    }
+    quick = {**_OPTIONS, "rebalance_backoff_ms": 200, "auto_commit_interval_ms": 50}
+    with Admin(bootstrap) as admin, ConsumerConnector(group_id=group, **in_zookeeper, **quick) as connector:
+        stream = connector.stream(pattern=f"{prefix}-.*")
+        first, second = f"{prefix}-1", f"{prefix}-2"
+        for topic in (first, second):
+            fill(bootstrap, zookeeper_kafka.create_topic(topic, 2), 20, topic)
+            assert read(stream, 20) == [f"{topic}{number}" for number in range(20)]
+        wait_until(
+            lambda: stored_in_zookeeper(zookeeper_kafka, group, first).get(0) == "20", 20, "the commit"
+        )
+        admin.delete_topic(first)
+        wait_until(lambda: stream.topics == (second,), 30, "the end of the deleted topic")
+        wait_until(lambda: first not in admin.topics(), 30, "the deletion")
+        fill(bootstrap, zookeeper_kafka.create_topic(first, 2), 30, "again")
+        assert read(stream, 30) == [f"again{number}" for number in range(30)]
+        names = {f"{prefix}-{number}" for number in range(100)}
+        new = [NewTopic(each, 1, 1) for each in names - {first, second}]
+        created = librdkafka(bootstrap).create_topics(new)
+        for done in created.values():
+            done.result(30)
+        wait_until(lambda: set(stream.topics) == names, 60, "a hundred topics")
+        fill(bootstrap, second, 1, "end")
+        assert read(stream, 1) == ["end0"]
+    for done in librdkafka(bootstrap).delete_topics(list(names)).values():
+        done.result(30)
 
 
 @pytest.mark.brokers(real=True)

@@ -1,5 +1,6 @@
 """The offset store in ZooKeeper. Like Scala's consumer, it has a node for each partition."""
 
+import logging
 from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 from typing import TypeVar
@@ -9,11 +10,13 @@ from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError, NodeExistsError, NoNodeError, RegistryConnectionError
 from pyklient.registry import paths
 from pyklient.registry.consumer_nodes import offset_content, parse_offset
-from pyklient.registry.requests import Create, Read, RegistryDialogue, Write
+from pyklient.registry.requests import Create, Node, Read, RegistryDialogue, Write
 from pyklient.registry.zookeeper import ZooKeeper
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["ZooKeeperOffsetStore", "read_offsets", "write_offsets"]
+
+log = logging.getLogger("pyklient.consumer")
 
 _T = TypeVar("_T")
 
@@ -75,12 +78,31 @@ class ZooKeeperOffsetStore:
 def read_offsets(
     group_id: str, partitions: Collection[TopicPartition]
 ) -> RegistryDialogue[dict[TopicPartition, OffsetAndMetadata | None]]:
-    """Return the committed offset of each of *partitions*, or None for a partition without one."""
+    """Return the committed offset of each of *partitions*, or None for a partition without one.
+
+    An offset that was committed before the topic was created belongs to an earlier topic of the same name,
+    and does not count: ZooKeeper keeps the offsets of topics that are deleted.
+    """
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
+    created: dict[str, int] = {}
     for each in partitions:
         path = paths.committed_offset(group_id, each.topic, each.partition)
-        node = yield Read(path)
+        node: Node | None = yield Read(path)
         found[each] = None if node is None else OffsetAndMetadata(parse_offset(path, node.content))
+        if node is None:
+            continue
+        if each.topic not in created:
+            topic: Node | None = yield Read(paths.topic(each.topic))
+            created[each.topic] = 0 if topic is None else topic.created
+        if node.written < created[each.topic]:
+            log.warning(
+                "group %s: the offset %s of %s in ZooKeeper does not count, because it was committed before "
+                "the topic was created",
+                group_id,
+                node.content.decode(errors="replace"),
+                each,
+            )
+            found[each] = None
     return found
 
 

@@ -1,6 +1,8 @@
 class WatchedEvent: ...
 
 class ZnodeStat:
+    czxid: int
+    mzxid: int
     version: int
     owner_session_id: int | None
 
