@@ -30,6 +30,9 @@ STATIC: Final = "static"
 WHITE_LIST: Final = "white_list"
 BLACK_LIST: Final = "black_list"
 
+_MOST_STREAMS: Final = 10_000
+_NOT_IN_NAMES: Final = re.compile("[/\x00-\x1f\x7f-\x9f\ud800-\udfff]")
+"""Matches characters that no node of ZooKeeper has in its name, and so no topic."""
 _OLDEST_FILTER: Final = re.compile(r"([*!])([0-9]{1,9})([*!])(.*)", re.DOTALL)
 _OLDEST_PATTERNS: Final = {"*": WHITE_LIST, "!": BLACK_LIST}
 
@@ -55,10 +58,11 @@ def parse_consumer(group_id: str, consumer_id: str, content: bytes) -> ConsumerN
     path = paths.consumer(group_id, consumer_id)
     text = text_content(path, content)
     if (match := _OLDEST_FILTER.fullmatch(text)) and match[1] == match[3]:
-        return ConsumerNode({match[4]: int(match[2])}, _OLDEST_PATTERNS[match[1]], version=0)
+        pattern = _OLDEST_PATTERNS[match[1]]
+        return ConsumerNode(_streams(path, content, {match[4]: int(match[2])}, pattern), pattern, version=0)
     found = NodeFields(path, content)
     if not {"version", "subscription", "pattern"} & set(json.loads(text)):
-        return ConsumerNode(_streams(path, content, json.loads(text)), version=0)
+        return ConsumerNode(_streams(path, content, json.loads(text), STATIC), version=0)
     subscription = found.numbers_by_text("subscription")
     pattern = found.text("pattern")
     if pattern not in (STATIC, WHITE_LIST, BLACK_LIST):
@@ -66,7 +70,7 @@ def parse_consumer(group_id: str, consumer_id: str, content: bytes) -> ConsumerN
     if pattern != STATIC and len(subscription) > 1:
         found.wrong("'subscription' of a pattern has more than one entry")
     return ConsumerNode(
-        _streams(path, content, subscription),
+        _streams(path, content, subscription, pattern),
         pattern if subscription else STATIC,
         timestamp_ms=found.number("timestamp", -1),
         version=found.number("version", 1),
@@ -101,11 +105,16 @@ def offset_content(offset: int) -> bytes:
     return str(offset).encode()
 
 
-def _streams(path: str, content: bytes, subscription: Mapping[str, object]) -> dict[str, int]:
+def _streams(path: str, content: bytes, subscription: Mapping[str, object], pattern: str) -> dict[str, int]:
+    """Return *subscription*, after a check of its topics and numbers."""
     streams = {}
     for key, count in subscription.items():
-        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-            raise garbled(path, content, f"the number of streams of {key!r} must be 1 or more")
+        if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= _MOST_STREAMS:
+            raise garbled(
+                path, content, f"the number of streams of {key!r} must be from 1 to {_MOST_STREAMS:,}"
+            )
+        if pattern == STATIC and (key in ("", ".", "..") or _NOT_IN_NAMES.search(key)):
+            raise garbled(path, content, f"{key!r} is not the name of a topic")
         streams[key] = count
     return streams
 
