@@ -15,6 +15,7 @@ from tools.mutants.catalog import (
     records,
     registry,
     spark,
+    zookeeper_group,
 )
 from tools.mutants.mutant import Mutant
 
@@ -28,6 +29,7 @@ MUTANTS: Final[tuple[Mutant, ...]] = (
     *producer.MUTANTS,
     *consumer.MUTANTS,
     *group.MUTANTS,
+    *zookeeper_group.MUTANTS,
     *broker.MUTANTS,
     *admin.MUTANTS,
     *spark.MUTANTS,

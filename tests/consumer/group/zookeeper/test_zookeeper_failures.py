@@ -71,9 +71,11 @@ def test_a_member_that_is_cut_off_for_less_than_its_session_keeps_its_partitions
     ) as connector:
         reader = Reader(connector.stream(topic))
         session = cluster.nodes.get(f"/consumers/g/owners/{topic}/0")[1].owner_session_id
-        proxy.refuse()
         cluster.feed.send(topic, ["a"])
-        wait_for(lambda: texts(reader) == ["a"], "the message")
+        wait_for(lambda: texts(reader) == ["a"], "the first message")
+        proxy.refuse()
+        cluster.feed.send(topic, ["b"])
+        wait_for(lambda: texts(reader) == ["a", "b"], "the message while it is cut off")
         cluster.nodes.create("/brokers/ids/7", cluster.nodes.get("/brokers/ids/0")[0])
         cluster.grow(topic, 2)  # which the member hears of after its return only
         proxy.resume()
@@ -95,6 +97,43 @@ def test_a_member_closes_in_time_while_zookeeper_is_away_and_nothing_is_committe
     reader.join()
     assert cluster.offsets("g", topic).get(0, 0) == 0
     assert "will be delivered again" in caplog.text
+
+
+def test_a_commit_that_waited_for_zookeeper_does_not_take_back_what_the_next_owner_has_committed(
+    cluster: PlantedCluster, proxy: StallingProxy
+) -> None:
+    topic = cluster.topic(1, "a", "b", "c")
+    late = cluster.connect(
+        "g",
+        "a",
+        zookeeper=through(cluster, proxy),
+        zookeeper_session_timeout_ms=int(SESSION * 1000),
+        enable_auto_commit=False,
+    )
+    with late, cluster.connect("g", "b") as other:
+        stream = late.stream(topic)
+        assert next(iter(stream)).value == b"a"
+        second = Reader(other.stream(topic))
+        proxy.stall()
+        cluster.wait_owned("g", topic, "b-0")
+        wait_for(lambda: len(second.seen) == 3, "the messages at the next owner")
+        other.commit_offsets()
+        assert cluster.offsets("g", topic) == {0: 3}
+        failures: list[KafkaError] = []
+
+        def commit() -> None:
+            try:
+                late.commit_offsets(timeout=20)
+            except KafkaError as error:
+                failures.append(error)
+
+        committing = threading.Thread(target=commit)
+        committing.start()
+        wait_for(lambda: not is_connected(late), "the loss of the connection")
+        proxy.resume()
+        committing.join(25)
+        wait_for(lambda: "g_a" in cluster.members("g"), "the return")
+        assert cluster.offsets("g", topic) == {0: 3}
 
 
 def test_a_commit_fails_in_time_while_zookeeper_is_away(
@@ -160,9 +199,11 @@ def test_a_group_survives_a_restart_of_zookeeper(feed: Feed, tmp_path: Path) -> 
                 with cluster.connect("g", "b", zookeeper_session_timeout_ms=3000) as other:
                     second = Reader(other.stream(topic))
                     cluster.wait_owned("g", topic, "a-0", "b-0")
+                    spread(feed, topic, 2, "before")
+                    wait_for(lambda: len(reader.seen) == len(second.seen) == 1, "messages before it")
                     zookeeper.process.kill()
                     spread(feed, topic, 2, "away")
-                    wait_for(lambda: len(reader.seen) + len(second.seen) == 2, "messages while it is away")
+                    wait_for(lambda: len(reader.seen) == len(second.seen) == 2, "messages while it is away")
                     zookeeper.start()
                     for each in (connector, other):
                         wait_until(partial(is_connected, each), 20, "a connection")
@@ -170,8 +211,8 @@ def test_a_group_survives_a_restart_of_zookeeper(feed: Feed, tmp_path: Path) -> 
                     cluster.wait_owned("g", topic, "a-0", "b-0")
                 cluster.wait_owned("g", topic, "a-0", "a-0")
                 spread(feed, topic, 2, "back")
-                wait_for(lambda: len(reader.seen) + len(second.seen) == 4, "messages after it")
-            assert cluster.offsets("g", topic) == {0: 2, 1: 2}
+                wait_for(lambda: len(reader.seen) + len(second.seen) == 6, "messages after it")
+            assert cluster.offsets("g", topic) == {0: 3, 1: 3}
     finally:
         zookeeper.stop()
         reaper.close()

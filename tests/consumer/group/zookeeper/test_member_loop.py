@@ -1,0 +1,182 @@
+"""The thread of a member of a ZooKeeper group, on nodes in memory."""
+
+import math
+import threading
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import pytest
+
+from pyklient import RebalanceFailedError, TopicPartition
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
+from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
+from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.errors import KafkaTimeoutError
+from pyklient.registry.requests import RegistryDialogue
+from pyklient.registry.session_event import SessionEvent
+from tests.consumer.feed import wait_for
+from tests.consumer.group.zookeeper.nodes import Nodes
+from tests.consumer.group.zookeeper.test_rebalance import OWNERS, cluster
+
+T = TypeVar("T")
+
+
+class Session:
+    """A session with *nodes*. Members of one test have a name each."""
+
+    suspended_since = None
+    session_id = 1
+
+    def __init__(self, nodes: Nodes, name: str) -> None:
+        self.nodes = nodes
+        self.name = name
+
+    def play(
+        self, dialogue: RegistryDialogue[T], timeout: float, on_change: Callable[[], None] | None = None
+    ) -> T:
+        return self.nodes.play(dialogue, self.name)
+
+
+class Handler:
+    """An assignment handler that records its calls, and raises *failures* one after the other."""
+
+    next_commit_at = math.inf
+
+    def __init__(self) -> None:
+        self.calls: list[Any] = []
+        self.failures: list[Exception] = []
+        self.identities: list[MemberIdentity] = []
+
+    def assigned(
+        self,
+        partitions: Collection[TopicPartition],
+        identity: MemberIdentity,
+        *,
+        stream_numbers: Mapping[TopicPartition, int],
+    ) -> None:
+        if self.failures:
+            raise self.failures.pop()
+        self.calls.append(("assigned", {each.partition: stream_numbers[each] for each in partitions}))
+        self.identities.append(identity)
+
+    def revoked(self, partitions: Collection[TopicPartition], timeout: float) -> None:
+        self.calls.append(("revoked", [each.partition for each in partitions]))
+
+    def lost(self, partitions: Collection[TopicPartition]) -> None:
+        self.calls.append(("lost", [each.partition for each in partitions]))
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+
+class Client:
+    """A client whose metadata has no topic with an error."""
+
+    def __init__(self) -> None:
+        self.metadata = self
+
+    def topic_errors(self, topics: Collection[str]) -> dict[str, Any]:
+        return {}
+
+
+@contextmanager
+def running(
+    nodes: Nodes, handler: Handler, streams: int = 1, attempts: int = 2
+) -> Iterator[ZooKeeperMemberLoop]:
+    """Run a member until the block ends."""
+    config = ConsumerConfig.from_options(
+        {"group_id": "g", "rebalance_max_retries": attempts, "rebalance_backoff_ms": 10}
+    )
+    member = ZooKeeperMember("g", "g_a", "range", Subscription({"t": streams}))
+    client: Any = Client()
+    session: Any = Session(nodes, "mine")
+    loop = ZooKeeperMemberLoop(client, session, config, member)
+    stub: Any = handler
+    loop.handler = stub
+    thread = threading.Thread(target=loop.run)
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.close()
+        thread.join(10)
+        assert not thread.is_alive()
+
+
+def test_the_streams_of_a_member_get_what_their_threads_own() -> None:
+    handler = Handler()
+    with running(cluster(t=3), handler, streams=2) as loop:
+        loop.joined.result(10)
+    assert handler.calls == [("revoked", []), ("assigned", {0: 0, 1: 0, 2: 1}), ("revoked", [0, 1, 2])]
+
+
+def test_a_change_that_leaves_the_assignment_as_it_is_revokes_nothing() -> None:
+    nodes, handler = cluster(t=1), Handler()
+    with running(nodes, handler) as loop:
+        loop.joined.result(10)
+        asked = len(nodes.asked)
+        nodes.found["/brokers/ids/7"] = (b"{}", "broker")
+        loop.changed()
+        wait_for(lambda: len(nodes.asked) > asked + 3, "another look at the group")
+        assert handler.calls == [("revoked", []), ("assigned", {0: 0})]
+
+
+def test_a_partition_that_a_member_gets_again_begins_a_generation_that_does_not_follow() -> None:
+    nodes, handler = cluster(t=1), Handler()
+    with running(nodes, handler) as loop:
+        loop.joined.result(10)
+        nodes.found["/brokers/topics/t"] = cluster(t=2).found["/brokers/topics/t"]
+        loop.changed()
+        wait_for(lambda: len(handler.identities) == 2, "the next assignment")
+    first, second = handler.identities
+    assert second.generation > first.generation + 1
+    assert second.member_id == "g_a"
+
+
+def test_partitions_of_a_session_that_has_expired_are_lost_before_they_are_revoked() -> None:
+    nodes, handler = cluster(t=1), Handler()
+    with running(nodes, handler) as loop:
+        loop.joined.result(10)
+        nodes.expire("mine")
+        loop.session_changed(SessionEvent.EXPIRED)
+        wait_for(lambda: len(handler.identities) == 2, "the next assignment")
+        assert handler.calls[2:] == [
+            ("lost", [0]),
+            ("lost", [0]),
+            ("revoked", [0]),
+            ("revoked", []),
+            ("assigned", {0: 0}),
+        ]
+        assert nodes.owners("g") == {"t/0": "g_a-0"}
+
+
+def test_a_member_that_cannot_fetch_offsets_gives_its_nodes_back_and_tries_again() -> None:
+    nodes, handler = cluster(t=1), Handler()
+    handler.failures = [KafkaTimeoutError("no coordinator")]
+    with running(nodes, handler) as loop:
+        loop.joined.result(10)
+    assert handler.calls[-2:] == [("assigned", {0: 0}), ("revoked", [0])]
+
+
+def test_row_20_the_first_failure_is_raised_with_its_cause_and_no_node_is_left() -> None:
+    nodes, handler = cluster(t=2), Handler()
+    nodes.found[OWNERS + "1"] = (b"g_b-0", "other")
+    with running(nodes, handler) as loop, pytest.raises(RebalanceFailedError, match="2 attempts"):
+        loop.joined.result(10)
+    assert [path for path, (_, session) in nodes.found.items() if session == "mine"] == []
+
+
+def test_a_later_failure_ends_with_the_next_change() -> None:
+    nodes, handler = cluster(t=1), Handler()
+    with running(nodes, handler) as loop:
+        loop.joined.result(10)
+        nodes.found["/brokers/topics/t"] = cluster(t=2).found["/brokers/topics/t"]
+        nodes.found[OWNERS + "1"] = (b"g_b-0", "other")
+        loop.changed()
+        wait_for(lambda: handler.calls.count(("revoked", [])) >= 2, "attempts that fail")
+        nodes.expire("other")
+        loop.changed()
+        wait_for(lambda: ("assigned", {0: 0, 1: 0}) in handler.calls, "the assignment")

@@ -1,0 +1,114 @@
+"""Mistakes in groups that ZooKeeper coordinates."""
+
+from typing import Final
+
+from tools.mutants.mutant import Mutant
+
+__all__ = ["MUTANTS"]
+
+_ZOOKEEPER: Final = "pyklient/consumer/group/zookeeper"
+_TESTS: Final = "tests/consumer/group/zookeeper"
+
+MUTANTS: Final = (
+    Mutant(
+        "consumer/group: the threads of a ZooKeeper group are sorted by number",
+        f"{_ZOOKEEPER}/zookeeper_assignors.py",
+        "ordered = sorted(of_topic, key=java_order)",
+        "ordered = sorted(of_topic)",
+        (f"{_TESTS}/test_zookeeper_assignors.py::test_row_4_thread_ids_are_sorted_as_text",),
+    ),
+    Mutant(
+        "consumer/group: round-robin in a ZooKeeper group follows the names of topics",
+        f"{_ZOOKEEPER}/zookeeper_assignors.py",
+        'key=lambda each: (string_hash(f"[{each.topic},{each.partition}]"), each)',
+        "key=lambda each: each",
+        (
+            f"{_TESTS}/test_zookeeper_assignors.py::test_row_5_round_robin_follows_javas_hashes_of_the_partitions",
+        ),
+    ),
+    Mutant(
+        "consumer/group: round-robin gives a thread of a ZooKeeper group a topic that it does not read",
+        f"{_ZOOKEEPER}/zookeeper_assignors.py",
+        "next(thread for thread in turn if thread in of_topic[each.topic])",
+        "next(turn)",
+        (
+            f"{_TESTS}/test_zookeeper_assignors.py::"
+            "test_row_6_round_robin_passes_over_threads_of_other_topics_where_scala_0_8_2_fails",
+        ),
+    ),
+    Mutant(
+        "consumer/group: streams of a ZooKeeper group read other partitions than their threads own",
+        f"{_ZOOKEEPER}/zookeeper_member_loop.py",
+        "stream_numbers={each: thread.stream for each, thread in result.items()}",
+        "stream_numbers=dict.fromkeys(result, 0)",
+        (f"{_TESTS}/test_member_loop.py::test_the_streams_of_a_member_get_what_their_threads_own",),
+    ),
+    Mutant(
+        "consumer/group: a foreign owner of a partition is overlooked",
+        f"{_ZOOKEEPER}/rebalance.py",
+        '                others.append(f"{path} ({owner})")\n',
+        "",
+        (
+            f"{_TESTS}/test_rebalance.py::"
+            "test_row_20_a_foreign_owner_makes_the_attempt_fail_and_fresh_nodes_are_deleted",
+        ),
+    ),
+    Mutant(
+        "consumer/group: after a failed attempt, a member of a ZooKeeper group keeps its fresh nodes",
+        f"{_ZOOKEEPER}/rebalance.py",
+        "    yield from release(member)\n    return False\n",
+        "    return False\n",
+        (
+            f"{_TESTS}/test_rebalance.py::"
+            "test_row_20_a_foreign_owner_makes_the_attempt_fail_and_fresh_nodes_are_deleted",
+        ),
+    ),
+    Mutant(
+        "consumer/group: an owner node with the same content is foreign",
+        f"{_ZOOKEEPER}/rebalance.py",
+        "if node is not None and node.content == content:",
+        "if node is not None and node.content != content:",
+        (f"{_TESTS}/test_rebalance.py::test_row_21_an_owner_node_with_the_same_content_counts_as_success",),
+    ),
+    Mutant(
+        "consumer/group: an owner node of a former session is kept, and ends with that session",
+        f"{_ZOOKEEPER}/rebalance.py",
+        "        yield Delete(path, node.version)",
+        "        return None",
+        (f"{_TESTS}/test_rebalance.py::test_row_21_an_owner_node_with_the_same_content_counts_as_success",),
+    ),
+    Mutant(
+        "consumer/group: a late member deletes the owner node of its successor",
+        f"{_ZOOKEEPER}/rebalance.py",
+        "        if node is not None and node.mine:\n            yield Delete(path)\n",
+        "        if node is not None:\n            yield Delete(path)\n",
+        (f"{_TESTS}/test_rebalance.py::test_only_owner_nodes_of_this_session_are_deleted",),
+    ),
+    Mutant(
+        "consumer/group: a member of a ZooKeeper group commits what it read before it lost a partition",
+        f"{_ZOOKEEPER}/zookeeper_member.py",
+        "_BETWEEN_REBALANCES = 2",
+        "_BETWEEN_REBALANCES = 1",
+        (
+            f"{_TESTS}/test_member_loop.py::"
+            "test_a_partition_that_a_member_gets_again_begins_a_generation_that_does_not_follow",
+        ),
+    ),
+    Mutant(
+        "consumer/group: each change in ZooKeeper interrupts the members, also if they keep their partitions",
+        f"{_ZOOKEEPER}/zookeeper_member_loop.py",
+        "if member.generation and member.owned == assigned",
+        "if not member.generation and member.owned == assigned",
+        (f"{_TESTS}/test_member_loop.py::test_a_change_that_leaves_the_assignment_as_it_is_revokes_nothing",),
+    ),
+    Mutant(
+        "consumer/group: a member whose session has expired commits what others may have read",
+        f"{_ZOOKEEPER}/zookeeper_member_loop.py",
+        "        lost = sorted(self._member.owned)\n        self.handler.lost(lost)\n",
+        "        lost = sorted(self._member.owned)\n",
+        (
+            f"{_TESTS}/test_member_loop.py::"
+            "test_partitions_of_a_session_that_has_expired_are_lost_before_they_are_revoked",
+        ),
+    ),
+)
