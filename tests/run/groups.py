@@ -30,7 +30,7 @@ OWN_SERVERS = {
 _SECONDS = {
     SPARK: 380.0,
     "kafka-4.3.1": 350.0,
-    "kafka-2.8.2": 90.0,
+    "kafka-2.8.2": 125.0,
     "cluster": 70.0,
     "kafka-0.8.2.2": 85.0,
     "kafka-0.10.2.2": 25.0,

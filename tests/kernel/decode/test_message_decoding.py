@@ -155,6 +155,7 @@ class TestPlaces:
         assert offsets(read_all(kernel, data)) == list(range(20))
 
     def test_an_incomplete_batch_at_the_end_is_left(self, kernel: Any) -> None:
+        """Row 48 of the classic consumer: the rest is fetched again, whole."""
         whole, more = batch(0), batch(3)
         for cut in range(len(more)):
             chunk = kernel.decode(whole + more[:cut], "t", 0, 0)
