@@ -8,6 +8,15 @@ __all__ = ["MUTANTS"]
 
 MUTANTS: Final = (
     Mutant(
+        "consumer: the offsets of a deleted topic count for a new topic of its name",
+        "pyklient/consumer/offsets/zookeeper_offset_store.py",
+        "if node.written < created[each.topic]:",
+        "if node.created < created[each.topic] < 0:",
+        (
+            "tests/consumer/offsets/test_read_offsets.py::test_an_offset_from_before_the_topic_was_created_does_not_count_and_is_logged",
+        ),
+    ),
+    Mutant(
         "consumer: two offset stores resume at the smaller offset",
         "pyklient/consumer/offsets/dual_offset_store.py",
         "in_zookeeper.offset > in_kafka.offset",

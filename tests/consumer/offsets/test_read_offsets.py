@@ -1,0 +1,52 @@
+"""Which offsets in ZooKeeper count, on nodes in memory."""
+
+from typing import Any
+
+import pytest
+
+from pyklient.consumer.offsets.zookeeper_offset_store import read_offsets
+from pyklient.registry.requests import Node, Read, RegistryDialogue
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+OLD, NEW, NONE = (TopicPartition("t", number) for number in range(3))
+UNKNOWN = TopicPartition("u", 0)
+
+NODES = {
+    "/brokers/topics/t": Node(b"{}", created=10, written=30),
+    "/consumers/g/offsets/t/0": Node(b"7", created=1, written=9),
+    "/consumers/g/offsets/t/1": Node(b"8", created=1, written=11),
+    "/consumers/g/offsets/u/0": Node(b"9", created=1, written=2),
+}
+
+
+def answered(dialogue: RegistryDialogue[Any]) -> tuple[Any, list[str]]:
+    """Run *dialogue* on NODES. Return its result and the paths that it read."""
+    paths: list[str] = []
+    try:
+        request = next(dialogue)
+        while True:
+            assert isinstance(request, Read)
+            paths.append(request.path)
+            request = dialogue.send(NODES.get(request.path))
+    except StopIteration as end:
+        return end.value, paths
+
+
+def test_an_offset_from_before_the_topic_was_created_does_not_count_and_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    found, _ = answered(read_offsets("g", [OLD, NEW, NONE]))
+    assert found == {OLD: None, NEW: OffsetAndMetadata(8), NONE: None}
+    (warning,) = caplog.messages
+    assert "the offset 7 of t-0" in warning
+
+
+def test_an_offset_of_a_topic_without_a_node_counts() -> None:
+    assert answered(read_offsets("g", [UNKNOWN]))[0] == {UNKNOWN: OffsetAndMetadata(9)}
+
+
+def test_the_node_of_a_topic_is_read_once_and_only_if_there_are_offsets() -> None:
+    _, paths = answered(read_offsets("g", [OLD, NEW]))
+    assert paths.count("/brokers/topics/t") == 1
+    _, paths = answered(read_offsets("g", [NONE]))
+    assert paths == ["/consumers/g/offsets/t/2"]
