@@ -177,7 +177,7 @@ class LoadConflictError(KafkaError):
 
 
 class RegistryError(KafkaError):
-    """ZooKeeper could not do what was asked."""
+    """ZooKeeper could not carry out a request."""
 
 
 class RegistryConnectionError(RegistryError, OSError):
@@ -201,7 +201,7 @@ class NodeExistsError(RegistryError):
 
 
 class NodeVersionError(RegistryError):
-    """Another client has written to a node of ZooKeeper meanwhile."""
+    """Another client has changed a node of ZooKeeper, so the node does not have the expected version."""
 
     retriable = True
 

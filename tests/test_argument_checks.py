@@ -128,7 +128,7 @@ def test_an_admin_names_what_it_cannot_take(call: Callable[[Any], object], said:
         ),
         (
             lambda it: it.send_many("t", [b"x"], headers=[("a", b"1")]),
-            "not 'a'; headers is a list of such pairs, and in send_many one list for each value",
+            "not 'a'; headers is a list of such pairs, and send_many takes one such list for each value",
         ),
         (lambda it: it.flush("5"), "timeout takes a number of seconds, not '5'"),
         (lambda it: it.close("5"), "timeout takes a number of seconds, not '5'"),

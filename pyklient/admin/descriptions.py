@@ -124,12 +124,12 @@ class PartitionLag:
 class ZooKeeperMemberDescription:
     """A member of a group that is coordinated through ZooKeeper.
 
-    ``host`` is None if the member was given an id of its own (``consumer.id``). ``subscription`` maps topics
-    to numbers of streams. If ``pattern`` is ``white_list`` or ``black_list`` instead of ``static``,
-    ``subscription`` has one entry, whose key is a regular expression. ``node_version`` is 0 for members of
-    Kafka 0.7. ``registered_ms`` is the time at which the member joined, or -1 if the member's node does not
-    contain the time. ``error`` says why the node of the member cannot be understood; ``subscription`` is then
-    empty.
+    ``host`` is None if the member was given an id by its user (the property ``consumer.id``).
+    ``subscription`` maps topics to numbers of streams. If ``pattern`` is ``white_list`` or ``black_list``
+    instead of ``static``, ``subscription`` has one entry, whose key is a regular expression. ``node_version``
+    is 0 for members of Kafka 0.7. ``registered_ms`` is the time at which the member joined, or -1 if the
+    member's node does not contain the time. ``error`` says why the node of the member cannot be understood;
+    ``subscription`` is then empty.
     """
 
     consumer_id: str

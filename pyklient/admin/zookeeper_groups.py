@@ -179,7 +179,7 @@ def _read_partitions(
 
 
 def _read_topic(nodes: GroupNodes, topic: str) -> RegistryDialogue[None]:
-    """Read which partitions *topic* has."""
+    """Read the partitions of *topic* from its node, into *nodes*."""
     node = yield Read(paths.topic(topic))
     nodes.partitions[topic] = None
     if node is not None:

@@ -17,8 +17,8 @@ _SHOWN: Final = 8
 class Delivered:
     """Counts the lines that were stored and those that failed, by the outcomes of their deliveries.
 
-    A Delivered keeps a limited number of deliveries that are not done. When there are more, it waits for the
-    oldest.
+    A Delivered keeps a limited number of deliveries that are not done. Before it keeps more, it waits for the
+    oldest of them.
     """
 
     def __init__(self) -> None:

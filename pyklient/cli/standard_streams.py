@@ -31,7 +31,7 @@ def standard_streams() -> Iterator[None]:
     replaced already.
 
     A failure to read or write raises ClickException with a message. If the reader of standard output has
-    closed it, click's Exit with code 141 is raised. Text for standard error that cannot be written is
+    closed the pipe, click's Exit with code 141 is raised. Text for standard error that cannot be written is
     dropped.
     """
     before = sys.stdin, sys.stdout, sys.stderr

@@ -17,7 +17,7 @@ __all__ = ["MetadataRefresher", "MetadataResult"]
 
 
 class MetadataResult(NamedTuple):
-    """The outcome of a metadata refresh: the new metadata, or the failure because of which there is none."""
+    """The outcome of a metadata refresh: the new metadata, or the failure that prevented the refresh."""
 
     metadata: Metadata | None
     failure: KafkaError | None

@@ -68,7 +68,7 @@ class Producer:
         config = ProducerConfig.from_options(by_option_name(ProducerConfig, bootstrap_servers, options))
         if config.loses_idempotence is not None:
             log.warning(
-                "%s turns idempotence off: a retry may store a record twice or out of order. Set "
+                "the option %s turns idempotence off: a retry may store a record twice or out of order. Set "
                 "enable_idempotence=False if this is intended",
                 config.loses_idempotence,
             )

@@ -147,7 +147,7 @@ class FetchedBatches:
     """The undecoded batches of one partition from one fetch response.
 
     The next record to decode is at byte ``at`` and offset ``start``. The thread that reads the stream moves
-    both. ``next_offset`` is the offset after the last batch.
+    both. ``next_offset`` is the offset after the last of these batches.
     """
 
     __slots__ = ("aborted", "at", "buffer", "cursor", "next_offset", "start")

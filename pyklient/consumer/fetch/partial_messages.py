@@ -29,7 +29,7 @@ def as_many_as_fit(
     """Return the first of the cursors in *allowed*, with the bytes to ask for, so that the response has at
     most *most* bytes.
 
-    At least one cursor is returned. If cursors are left out, those that are returned go to the end of
+    At least one cursor is returned. If other cursors are left out, the returned cursors go to the end of
     *cursors*, so that all cursors have their turn.
     """
     chosen: dict[Cursor, int] = {}

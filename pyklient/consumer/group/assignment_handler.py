@@ -167,7 +167,8 @@ class AssignmentHandler:
         self._fetchers.watch(topics)
 
     def set_topic_errors(self, errors: Mapping[str, KafkaError]) -> None:
-        """Make loops raise the errors of the topics in *errors*, which the brokers do not allow.
+        """Make loops raise the error that *errors* has for their topic: the brokers do not allow these
+        topics.
 
         Loops over other topics continue.
         """
@@ -224,9 +225,9 @@ class AssignmentHandler:
         return cursor
 
     def _note_starts(self, cursors: Sequence[Cursor]) -> None:
-        """Record the starts of *cursors* that were looked up, and that no stream knows yet.
+        """Record the offsets at which *cursors* begin, if they were looked up and no stream knows them yet.
 
-        A stream does not know a start if the last assignment ended just after the lookup.
+        A stream does not know such an offset if the last assignment ended just after the lookup.
         """
         noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
         for cursor in cursors:

@@ -1,4 +1,4 @@
-"""Chooses the membership, which decides what a client owns, and the offset store, which keeps positions."""
+"""Chooses the membership of a client, which decides what the client owns, and its offset store."""
 
 from typing import NamedTuple
 

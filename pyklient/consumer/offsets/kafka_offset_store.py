@@ -155,7 +155,7 @@ def commit_offsets(
 ) -> Dialogue[Rejections]:
     """Commit *positions*, which the coordinator keeps for *retention_ms* if that is not None.
 
-    Return those that the coordinator has rejected, and for which no retry helps.
+    Return the positions that the coordinator has rejected, and for which no retry helps.
     """
     rejections: dict[TopicPartition, Rejection] = {}
     left = dict(positions)

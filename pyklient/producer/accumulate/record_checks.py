@@ -114,8 +114,8 @@ def _checked_headers(headers: Any) -> HeaderTuple:
 def _checked_header(header: Any) -> tuple[str, bytes | None]:
     if isinstance(header, str | bytes) or not hasattr(header, "__len__") or len(header) != 2:
         raise TypeError(
-            f"a header must be a pair (name, value), not {header!r}; headers is a list of such pairs, and in "
-            "send_many one list for each value"
+            f"a header must be a pair (name, value), not {header!r}; headers is a list of such pairs, and "
+            "send_many takes one such list for each value"
         )
     name, value = header
     if not isinstance(name, str):

@@ -207,8 +207,8 @@ class BrokerQueue(Timed):
     def _send_at_once(self, request: InFlightRequest) -> Remainder | None:
         """Send *request* without waiting, in this thread, so that its records arrive sooner.
 
-        Return a function with which the worker sends the remainder, if there is a remainder. It is the whole
-        request if the request is large, or if the worker has not finished earlier requests.
+        Return a function with which the worker sends the remainder, if there is a remainder. The remainder
+        is the whole request if that is large, or if the worker has not finished earlier requests.
         """
         connection = None
         if request.size <= _SMALL and self._given == self._done and self._options.acks:

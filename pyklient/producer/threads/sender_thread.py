@@ -158,8 +158,8 @@ class SenderThread:
         return True
 
     def wake(self, due: float) -> None:
-        """Make sure that the thread makes a pass at *due*. Any thread may call this, and the call is
-        cheap."""
+        """Make sure that the thread makes a pass at *due*. Any thread may call this. The call takes little
+        time."""
         if due < self._sleeps_until:
             self._wakeups.put(None)
 

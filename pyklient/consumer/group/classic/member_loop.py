@@ -198,7 +198,7 @@ class MemberLoop:
         """Make the handler revoke partitions that are not in *partitions*, and assign those that are new.
 
         Only with an incremental assignor is anything revoked here: with other assignors, the member has given
-        all partitions back before. Revoked partitions go to other members when all have joined again.
+        all partitions back before. Revoked partitions go to others when all members have joined again.
         """
         member, identity = self._member, self._member.identity
         if self._owned and not member.owned:

@@ -1,5 +1,5 @@
-"""The offset store of a member of a ZooKeeper group. It commits only while the session that owns the
-partitions goes on."""
+"""The offset store of a member of a ZooKeeper group. It commits only while the session in which the member
+got its partitions goes on."""
 
 import time
 from collections.abc import Collection, Mapping
@@ -45,7 +45,8 @@ class FencedOffsetStore:
     def commit(
         self, positions: Mapping[TopicPartition, OffsetAndMetadata], identity: MemberIdentity, timeout: float
     ) -> Rejections:
-        """Store *positions*. Reject all of them if the session that owns the partitions is over.
+        """Store *positions*. Reject all of them if the session in which the member got its partitions is
+        over.
 
         If the connection to ZooKeeper fails, try again. Raise KafkaTimeoutError with the last failure after
         *timeout* seconds.
@@ -100,9 +101,9 @@ class FencedOffsetStore:
         self.store.stop_retrying()
 
     def _owns(self, identity: MemberIdentity, timeout: float) -> bool:
-        """Return whether the session in which the member got the partitions of *identity* goes on.
+        """Return True if the session in which the member got the partitions of *identity* goes on.
 
-        Raise an error if ZooKeeper does not say so within *timeout* seconds.
+        Raise an error if ZooKeeper does not answer within *timeout* seconds.
         """
         member = self._member
         session = member.session_id

@@ -176,7 +176,7 @@ class ZooKeeperMemberLoop:
         if now - self._taken_since > self._session_timeout * _FORMER_SESSION:
             raise RegistryError(
                 f"group {member.group_id} has a member {member.consumer_id} already, in another session with "
-                "ZooKeeper; give each consumer another consumer_id, or none"
+                "ZooKeeper; give each consumer its own consumer_id, or none"
             )
         self._wait(_WHILE_TAKEN)
 
@@ -282,7 +282,7 @@ class ZooKeeperMemberLoop:
             raise error from self._failure
         pause = self._backoff * self._most_attempts
         what = "its partitions as before" if self._member.owned else "nothing"
-        log.error("the member reads %s until it tries again in %.3g s: %s", what, pause, error)
+        log.error("the member reads %s and tries again in %.3g s, because of: %s", what, pause, error)
         self._retry_at = time.monotonic() + pause
         self._member.on(Event.GAVE_UP)
 
