@@ -49,8 +49,8 @@ class Bootstrap:
         return self._servers if self._discovery is None else (*self._servers, *self._discovery.endpoints)
 
     def look(self, timeout: float) -> None:
-        """Read the brokers from ZooKeeper again, if the client uses ZooKeeper and something has changed
-        there.
+        """If the client uses ZooKeeper, and a node there has changed, read the brokers from ZooKeeper
+        again.
 
         Raises NobodyThereError if ZooKeeper has refused connections for ``bootstrap_refused_timeout_ms``.
         """
@@ -68,7 +68,8 @@ class Bootstrap:
             raise
 
     def complete(self, response: MetadataResponse) -> None:
-        """Add to *response* what it lacks and ZooKeeper knows, if the client uses ZooKeeper."""
+        """If the client uses ZooKeeper, add to *response* the brokers and other facts that only ZooKeeper
+        knows."""
         if self._discovery is not None:
             self._discovery.complete(response)
 
@@ -87,7 +88,7 @@ class Bootstrap:
     def give_up_if_nobody_is_there(self, error: UnreachableError, began: float) -> None:
         """Remember that an attempt to connect, begun at the time *began*, found no server.
 
-        Raises NobodyThereError if this has been so for ``bootstrap_refused_timeout_ms``.
+        Raises NobodyThereError if no attempt has found a server for ``bootstrap_refused_timeout_ms``.
         """
         if not error.nobody_there or self._reached:
             self._nobody_since = None
@@ -103,8 +104,8 @@ class Bootstrap:
             ) from error
 
     def with_origin(self, endpoint: Endpoint, error: KafkaError) -> KafkaError:
-        """Return *error*, with a hint if the cluster itself named the address of *endpoint*, and nobody has
-        reached it yet."""
+        """Return *error*. Add a hint if the cluster itself named the address of *endpoint*, and the client
+        has never reached this address."""
         address = (endpoint.host, endpoint.port)
         if endpoint.node_id < 0 or address in self._reached or address in self._config.bootstrap:
             return error

@@ -4,7 +4,8 @@ A broker answers the requests on a connection in order, so a fetch that waits fo
 that was sent after it. Therefore each purpose has a connection of its own.
 
 After a failure to connect, a node is not contacted during a back-off, which grows with each failure in a row.
-A caller that asks for the node meanwhile waits, or gets the last failure if it may not wait that long.
+A caller that asks for the node during the back-off waits until the back-off ends. If the caller's time-out
+ends earlier, the caller gets the last failure at once.
 """
 
 import logging
@@ -119,8 +120,8 @@ class Pool:
         return 0.0 if trouble is None else max(0.0, trouble.until - time.monotonic())
 
     def last_failure(self, node_id: int) -> KafkaError | None:
-        """Return the last failure to connect to a node; None if it was never contacted, or connected
-        later."""
+        """Return the last failure to connect to a node; None if there was no failure, or none since the last
+        success."""
         trouble = self._trouble.get(node_id)
         return None if trouble is None else trouble.error
 
@@ -227,8 +228,8 @@ class Pool:
 
 
 def _postponed(error: KafkaError, note: str) -> KafkaError:
-    """Return the last failure, *error*, as a retriable error for an attempt that was not made. *note* says
-    when the next attempt is."""
+    """Return a retriable error for an attempt to connect that was not made. It contains the last failure,
+    *error*, and *note*, which says when the next attempt is."""
     message = f"{error} ({note})"
     if not isinstance(error, BrokerConnectionError):
         return BrokerConnectionError(message)

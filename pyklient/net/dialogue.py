@@ -64,8 +64,8 @@ class Pause:
     """A step of a dialogue: wait for *seconds*. The dialogue is resumed with None.
 
     If *seconds* is None, the step waits for the client's back-off, which grows with each pause of the
-    dialogue. *because* is the failure that made the pause necessary. If the time runs out, the error names
-    this failure.
+    dialogue. *because* is the failure that made the pause necessary. If the time for the whole dialogue runs
+    out, the error names this failure.
     """
 
     seconds: float | None = None
@@ -78,7 +78,7 @@ class Refresh:
     the new Metadata.
 
     If *known_ok* is true, and the present Metadata has all of *topics* without an error, the dialogue is
-    resumed with it.
+    resumed with the present Metadata, and no broker is asked.
     """
 
     topics: Collection[str] | None
@@ -93,7 +93,8 @@ def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> 
     """Run the dialogue that *attempt* returns, again and again until it succeeds, with the client's back-off
     in between.
 
-    Raises the error of an attempt if it is not ``retriable``, or if it was the last of *tries* attempts.
+    Raises the error of an attempt if the error is not ``retriable``, or if the attempt was the last of
+    *tries* attempts.
     """
     failures = 0
     while True:
@@ -108,8 +109,8 @@ def retried(attempt: Callable[[], Dialogue[T]], *, tries: int | None = None) -> 
 
 
 def while_worthwhile(dialogue: Dialogue[T], in_vain: Callable[[], KafkaError | None]) -> Dialogue[T]:
-    """Run *dialogue*. After each failure, call *in_vain*; if it returns an error, end the dialogue and raise
-    this error."""
+    """Run *dialogue*. After each failure, call *in_vain*. If *in_vain* returns an error, end the dialogue and
+    raise that error."""
     try:
         step = next(dialogue)
         while True:

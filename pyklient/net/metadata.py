@@ -85,7 +85,7 @@ class Metadata:
 
     def topic_errors(self, topics: Iterable[str]) -> dict[str, BrokerError]:
         """Return an error for each of *topics* that the brokers do not let this client use, for instance
-        without authorization.
+        because it is not authorized.
 
         A failure of the broker itself (UNKNOWN_SERVER_ERROR) does not count, because it may soon be over.
         """
@@ -99,7 +99,8 @@ class Metadata:
     def updated(self, response: MetadataResponse, *, all_topics: bool) -> "Metadata":
         """Return the metadata that follows from *response*: its nodes, and its topics with their partitions.
 
-        Topics that are not in the response are kept, unless *all_topics* were asked for.
+        Topics that are not in the response are kept, unless *all_topics* is true, because all topics were
+        asked for.
         """
         topics = {} if all_topics else dict(self.topics)
         for entry in response.topics:
@@ -151,8 +152,8 @@ def _topic(entry: "MetadataResponse.MetadataResponseTopic", before: TopicInfo | 
 class MetadataHolder:
     """Holds the current Metadata of a client. Safe to use from several threads.
 
-    A thread makes the next Metadata from the current one. If another thread has replaced the current one
-    meanwhile, it starts again, so that no topics are lost.
+    A thread makes the next Metadata from the current one. If another thread has replaced the current Metadata
+    meanwhile, the first thread starts again, so that no topics are lost.
     """
 
     def __init__(self) -> None:
@@ -160,7 +161,8 @@ class MetadataHolder:
         self._version = _Version(self.current)
 
     def update(self, response: MetadataResponse, *, all_topics: bool) -> Metadata:
-        """Replace the current Metadata by the one that follows from *response*. Return the new one."""
+        """Replace the current Metadata by the one that follows from *response*, and return the new
+        Metadata."""
         return self._replace(lambda before: before.updated(response, all_topics=all_topics))
 
     def forget(self, topics: Collection[str]) -> None:

@@ -52,8 +52,8 @@ log = logging.getLogger("pyklient")
 _FIRST_WITH_AUTO_CREATE = 4
 """The first version of Metadata that tells the broker whether it may create the topics that are named."""
 _TOO_SHORT = 1.0
-"""The number of seconds that an attempt needs at least. With less, it may time out although the broker is
-fine."""
+"""The number of seconds that an attempt needs at least. An attempt with less time may fail although the
+broker is fine."""
 
 
 class NetworkClient:
@@ -133,8 +133,8 @@ class NetworkClient:
         """Return the connection to a node for a purpose. Open one if there is none. The node id -1 means any
         broker.
 
-        If the metadata does not contain the node, asks for it first. After a failure, a node is not contacted
-        during its back-off; the call waits for the end of the back-off if *timeout* allows it.
+        If the metadata does not contain the node, asks for new metadata first. After a failure, a node is not
+        contacted during its back-off; the call waits for the end of the back-off if *timeout* allows it.
         """
         self._pool.raise_if_closed()
         if node_id == ANY:
@@ -274,7 +274,7 @@ class NetworkClient:
                     attempts = "1 attempt" if failures == 1 else f"{failures} attempts"
                     cause = said.cause if isinstance(said, UnreachableError) else said
                     raise KafkaTimeoutError(
-                        f"No broker answered within {timeout:.3g} s ({attempts}; last: {cause}); "
+                        f"No broker answered within {timeout:.3g} s ({attempts}; the last failed: {cause}); "
                         f"{self._config.waiting_option} sets the time to wait"
                     ) from said
             self._pool.pause(pause)
@@ -283,8 +283,8 @@ class NetworkClient:
         """Return a connection to any broker: an open one, or else to a known node, or else to a bootstrap
         server.
 
-        Fails only after trying all of them. Nodes in their back-off are tried only if all nodes are in
-        theirs. Raises NobodyThereError if all bootstrap servers have refused connections for
+        Fails only after trying all of them. A node in its back-off is tried only if every node is in its
+        back-off. Raises NobodyThereError if all bootstrap servers have refused connections for
         ``bootstrap_refused_timeout_ms``.
         """
         nodes = [node.endpoint for node in self.metadata.nodes.values()]
@@ -308,8 +308,8 @@ class NetworkClient:
             raise
 
     def _first_to_open(self, endpoints: list[Endpoint], purpose: Purpose, timeout: float) -> Connection:
-        """Return a connection to the first of *endpoints* that can be reached. Each has an equal part of the
-        time."""
+        """Return a connection to the first of *endpoints* that can be reached. Each attempt gets an equal
+        part of *timeout*."""
         deadline = time.monotonic() + timeout
         failures: dict[Endpoint, KafkaError] = {}
         for index, endpoint in enumerate(endpoints):
@@ -383,7 +383,7 @@ def _out_of_time(timeout: float, last: KafkaError | None) -> KafkaTimeoutError:
 
 
 def _is_no_timeout(error: KafkaError) -> bool:
-    """Return False if *error* may only mean that the thread that got it had little time left."""
+    """Return False if *error* is a time-out: the thread that got it may only have had little time left."""
     return not isinstance(error, KafkaTimeoutError)
 
 

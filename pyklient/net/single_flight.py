@@ -1,5 +1,5 @@
-"""Makes one attempt at a time for each key. Threads that want the same thing meanwhile wait for its
-result."""
+"""Makes one attempt at a time for each key. Other threads that need the same result meanwhile wait for that
+attempt."""
 
 import threading
 import time
@@ -27,8 +27,8 @@ class SingleFlight(Generic[K, T]):
         """Call *attempt* and return its result, or wait for the result of another thread's attempt for *key*.
 
         If the other thread's attempt fails, this thread makes an attempt of its own. However, it raises the
-        same error if *is_shared* returns True for it, or if *deadline* (of ``time.monotonic``) has passed.
-        Raises TimeoutError if the other thread has no result by *deadline*.
+        other thread's error if *is_shared* returns True for that error, or if *deadline* (of
+        ``time.monotonic``) has passed. Raises TimeoutError if the other thread has no result by *deadline*.
         """
         mine: Future[T] = Future()
         while (theirs := self._attempts.setdefault(key, mine)) is not mine:

@@ -86,8 +86,8 @@ class ZooKeeperDiscovery:
         self.session.add_listener(self._on_session_event)
 
     def add_listener(self, listener: Callable[[], None]) -> None:
-        """Call *listener* whenever brokers or topics were added or removed. It must do no more than wake
-        another thread."""
+        """Call *listener* whenever brokers or topics were added or removed. The listener must do no more than
+        wake another thread."""
         self._listeners = (*self._listeners, listener)
 
     @property
@@ -101,10 +101,10 @@ class ZooKeeperDiscovery:
         return tuple(found)
 
     def look(self, timeout: float) -> None:
-        """Read the registered brokers again if something has changed since the last time.
+        """Read the registered brokers again if a node in ZooKeeper has changed since the last time.
 
-        If there is no other way to find a broker, raises the error of ZooKeeper, and BrokerConnectionError if
-        no broker can be used. Otherwise logs a warning.
+        A failure to read them is logged as a warning. If the client has no other way to find a broker, raises
+        the failure instead, or BrokerConnectionError if none of the registered brokers can be used.
         """
         away = self.session.session_id is None
         if not self._changed or (away and self._failed and not self._required):
@@ -132,10 +132,10 @@ class ZooKeeperDiscovery:
             raise BrokerConnectionError(self._nobody(self._cluster))
 
     def complete(self, response: MetadataResponse) -> None:
-        """Add to *response* what it lacks and ZooKeeper knows.
+        """Add to *response* the brokers, the controller and the cluster id that only ZooKeeper knows.
 
         Brokers before 0.10 name neither the controller nor the cluster id, and no broker at all as long as
-        there is no topic. The other brokers may not know a broker yet that has just been registered.
+        there is no topic. A broker that has just been registered may not be known to the other brokers yet.
         """
         cluster = self._cluster
         if cluster is None or self._changed:

@@ -179,7 +179,8 @@ def test_zookeeper_that_is_down_at_the_start_is_an_error_unless_there_are_bootst
     zookeeper = f"{HOST}:{free_port()}/kafka"
     options = {"zookeeper": zookeeper, "zookeeper_connection_timeout_ms": 200}
     alone = NetworkClient(config_for(**options))
-    with pytest.raises(KafkaTimeoutError, match=rf"last: ZooKeeper at {re.escape(zookeeper[:-6])} could not"):
+    said = rf"the last failed: ZooKeeper at {re.escape(zookeeper[:-6])} could not"
+    with pytest.raises(KafkaTimeoutError, match=said):
         alone.refresh_metadata((), 1)
     alone.close()
     limited = NetworkClient(config_for(**options, bootstrap_refused_timeout_ms=100))

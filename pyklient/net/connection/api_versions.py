@@ -68,8 +68,8 @@ _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
 
 _NEW_IN_2_4: Final[Mapping[type[ApiMessage], int]] = {LeaveGroupRequest: 3}
-"""The requests that got a new version in Kafka 2.4 in addition to their first flexible version (KIP-345),
-with that version."""
+"""The requests that got two versions in Kafka 2.4, of which only the second is flexible (KIP-345), each with
+the number of the first of the two."""
 
 
 def request_name(request_class: type[ApiMessage]) -> str:
@@ -80,8 +80,8 @@ def request_name(request_class: type[ApiMessage]) -> str:
 def needed_release(request_class: type[ApiMessage], version: int | None = None) -> str:
     """Return the ending of an error message, which names the first release of Kafka that has a request.
 
-    If *version* is given, it is the first release that has this version of the request. The result is empty
-    if every supported release has it.
+    If *version* is given, the text names the first release that has this version of the request. The text is
+    empty if every supported release has the request, or the version.
     """
     release = _FIRST_RELEASE.get(request_class)
     if version is not None:
@@ -91,11 +91,12 @@ def needed_release(request_class: type[ApiMessage], version: int | None = None) 
 
 class AgreedVersions:
     """The versions of requests to use with the broker *peer*. *theirs* has the first and the last version
-    that it supports, by API key.
+    that the broker supports, by API key.
 
     Some peers claim to support requests of Kafka 2.4 without supporting the ApiVersions request of that
-    release. They get only older versions. No release of Kafka does so, but librdkafka's mock cluster does: it
-    reads the newer versions of JoinGroup and LeaveGroup as if they were the older ones.
+    release. Such a peer gets only versions that are older than Kafka 2.4. No release of Kafka makes this
+    claim, but librdkafka's mock cluster does: it reads the newer versions of JoinGroup and LeaveGroup as if
+    they were the older ones.
     """
 
     def __init__(self, peer: object, theirs: Mapping[int, tuple[int, int]]) -> None:

@@ -126,8 +126,8 @@ class Connection:
     ) -> "Future[Any]":
         """Send *request*. Return a Future of the response, or of a KafkaError.
 
-        *timeout* is in seconds, ``request_timeout_ms`` if None. Raises an error if nothing was sent, because
-        the connection has ended, or because the broker supports no version that can carry the request.
+        *timeout* is in seconds, ``request_timeout_ms`` if None. Raises an error, and sends nothing, if the
+        connection has ended or the broker supports no version that can carry the request.
         """
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
@@ -145,11 +145,11 @@ class Connection:
         timeout: float,
         expects_reply: bool = True,
     ) -> None:
-        """Send *request* in *version*. Call *answered* with the response or an error when there is one.
+        """Send *request* in *version*. Call *answered* later, with the response or with an error.
 
         If *expects_reply* is false, call *answered* with None when the operating system has accepted the
-        bytes. Raises an error if nothing was sent, because the connection has ended or the version cannot
-        carry the request.
+        bytes. Raises an error, and sends nothing, if the connection has ended or the version cannot carry the
+        request.
         """
         self._in_flight.raise_failure()
         if self._reader is None and not self._start_reader(timeout) and expects_reply:
@@ -165,8 +165,8 @@ class Connection:
         """Send *request* in a thread that must not wait. Call *answered* as ``submit`` does.
 
         If only a part of the request can be sent without waiting, return a function that sends the remainder.
-        Another thread must call this function before anything else is sent on this connection. The method and
-        the function raise the errors of ``submit``.
+        Another thread must call this function before anything else is sent on this connection. Both this
+        method and the function raise the errors of ``submit``.
         """
         if self._reader is None or not self._sending.acquire(blocking=False):
             self._in_flight.raise_failure()
@@ -179,7 +179,7 @@ class Connection:
         """Send *request*, wait for its response, and return it.
 
         Raises KafkaTimeoutError after *timeout* seconds (``request_timeout_ms`` if None). If the connection
-        ends before, raises the error that has ended it.
+        ends before the response arrives, raises the error that has ended the connection.
         """
         version = self.version_of(type(request), max_version)
         seconds = self._request_timeout if timeout is None else timeout
@@ -304,7 +304,7 @@ class Connection:
             )
 
     def _start_reader(self, seconds: float) -> bool:
-        """Start the reader thread if there is none. Return False if no thread can be started."""
+        """Start the reader thread unless it runs already. Return False if no thread can be started."""
         self._acquire_turn(seconds)
         try:
             if self._reader is None:
@@ -313,14 +313,14 @@ class Connection:
                 reader.start()
                 self._reader = reader
         except RuntimeError as error:
-            log.info("%s: senders read responses, because no thread can be started: %s", self.endpoint, error)
+            log.info("senders read the responses of %s: no thread can be started: %s", self.endpoint, error)
             return False
         finally:
             self._turn.release()
         return True
 
     def _read(self, outcome: Sequence[object] = ()) -> None:
-        """Read responses until the connection ends, and give each to the function that waits for it.
+        """Read responses until the connection ends, and give each response to the function that waits for it.
 
         Runs in the reader thread. If there is no reader thread, runs in a thread that sends a request, until
         *outcome* is not empty.
@@ -332,7 +332,7 @@ class Connection:
             self._in_flight.fail(error)
             self._dispose()
         except Exception as error:
-            log.exception("a response of %s could not be read", self.endpoint)
+            log.exception("a response from broker %s could not be read", self.endpoint)
             self._in_flight.fail(ProtocolError(f"a response could not be read: {error}"))
             self._dispose()
 

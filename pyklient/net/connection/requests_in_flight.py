@@ -116,7 +116,7 @@ class RequestsInFlight:
             return self._wire.receive(frame)[1]
 
     def drain(self, give_up: float) -> None:
-        """Wait until all requests that are in flight now have been answered, but not beyond the time
+        """Wait until all requests that are in flight now have been answered, or until ``time.monotonic()`` is
         *give_up*."""
         with self._lock:
             ids = set(self._waiting)

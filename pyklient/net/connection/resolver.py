@@ -60,9 +60,9 @@ class Resolver:
     def resolve(self, host: str, port: int, time_left: Callable[[], float], timeout: float) -> list[Address]:
         """Return the addresses of *host*, each with *port* in it, within *timeout* seconds.
 
-        *time_left* returns how long the next wait may be. Raises SlowLookupError if the time is up, or if
-        *time_left* raises a KafkaTimeoutError. Raises any other error of *time_left*, and those of the
-        system's function (OSError, UnicodeError).
+        *time_left* returns how long the next wait may be. Raises SlowLookupError if the addresses are not
+        found within *timeout*, or if *time_left* raises a KafkaTimeoutError. Raises any other error of
+        *time_left*, and the errors of the system's function (OSError, UnicodeError).
         """
         literal = _literal(host)
         found = [literal] if literal is not None else self._found(host, time_left, timeout)
@@ -89,8 +89,8 @@ class Resolver:
         raise self._late(host, began)
 
     def _begin(self, host: str) -> tuple[_Lookup, list[Address], bool]:
-        """Return the lookup of *host*, which is begun if there is none, and the addresses that were found
-        before.
+        """Return the lookup of *host*, and the addresses that earlier lookups of it found. If no lookup of
+        *host* is under way, begin one.
 
         The third value is True if there is no thread for the lookup, so that the caller must call ``_run``.
         """
@@ -119,8 +119,8 @@ class Resolver:
         return True
 
     def _is_alone(self) -> bool:
-        """Return True if no thread runs lookups. If it returns False, a running thread will do the new lookup
-        too."""
+        """Return True if no thread runs lookups. If the result is False, a running thread will do the new
+        lookup too."""
         if self._idle.qsize() == self._most_threads - 1:
             return True
         self._idle.put(None)

@@ -56,8 +56,8 @@ class PeerClosedError(BrokerConnectionError):
 class UnreachableError(BrokerConnectionError):
     """No connection could be made to one address, or to any of several addresses.
 
-    ``cause`` is a short description. ``nobody_there`` is true if waiting will hardly help: every address
-    refused the connection, or belongs to a host name that does not exist.
+    ``cause`` describes the failure in a few words. ``nobody_there`` is true if waiting will hardly help:
+    every address refused the connection, or belongs to a host name that does not exist.
     """
 
     def __init__(self, message: str, cause: str = "", *, nobody_there: bool = False) -> None:
@@ -88,10 +88,10 @@ class Endpoint(NamedTuple):
 
 
 class Deadline:
-    """A TimeLeft function that ends after a number of seconds.
+    """A TimeLeft function, which raises an error once a number of seconds has passed.
 
-    *expired* returns the error to raise at the end. *cancelled* returns None, or an error if the call should
-    stop earlier, for instance because the client is being closed.
+    *expired* returns the error to raise then. *cancelled* returns None, or an error if the call should stop
+    earlier, for instance because the client is being closed.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Finds out the versions of requests that brokers before Kafka 0.10 support. These brokers do not tell.
+"""Finds out the versions of requests that brokers before Kafka 0.10 support. These brokers cannot tell.
 
 Kafka 0.8 closes a connection on which it gets ApiVersions. Kafka 0.9 neither answers this request nor closes
 the connection, and answers the next request. So the release of such a broker follows from what it answers:
@@ -111,8 +111,8 @@ class OldBrokers:
             self._found[endpoint.address] = versions, self._clock()
 
     def forget(self, endpoint: Endpoint) -> None:
-        """Drop the versions of a broker that could not be reached: it may run another release the next
-        time."""
+        """Drop the versions of a broker that could not be reached, because it may run another release when it
+        comes back."""
         self._found.pop(endpoint.address, None)
 
 
@@ -122,8 +122,8 @@ def probe_versions(
     """Find out the versions of the broker at *endpoint*, which has not answered ApiVersions, and return them.
 
     Return None if the broker closes the connection at requests that every broker before Kafka 4.0 answers.
-    Each call of *connected* returns a new connection. Raises KafkaTimeoutError if nothing is answered in
-    time, and the errors of *connected*.
+    Each call of *connected* returns a new connection. Raises KafkaTimeoutError if the broker answers nothing
+    in time, and the errors of *connected*.
     """
     probe = _Probe(connected(), endpoint, client_id, deadline)
     try:
@@ -171,7 +171,7 @@ class _Probe:
 
     def first_answer(self, *requests: ApiMessage) -> ApiMessage | None:
         """Send *requests*, and return the response to the first of them. Return None if the connection is
-        closed before.
+        closed before that response arrives.
 
         Raises MissingAnswerError if the response to a later request arrives instead.
         """

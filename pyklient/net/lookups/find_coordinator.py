@@ -10,8 +10,8 @@ from pyklient.protocol.messages import FindCoordinatorRequest, FindCoordinatorRe
 __all__ = ["find_coordinator"]
 
 _ONE_KEY = 3
-"""The last version of FindCoordinator that asks for one key. Version 4 asks for several keys, in another
-layout."""
+"""The last version of FindCoordinator that asks for one key. Version 4 has another layout, which asks for
+several keys."""
 
 
 def find_coordinator(key: str, key_type: int = 0) -> Dialogue[int]:

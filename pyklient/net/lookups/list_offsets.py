@@ -16,18 +16,18 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["EARLIEST", "LATEST", "ListedOffset", "list_offsets"]
 
 EARLIEST: Final = -2
-"""The "time" with which ListOffsets is asked for the first offset in the log."""
+"""The number that ListOffsets accepts in place of a time, and that asks for the first offset in the log."""
 
 LATEST: Final = -1
-"""The "time" with which ListOffsets is asked for the end of the log."""
+"""The number that ListOffsets accepts in place of a time, and that asks for the end of the log."""
 
 _FIRST_BY_RECORD: Final = 1
 """The first version of ListOffsets that looks up records by time (Kafka 0.10.1). Older versions look up
 segments."""
 
 _UNKNOWN_TOPIC_TRIES: Final = 5
-"""The number of responses after which a topic that the brokers do not know is an error. Before, it may be a
-new topic that not all brokers know yet."""
+"""The number of attempts after which an unknown topic is an error. In earlier attempts, the topic may be a
+new one that not all brokers know yet."""
 
 
 class ListedOffset(NamedTuple):
@@ -50,11 +50,12 @@ def list_offsets(
 
     The time may also be LATEST or EARLIEST. If *isolation_level* is 1, the log ends at the last stable
     offset. Asks the leader of each partition, and the new leader if the leader changes. Raises a BrokerError
-    for a topic that does not exist, and any error that is not retriable.
+    for a topic that does not exist, and any other error that is not retriable.
 
-    Brokers before 0.10.1 know the times of log segments, and not of records. With *by_segment*, the offset is
-    then that of a segment: every record at the time or later comes after it, and earlier records may too.
-    Without, UnsupportedVersionError is raised.
+    Brokers before 0.10.1 know the times of log segments, and not of records. If *by_segment* is true, such a
+    broker is asked for the offset at which a segment begins: every record at that time or later is at this
+    offset or after it, but so may be earlier records. If *by_segment* is false, such a broker causes an
+    UnsupportedVersionError.
     """
     found: dict[TopicPartition, ListedOffset] = {}
     error = yield from retried(partial(_list_missing, wanted, isolation_level, by_segment, found, count(1)))
@@ -72,8 +73,8 @@ def _list_missing(
 ) -> Dialogue[BrokerError | None]:
     """Ask once for each partition that is not in *found* yet, and add the offsets to *found*.
 
-    Raises an error if it is worth trying again; ``retried`` then does. Returns an error if trying again
-    cannot help.
+    Raises an error if another attempt may succeed; ``retried`` then makes one. Returns an error, or raises
+    one that is not retriable, if another attempt cannot help.
     """
     missing = [partition for partition in wanted if partition not in found]
     if not missing:

@@ -22,8 +22,8 @@ def partitions_of(topics: Collection[str], *, tries: int) -> Dialogue[list[Topic
 
 
 def missing_topic(metadata: Metadata, topics: Collection[str]) -> BrokerError | None:
-    """Return the error for the first of *topics* that has no partitions in *metadata*; None if all have
-    some."""
+    """Return the error for the first of *topics* that has no partitions in *metadata*; None if all of them
+    have partitions."""
     for name in topics:
         if not metadata.partition_count(name):
             info = metadata.topics.get(name)
