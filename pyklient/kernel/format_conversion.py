@@ -21,8 +21,8 @@ def convert(
     """Return the records in *buffer* converted to record format *magic*.
 
     Conversion to format 0 or 1 is for old consumers. Offsets do not change. Headers, control batches and
-    uncompressed records below *from_offset* are left out. Batches that are old enough are not changed. Raises
-    UnsupportedCodecError for zstd, which those formats do not have.
+    uncompressed records below *from_offset* are left out. Batches that already have format *magic* or an
+    older one are not changed. Raises UnsupportedCodecError for zstd, which those formats do not have.
 
     Conversion to format 2 is for old producers. The result is one batch, with offsets from 0 on.
     """

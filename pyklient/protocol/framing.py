@@ -107,8 +107,8 @@ class ClientFraming:
     def receive(self, frame: Buffer) -> tuple[int, ApiMessage]:
         """Return the correlation id and the response in *frame*, which begins after the length.
 
-        Raises MissingAnswerError if this is not the response to the oldest request that expects one, but to a
-        later request. Raises ProtocolError if the frame cannot be parsed.
+        Raises MissingAnswerError if the response to an older request is missing: responses must come in the
+        order of the requests. Raises ProtocolError if the frame cannot be parsed.
         """
         reader = Reader(frame)
         if reader.end < _CORRELATION_ID.size:

@@ -93,7 +93,7 @@ class _Span:
 def always(
     default: Any = _ZERO, *, nullable_since: int = 0, secret: bool = False, null_is_empty: bool = False
 ) -> Any:
-    """Declare a field that all versions have, and about which more must be said than its default.
+    """Declare a field that all versions have, and that has more properties than a type and a default.
 
     *nullable_since* is the first version in which None may be sent. If *secret*, the value is shown neither
     by ``repr`` nor in errors. If *null_is_empty*, the field must not be null, but is read as empty bytes if a
@@ -143,8 +143,8 @@ EMPTY: Final[Any] = _Span()
 
 
 class _ByVersion(dict[int, _F]):
-    """A table of functions by version. Each is generated when it is first used, because most of them never
-    are.
+    """A table of functions by version. Each function is generated when it is first used, because most of the
+    functions are never used.
 
     Threads that ask for the same version at the same time may each generate the function; one of the
     functions is kept.

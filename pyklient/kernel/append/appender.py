@@ -48,7 +48,8 @@ class Batch(DeliveryState):
         self.charged = BATCH_COST
         """The bytes of memory that this batch is charged with."""
         self.capacity = 0
-        """The bytes of memory charged for the records, used or not. The compiled kernel allocates so much."""
+        """The bytes of memory charged for the records, whether used or not. The compiled kernel allocates
+        this many bytes."""
         self.expected_size = expected_size
         """The size in bytes that the batch is expected to reach."""
         # Size and count, replaced in one step: bytes behind them, of an interrupted append, do not count.
@@ -376,8 +377,8 @@ class Appender(OpenBatches[Batch]):
         only: tuple[Batch, int] | None = None,
     ) -> Delivery | None:
         """Append a record, or return None if it does not fit. The caller holds the lock. If *any_size*, an
-        empty batch accepts every record. *only* is the one batch and the one index at which the record may be
-        appended."""
+        empty batch accepts every record. If *only* is a pair of a batch and an index, the record may be
+        appended to that batch at that index only."""
         while (batch := known.batches[number]) is not None:
             filled = batch._filled
             size, index = filled

@@ -231,9 +231,9 @@ class DeliveryState(ABC):
         return f"<Delivery to {self.topic}-{self.partition}, {state}>"
 
     def wait(self, first: int, stop: int, timeout: float | None) -> bool:
-        """Wait until the batch is done, for at most *timeout* seconds. Return True if it is done.
+        """Wait until the batch is done, for at most *timeout* seconds. Return True if the batch is done.
 
-        In this case, a failure of the records *first* to *stop* - 1 counts as seen by the user.
+        If the batch is done, the failures of the records *first* to *stop* - 1 count as seen by the user.
         """
         indexes = range(first, stop)
         with self._tracker.lock:
@@ -267,7 +267,7 @@ class DeliveryState(ABC):
 
     def add_callback(self, delivery: Any, callback: Callable[[Any], object]) -> bool:
         """Store a callback, so that ``callback(delivery)`` is called when the batch is done. Return False if
-        it is done already."""
+        the batch is done already."""
         with self._tracker.lock:
             if not self.done:
                 self._callbacks.extend((delivery, callback))

@@ -31,8 +31,9 @@ def capacity_for(have: int, needed: int, expected: int, most: int, free_memory: 
     The whole capacity is charged, so it usually only doubles: with many partitions, larger steps would leave
     most of the memory unused. Because moving a large batch is expensive, two steps are larger, within
     *share*, the part of *free_memory* that each open batch may use: a new batch gets the *expected* size at
-    once, and a large batch grows eightfold. No step goes above *most* bytes unless the record needs that.
-    When memory runs short, the step uses at least half of what is left, so that small moves are few.
+    once, and a large batch grows eightfold. No step goes above *most* bytes unless the record needs that. If
+    *free_memory* is too small for the step, the step uses about half of *free_memory*, so that small moves
+    are few.
     """
     wanted = max(2 * have, LEAST_CAPACITY)
     if have >= LARGE_CAPACITY:
@@ -50,12 +51,13 @@ class OpenBatches(Generic[B]):
     appends records.
 
     Both parts may run at the same time in different threads if the kernel's part acquires no lock. Therefore
-    a batch is sealed before the sender gets it, and the kernel checks the partition counts that it finds
-    here.
+    a batch is sealed before the sender gets it, and the kernel's part checks each partition count that it
+    reads from this part.
     """
 
     OVERHEAD: Final = BATCH_COST + CALLBACK_COST
-    """The memory charged, in addition to its bytes, for a record that begins a batch and has a callback."""
+    """The memory in bytes that is charged for a record that begins a batch and has a callback, in addition to
+    the size of the record."""
 
     def __init__(
         self,
@@ -67,8 +69,8 @@ class OpenBatches(Generic[B]):
         new_batch: Callable[[Tracker, str, int, float, int], B],
     ) -> None:
         self.memory_limit = memory_limit
-        """The number of bytes of memory above which ``send`` declines. It is lowered while a caller waits for
-        memory, so that later callers do not get memory first."""
+        """The number of bytes of memory above which ``send`` declines. This limit is lowered while a caller
+        waits for memory, so that later callers do not get memory first."""
         self._tracker = tracker
         self._lock = tracker.lock
         self._batch_size = batch_size
@@ -144,7 +146,7 @@ class OpenBatches(Generic[B]):
         created: float,
         announce: Callable[[B], object] | None = None,
     ) -> B | None:
-        """Seal the batch under construction of a partition, and begin another, whose memory is charged.
+        """Seal the batch under construction of a partition. Begin another batch, and charge its memory.
 
         Return None if the topic does not have that partition (any more), or if a signal handler has just
         begun a batch for it. *announce* is called with the new batch before any record can be appended. So if
@@ -214,7 +216,7 @@ class OpenBatches(Generic[B]):
 def _expected_size(batch: Any) -> int:
     """Return the size in bytes that the next batch of the same partition is expected to reach.
 
-    It is the size of *batch*, but at least half of what was expected of *batch*, which may have been sealed
-    early by chance.
+    The result is the size of *batch*, but at least half of the size that was expected of *batch*, because
+    *batch* may have been sealed early by chance.
     """
     return max(int(batch.size), int(batch.expected_size) // 2)

@@ -45,8 +45,8 @@ class RecordLoops(NamedTuple):
     parse_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], list[Message]]
     make_messages: Callable[[str, int, int, Columns], list[Message]]
     iterate_messages: Callable[[Buffer, int, int, int, int, int | None, str, int, int], Any] | None = None
-    """A function with the result of ``parse_messages``, for large batches: it returns an iterator that makes
-    each message when it is asked for. None in the Python kernel."""
+    """A function that takes the place of ``parse_messages`` for large batches. It returns an iterator, which
+    makes each message at the moment when the message is read. None in the Python kernel."""
 
 
 class BatchReader(ABC):
@@ -88,20 +88,20 @@ class BatchReader(ABC):
         base_timestamp: int,
         append_time: int | None,
     ) -> None:
-        """Collect the records at ``next_offset`` and above of a batch of format 2, whose records are encoded
-        in *data*."""
+        """Collect records of a batch of format 2: those whose offset is ``next_offset`` or larger. *data* has
+        all records of the batch, encoded."""
 
     @abstractmethod
     def add_entry(self, columns: Columns, kind: int) -> None:
-        """Collect the records at ``next_offset`` and above of an entry of format 0 or 1, which are in
-        *columns*."""
+        """Collect records of an entry of format 0 or 1: those whose offset is ``next_offset`` or larger.
+        *columns* has all records of the entry."""
 
     def read(self, buffer: Buffer, position: int) -> int:
         """Collect the records of whole batches from byte *position* on. Return the number of bytes that these
         batches occupy.
 
-        If a batch is malformed, and no records were collected before it, raises an error. Otherwise the
-        result ends before this batch, and the next call begins with it.
+        If a batch is malformed, and no records were collected before it, raises an error. Otherwise only the
+        batches before it are read, and the next call begins with the malformed batch.
         """
         view = memoryview(buffer)
         start = position

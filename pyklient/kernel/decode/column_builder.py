@@ -37,7 +37,7 @@ def memory(size: int) -> memoryview:
 def microseconds(milliseconds: memoryview, start: int, stop: int) -> memoryview | None:
     """Convert the numbers *start* to *stop* - 1 of a column from milliseconds to microseconds.
 
-    Return None if one of them would then need more than 64 bits.
+    Return None if a result needs more than 64 bits.
     """
     if not 0 <= start <= stop <= len(milliseconds):
         raise IndexError(f"rows {start} to {stop} do not exist: the column has {len(milliseconds)} rows")
@@ -69,7 +69,8 @@ class ColumnBuilder:
         append_time: int | None,
         start_offset: int,
     ) -> None:
-        """Append the records at *start_offset* and above of a batch of format 2. They are encoded in *data*.
+        """Append records of a batch of format 2: those whose offset is *start_offset* or larger. *data* has
+        all records of the batch, encoded.
 
         Raises the errors of ``parse_records``. After an error, the columns are what they were before.
         """

@@ -35,8 +35,8 @@ to microseconds."""
 
 _ENOUGH_RECORDS: Final = 100_000
 _MOST_RESERVED: Final = ENOUGH_BYTES + (1 << 20)
-"""The number of bytes of memory that a chunk needs at most, as a rule. Its last batch may go beyond
-``ENOUGH_BYTES``."""
+"""The largest number of bytes of memory that is reserved for a chunk. It is more than ``ENOUGH_BYTES``,
+because the last batch of a chunk may go beyond that."""
 
 
 class ByteColumn(NamedTuple):
@@ -100,7 +100,8 @@ class Builder(Protocol):
         append_time: int | None,
         start_offset: int,
     ) -> None:
-        """Append the records at *start_offset* and above of a batch of format 2. They are encoded in *data*.
+        """Append records of a batch of format 2: those whose offset is *start_offset* or larger. *data* has
+        all records of the batch, encoded.
 
         The arguments and the errors are those of ``parse_messages``. After an error, the columns are what
         they were before, and nothing more may be added.
@@ -171,7 +172,7 @@ class ColumnChunk:
 
     @property
     def position(self) -> int:
-        """The offset of the next record to hand out, or ``next_offset`` if there is none."""
+        """The offset of the next record to hand out, or ``next_offset`` if all records were handed out."""
         return self._offsets[self._at] if self._at < len(self._offsets) else self.next_offset
 
     @property
@@ -198,9 +199,9 @@ def decode_columns(
 ) -> ColumnChunk:
     """Return the next records of a fetched *buffer* as columns.
 
-    Control batches, transactions, errors and the position to continue at are the same as for ``decode``. A
-    chunk ends after the batch with which it has *enough* records or 4 MiB. It ends before a batch with which
-    it would have more than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
+    Control batches, transactions, errors and the position to continue at are handled as in ``decode``. A
+    chunk ends after the batch with which it reaches *enough* records or 4 MiB. It ends earlier, before a
+    batch that would make it larger than *most_bytes*, because Arrow counts the bytes of a column in 32 bits.
     """
     view = memoryview(buffer)
     builder = new_builder(headers, min(len(view) - position, _MOST_RESERVED))

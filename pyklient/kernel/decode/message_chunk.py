@@ -83,7 +83,7 @@ class Chunk:
 
     @property
     def position(self) -> int:
-        """The offset of the next message to hand out, or ``next_offset`` if there is none."""
+        """The offset of the next message to hand out, or ``next_offset`` if all messages were handed out."""
         handed = self._count - length_hint(self._iterator)
         if self._stopped_at is not None:
             return self._stopped_at[1]

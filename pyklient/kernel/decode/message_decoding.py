@@ -46,7 +46,7 @@ def decode(
     be left, the chunk has no messages and its ``nbytes`` is 0.
 
     Control batches are skipped, and so are the batches of aborted transactions, which *aborted* knows. If
-    *aborted* is None, those are read too (``read_uncommitted``).
+    *aborted* is None, the batches of aborted transactions are read too (``read_uncommitted``).
 
     Raises CorruptRecordError, UnsupportedCodecError or MessageTooLargeError for bytes that cannot be decoded,
     and any error of a decoder, with a note that names the record. The messages before the bad record are

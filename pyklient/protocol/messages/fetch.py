@@ -23,8 +23,8 @@ __all__ = ["FetchRequest", "FetchResponse"]
 
 @message(key=1, versions=(0, 18), flexible=12)
 class FetchRequest(ApiMessage):
-    """Ask a leader for records from given offsets on. The leader waits up to ``max_wait_ms`` for
-    ``min_bytes`` of them.
+    """Ask a leader for records from given offsets on. The leader waits until it has ``min_bytes`` bytes of
+    records, but not longer than ``max_wait_ms``.
 
     With a fetch session (KIP-227, from version 7 on), a request does not name unchanged partitions again.
     From version 13 on, topics have ids instead of names.

@@ -92,7 +92,7 @@ class ApiVersionsResponse(ApiMessage):
 class SaslHandshakeRequest(ApiMessage):
     """Propose a SASL mechanism.
 
-    If the version is 0, raw tokens follow on the connection. If it is 1, SaslAuthenticate requests follow.
+    After version 0, raw tokens follow on the connection. After version 1, SaslAuthenticate requests follow.
     """
 
     mechanism: String = ""

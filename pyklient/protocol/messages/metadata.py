@@ -121,7 +121,7 @@ class DescribeClusterResponse(ApiMessage):
 @message(key=10, versions=(0, 6), flexible=3)
 class FindCoordinatorRequest(ApiMessage):
     """Ask for the coordinator of a group (key type 0) or of a transactional id (1); from version 4 on, of
-    several."""
+    several groups or transactional ids."""
 
     key: String = until(3)
     key_type: Int8 = since(1)

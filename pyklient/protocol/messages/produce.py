@@ -93,8 +93,8 @@ class ProduceResponse(ApiMessage):
 
 @message(key=22, versions=(0, 6), flexible=2)
 class InitProducerIdRequest(ApiMessage):
-    """Ask for a new producer id. With a transactional id, ask for its producer id with a new producer
-    epoch."""
+    """Ask for a new producer id. If the request has a transactional id, ask for the producer id of that
+    transactional id, with a new producer epoch."""
 
     transactional_id: String | None = ""
     transaction_timeout_ms: Int32 = 0

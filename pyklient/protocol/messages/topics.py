@@ -30,7 +30,8 @@ __all__ = [
 
 @message(key=19, versions=(0, 7), flexible=5)
 class CreateTopicsRequest(ApiMessage):
-    """Create topics. Each has a number of partitions, or a list of replicas for each partition."""
+    """Create topics. The request has for each topic the number of partitions, or a list of replicas for each
+    partition."""
 
     @struct
     class CreatableTopic(Struct):

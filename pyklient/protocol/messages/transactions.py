@@ -87,7 +87,7 @@ class AddPartitionsToTxnResponse(ApiMessage):
 
 @message(key=25, versions=(0, 4), flexible=3)
 class AddOffsetsToTxnRequest(ApiMessage):
-    """Add the offsets of a group to a transaction, before they are committed in it."""
+    """Add a group to a transaction, before offsets of the group are committed in the transaction."""
 
     transactional_id: String = ""
     producer_id: Int64 = 0

@@ -39,8 +39,8 @@ __all__ = ["RecordBatch", "batch_end", "batch_header", "iter_batches"]
 class RecordBatch:
     """A batch, or an entry of formats 0 and 1, as its header describes it.
 
-    The header of formats 0 and 1 has only the last offset. Therefore ``base_offset`` and ``count`` decompress
-    a compressed entry. Offsets have no meaning before a broker has assigned them.
+    The header of formats 0 and 1 has only the last offset. Therefore the properties ``base_offset`` and
+    ``count`` decompress a compressed entry. Offsets have no meaning before a broker has assigned them.
     """
 
     __slots__ = (
@@ -121,8 +121,8 @@ class RecordBatch:
 
     @property
     def compression(self) -> Compression:
-        """The compression codec of the batch. Raises UnsupportedCodecError if Kafka does not have it, or does
-        not allow it in this record format."""
+        """The compression codec of the batch. Raises UnsupportedCodecError if Kafka has no such codec, or
+        does not allow it in this record format."""
         return compression_of(self.attributes, self.magic)
 
     @property

@@ -171,7 +171,8 @@ def _in_parts(
 ) -> bytes:
     """Call *more* until it returns nothing, and join the parts that it returns.
 
-    *more* gets the input that is left. It returns a part and the input that is then left.
+    *more* is called with the input that is left. It returns a part of the output, and the input that is left
+    after that part.
     """
     parts: list[bytes] = []
     try:

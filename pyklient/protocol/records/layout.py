@@ -119,7 +119,7 @@ class Columns(NamedTuple):
     headers: dict[int, HeaderTuple]
 
     def since(self, first: int) -> "Columns":
-        """Return the columns of all records but the first *first*."""
+        """Return the columns without the first *first* records."""
         if not first:
             return self
         offsets, timestamps, keys, values, headers = self
@@ -128,7 +128,8 @@ class Columns(NamedTuple):
 
 
 def batch_end(view: memoryview, position: int) -> int:
-    """Return the position at which the batch or entry at *position* ends; 0 if *view* ends before.
+    """Return the position at which the batch or entry at *position* ends; 0 if *view* ends before that
+    position.
 
     Raises CorruptRecordError if the bytes are neither a batch nor an entry.
     """

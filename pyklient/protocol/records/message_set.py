@@ -112,10 +112,10 @@ def entry_facts(entry: Buffer) -> tuple[int, int, int]:
 def parse_entry(
     entry: Buffer, *, check_crcs: bool = True, max_decompressed: int = DEFAULT_MAX_DECOMPRESSED
 ) -> tuple[Columns, int]:
-    """Return the records of an entry (one, or those in a wrapper) and their timestamp type.
+    """Return the records of an entry (one record, or all records in a wrapper) and their timestamp type.
 
     Raises CorruptRecordError for a wrong checksum or layout, UnsupportedCodecError for an unknown codec, and
-    MessageTooLargeError if a wrapper has more than *max_decompressed* bytes in it.
+    MessageTooLargeError if a wrapper decompresses to more than *max_decompressed* bytes.
     """
     if check_crcs:
         verify_entry(entry)
@@ -172,7 +172,7 @@ def _parse_inner(data: bytes, magic: int, check_crcs: bool) -> Columns:
 
 
 def _fields(data: bytes, start: int, end: int, magic: int) -> tuple[int, int, bytes | None, bytes | None]:
-    """Return attributes, timestamp, key and value of the entry that ``data[start:end]`` consists of."""
+    """Return attributes, timestamp, key and value of the entry in ``data[start:end]``."""
     attributes = data[start + LEAD_SIZE]
     position = start + LEAD_SIZE + 1
     timestamp = NO_TIMESTAMP

@@ -24,9 +24,9 @@ def assign_offsets(
     """Write offsets from *base_offset* on into the headers of the batches of format 2 in *buffer*.
 
     Returns the offset after the last record, and the latest timestamp. The checksum does not cover the offset
-    and the leader epoch. It is computed again only if *log_append_time_ms* is given, which replaces the
-    producer's timestamps. Raises ValueError for older formats, which may have offsets inside a compressed
-    set.
+    and the leader epoch. If *log_append_time_ms* is given, it replaces the producer's timestamps, and the
+    checksum is computed again. Raises ValueError for older formats, which may have offsets inside a
+    compressed set.
     """
     view = memoryview(buffer)
     next_offset = base_offset
