@@ -12,7 +12,15 @@ from typing import NamedTuple
 
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
-__all__ = ["NOBODY", "Assignment", "LookedUp", "MemberIdentity", "OwnedPartition", "Ownership"]
+__all__ = [
+    "NOBODY",
+    "Assignment",
+    "LookedUp",
+    "MemberIdentity",
+    "OwnedPartition",
+    "Ownership",
+    "PartlyCommitted",
+]
 
 
 class MemberIdentity(NamedTuple):
@@ -34,6 +42,15 @@ class LookedUp(NamedTuple):
 
     offset: int
     topic_id: bytes
+
+
+class PartlyCommitted(OffsetAndMetadata):
+    """A committed offset that only one of the group's two offset stores has.
+
+    Reading begins there. The offset is committed again, to both stores, also if no message is read.
+    """
+
+    __slots__ = ()
 
 
 class OwnedPartition:
@@ -78,6 +95,20 @@ class OwnedPartition:
         return None if self.looked_up is None else self.looked_up.offset
 
     @property
+    def committed_offset(self) -> int | None:
+        """The committed offset at which reading begins. None if no offset was committed, or only in one of
+        two offset stores."""
+        if self.committed is None or isinstance(self.committed, PartlyCommitted):
+            return None
+        return self.committed.offset
+
+    @property
+    def start_to_commit(self) -> int | None:
+        """The offset at which reading begins, if it is still to be committed. None if it is committed, or has
+        not been looked up yet."""
+        return self.start if self.committed_offset is None else None
+
+    @property
     def looked_up_start(self) -> LookedUp | None:
         """The offset that was looked up. None if reading begins at a committed offset."""
         return self.looked_up if self.committed is None else None
@@ -109,6 +140,13 @@ class Assignment:
         """Return the offset at which reading of *partition* begins. Return None if it has not been looked up
         yet."""
         return self.partitions[partition].start
+
+    def to_commit(self, partition: TopicPartition, offset: int) -> OffsetAndMetadata:
+        """Return what is committed at *offset*. Metadata that is stored with this offset already, perhaps in
+        one of two stores, is kept."""
+        owned = self.partitions.get(partition)
+        stored = None if owned is None else owned.committed
+        return stored if stored is not None and stored.offset == offset else OffsetAndMetadata(offset)
 
 
 class Ownership:

@@ -225,15 +225,17 @@ class AssignmentHandler:
         return cursor
 
     def _note_starts(self, cursors: Sequence[Cursor]) -> None:
-        """Record the offsets at which *cursors* begin, if they were looked up and no stream knows them yet.
+        """Record the offsets at which *cursors* begin, if they are still to be committed and no stream knows
+        them yet.
 
-        A stream does not know such an offset if the last assignment ended just after the lookup.
+        Such an offset is in only one of two offset stores, or was looked up just before the last assignment
+        ended.
         """
         noted = {partition for stream in self._all for partition in stream.handed(in_hand=True)}
         for cursor in cursors:
-            found = cursor.owned.looked_up_start
-            if found is not None and cursor.partition not in noted:
-                cursor.queue.begin_at(cursor, found.offset)
+            start = cursor.owned.start_to_commit
+            if start is not None and cursor.partition not in noted:
+                cursor.queue.begin_at(cursor, start)
 
     def _tell_before_releasing(self, revoked: Sequence[OwnedPartition]) -> None:
         if self._listener is None:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from concurrent.futures import Future
 
 from pyklient.consumer.offsets.offset_store import OffsetStore, Rejections, commit_here
-from pyklient.consumer.owned_partitions import MemberIdentity
+from pyklient.consumer.owned_partitions import MemberIdentity, PartlyCommitted
 from pyklient.errors import KafkaError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
@@ -19,7 +19,8 @@ class DualOffsetStore:
     Other members of the group may use only one of the two stores. They find there what this member has
     committed, because a position counts as committed only if both stores have it. This member finds what they
     have committed, because it resumes at the larger of the two offsets. So no offset goes back while members
-    change from one store to the other, in either direction.
+    change from one store to the other, in either direction. A member commits the offset at which it resumes
+    to both stores, so that both have the offsets of all partitions, also of those without new messages.
     """
 
     def __init__(self, kafka: OffsetStore, zookeeper: OffsetStore) -> None:
@@ -30,7 +31,10 @@ class DualOffsetStore:
         self, partitions: Collection[TopicPartition], timeout: float
     ) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """Return the larger of the two offsets of each of *partitions*, with the metadata in Kafka. Return
-        None for a partition that has no offset in either store."""
+        None for a partition that has no offset in either store.
+
+        If the stores differ, the result is a PartlyCommitted, so that the member commits it to both.
+        """
         deadline = time.monotonic() + timeout
         in_kafka = self._kafka.fetch(partitions, timeout)
         in_zookeeper = self._zookeeper.fetch(partitions, deadline - time.monotonic())
@@ -75,8 +79,10 @@ class DualOffsetStore:
 def _larger(
     in_kafka: OffsetAndMetadata | None, in_zookeeper: OffsetAndMetadata | None
 ) -> OffsetAndMetadata | None:
-    if in_kafka is None or in_zookeeper is None:
-        return in_kafka or in_zookeeper
+    """Return the larger offset. It is a PartlyCommitted if the two stores differ."""
+    if in_zookeeper is None or in_kafka is None:
+        found = in_kafka or in_zookeeper
+        return None if found is None else PartlyCommitted(*found)
     if in_zookeeper.offset > in_kafka.offset:
-        return OffsetAndMetadata(in_zookeeper.offset, in_kafka.metadata)
-    return in_kafka
+        return PartlyCommitted(in_zookeeper.offset, in_kafka.metadata)
+    return in_kafka if in_kafka.offset == in_zookeeper.offset else PartlyCommitted(*in_kafka)

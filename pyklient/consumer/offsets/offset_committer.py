@@ -76,8 +76,8 @@ class OffsetCommitter:
         self._named &= stay
         self._committed = {each: offset for each, offset in self._committed.items() if each in stay}
         for each in assigned:
-            if (committed := assignment.partitions[each].committed) is not None:
-                self._committed[each] = committed.offset
+            if (offset := assignment.partitions[each].committed_offset) is not None:
+                self._committed[each] = offset
 
     def _is_over(self, partition: TopicPartition, handed: Position, assignment: Assignment) -> bool:
         """Return True if the position *handed* must not be committed any more once *assignment* begins."""
@@ -104,8 +104,7 @@ class OffsetCommitter:
         :meth:`commit`."""
         deadline = time.monotonic() + timeout
         with self._taking_turns(timeout):
-            assignment = self._ownership.assignment or Assignment()
-            generation = assignment.identity.generation
+            generation = (self._ownership.assignment or Assignment()).identity.generation
             self._named.update(offsets)
             self._commit({each: _ToCommit(at, generation) for each, at in offsets.items()}, deadline)
 
@@ -197,6 +196,7 @@ class OffsetCommitter:
         message was committed while a loop had it in hand, or a message that was committed during a rebalance
         comes again, because the new assignment begins at an older committed offset.
         """
+        assignment = self._ownership.assignment or Assignment()
         found: dict[TopicPartition, Position] = {}
         settled: set[TopicPartition] = set()
         for stream in streams:
@@ -211,7 +211,9 @@ class OffsetCommitter:
                 if self._committed.get(partition) == handed.offset
             )
         return {
-            partition: _ToCommit(OffsetAndMetadata(handed.offset), handed.generation, handed.read)
+            partition: _ToCommit(
+                assignment.to_commit(partition, handed.offset), handed.generation, handed.read
+            )
             for partition, handed in found.items()
             if partition not in settled
             and (handed.read or partition not in self._named)

@@ -6,7 +6,7 @@ import pytest
 
 from pyklient.consumer.offsets.dual_offset_store import DualOffsetStore
 from pyklient.consumer.offsets.offset_store import Rejections
-from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity
+from pyklient.consumer.owned_partitions import NOBODY, MemberIdentity, PartlyCommitted
 from pyklient.errors import KafkaError, RegistryConnectionError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.group.by_hand import DictionaryStore
@@ -45,6 +45,18 @@ def test_an_offset_in_one_store_alone_counts() -> None:
     store = DualOffsetStore(DictionaryStore(at(zero=0)), DictionaryStore(at(one=0)))
     assert store.fetch([ZERO, ONE], 1.0) == at(zero=0, one=0)
     assert DualOffsetStore(DictionaryStore(), DictionaryStore()).fetch([ZERO], 1.0) == {ZERO: None}
+
+
+def test_an_offset_that_the_stores_do_not_share_is_partly_committed() -> None:
+    for kafka, zookeeper, partly in [
+        ({}, at(zero=0), True),
+        (at(zero=1), {}, True),
+        (at(zero=1), at(zero=1), False),
+        (at(zero=1), at(zero=2), True),
+        (at(zero=2), at(zero=1), True),
+    ]:
+        found = DualOffsetStore(DictionaryStore(kafka), DictionaryStore(zookeeper)).fetch([ZERO], 1.0)[ZERO]
+        assert isinstance(found, PartlyCommitted) is partly
 
 
 def test_row_23_a_commit_is_in_both_stores() -> None:

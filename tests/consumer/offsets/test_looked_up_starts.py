@@ -1,4 +1,5 @@
-"""Positions that auto_offset_reset has looked up: when they count as handed out, and who may commit them."""
+"""Starts that are still to be committed, because auto_offset_reset has looked them up or because only one of
+two stores has them: when they count as handed out, and who may commit them."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -12,7 +13,9 @@ from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.offsets.dual_offset_store import DualOffsetStore
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
+from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.consumer.owned_partitions import LookedUp, MemberIdentity, Ownership
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -93,12 +96,20 @@ def taken_over(
     bench: Bench, looked_up: dict[TopicPartition, LookedUp], committed: dict[TopicPartition, int]
 ) -> dict[int, Cursor]:
     """Assign the partitions of *bench* to it again. Return the cursors of its stream, by partition."""
-    fetchers: Any = Cursors()
-    store = DictionaryStore({each: OffsetAndMetadata(at) for each, at in committed.items()})
-    ownership, owned = Ownership(), bench.assignment.partitions
-    ownership.begin(bench.assignment)
     for each, found in looked_up.items():
-        owned[each].looked_up = found
+        bench.assignment.partitions[each].looked_up = found
+    store = DictionaryStore({each: OffsetAndMetadata(at) for each, at in committed.items()})
+    return assigned_again(bench, list(looked_up), store)[0]
+
+
+def assigned_again(
+    bench: Bench, partitions: list[TopicPartition], store: OffsetStore
+) -> tuple[dict[int, Cursor], OffsetCommitter]:
+    """Assign *partitions* to *bench* again, which begin at their offsets in *store*. Return the cursors of
+    its stream, by partition, and what commits its positions."""
+    fetchers: Any = Cursors()
+    ownership = Ownership()
+    ownership.begin(bench.assignment)
     commits = OffsetCommitter(ownership, store, [bench.stream], lambda _topic: 2)
     handler = AssignmentHandler(
         ConsumerConfig(),
@@ -109,10 +120,9 @@ def taken_over(
         commits,
         None,
     )
-    ownership.revoke(owned)
-    handler.assigned(list(looked_up), MemberIdentity(2, "m"))
-    cursors: dict[int, Cursor] = fetchers.cursors
-    return cursors
+    ownership.revoke(bench.assignment.partitions)
+    handler.assigned(partitions, MemberIdentity(2, "m"))
+    return fetchers.cursors, commits
 
 
 def test_a_start_that_was_looked_up_just_when_a_rebalance_began_counts_after_it() -> None:
@@ -138,6 +148,26 @@ def test_a_start_that_was_looked_up_in_a_topic_that_is_gone_is_told_by_its_id() 
     cursors = taken_over(bench, {zero: LookedUp(7, TOPIC_ID), one: LookedUp(8, TOPIC_ID)}, {one: 3})
     assert (cursors[0].position, cursors[0].topic_id) == (7, TOPIC_ID)
     assert (cursors[1].position, cursors[1].topic_id) == (3, ZERO_UUID)
+
+
+def test_a_start_that_one_of_two_stores_has_is_committed_to_both_although_nothing_is_read() -> None:
+    bench, (zero, one) = Bench(), (TopicPartition("t", number) for number in range(2))
+    kafka = DictionaryStore({one: OffsetAndMetadata(9, "in Kafka", 3)})
+    zookeeper = DictionaryStore({zero: OffsetAndMetadata(7)})
+    cursors, commits = assigned_again(bench, [zero, one], DualOffsetStore(kafka, zookeeper))
+    assert [cursors[number].position for number in range(2)] == [7, 9]
+    commits.commit_completed(1.0, in_hand=False)
+    assert kafka.positions == zookeeper.positions
+    assert kafka.positions == {zero: OffsetAndMetadata(7), one: OffsetAndMetadata(9, "in Kafka", 3)}
+
+
+def test_a_start_that_both_stores_have_is_not_committed_again() -> None:
+    bench, zero = Bench(), TopicPartition("t", 0)
+    kafka = DictionaryStore({zero: OffsetAndMetadata(7, "in Kafka")})
+    zookeeper = DictionaryStore({zero: OffsetAndMetadata(7)})
+    _, commits = assigned_again(bench, [zero], DualOffsetStore(kafka, zookeeper))
+    commits.commit_completed(1.0, in_hand=False)
+    assert zookeeper.positions == {zero: OffsetAndMetadata(7)}
 
 
 def test_no_commit_error_names_a_lost_partition_of_which_nothing_was_handed_out(feed: Feed) -> None:

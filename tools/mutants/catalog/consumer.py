@@ -26,6 +26,15 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
+        "consumer: a start that only one of two offset stores has counts as committed",
+        "pyklient/consumer/owned_partitions.py",
+        "self.committed is None or isinstance(self.committed, PartlyCommitted)",
+        "self.committed is None",
+        (
+            "tests/consumer/offsets/test_looked_up_starts.py::test_a_start_that_one_of_two_stores_has_is_committed_to_both_although_nothing_is_read",
+        ),
+    ),
+    Mutant(
         "consumer: what the group coordinator rejects is written to ZooKeeper",
         "pyklient/consumer/offsets/dual_offset_store.py",
         "for each, position in positions.items() if each not in rejected",
