@@ -136,7 +136,7 @@ def delete_group(group_id: str) -> Dialogue[None]:
 def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
     """Return the partitions that the group's leader assigned to *member*.
 
-    Return none and log a warning if the bytes of the assignment cannot be parsed.
+    Return no partitions and log a warning if the bytes of the assignment cannot be parsed.
     """
     if not member.member_assignment:
         return ()
@@ -162,7 +162,7 @@ def _assignment(group_id: str, member: Any) -> tuple[TopicPartition, ...]:
 def _subscription(group_id: str, member: Any) -> tuple[str, ...]:
     """Return the topics to which *member* subscribes.
 
-    Return none and log a warning if the bytes of the subscription cannot be parsed.
+    Return no topics and log a warning if the bytes of the subscription cannot be parsed.
     """
     if not member.member_metadata:
         return ()

@@ -190,7 +190,7 @@ class _Translation:
         if following in _ASSERTIONS and following:
             self._at += 1
             if following == "b" and self._pattern.startswith("{", self._at):
-                raise self._error("'\\b{' is not supported")
+                raise self._error("the construct '\\b{' is not supported")
             return _ASSERTIONS[following]
         return _one_of(self._escaped())
 
@@ -230,7 +230,7 @@ class _Translation:
         if letter == "c":
             return chr(ord(self._read()) ^ 64)
         if letter.isascii() and letter.isalnum():
-            raise self._error(f"'\\{letter}' is not supported")
+            raise self._error(f"the construct '\\{letter}' is not supported")
         return letter
 
     def _class(self) -> Set[str]:

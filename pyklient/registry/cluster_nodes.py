@@ -46,5 +46,8 @@ def parse_cluster_id(content: bytes) -> str:
 
 
 def cluster_id_content(cluster_id: str) -> bytes:
-    """Return what the first broker of a cluster writes. The version is text, as in Kafka."""
+    """Return what the first broker of a cluster writes into the node with the id of the cluster.
+
+    The version in the node is text, as Kafka writes it.
+    """
     return json.dumps({"version": "1", "id": cluster_id}, separators=(",", ":")).encode()

@@ -343,7 +343,7 @@ class Fetcher:
 def may_pass(error: KafkaError) -> bool:
     """Return True if reading may succeed when the broker is asked again after *error*.
 
-    UNKNOWN_SERVER_ERROR is one of these errors: unlike in a producer, another attempt can do no harm.
+    It may succeed even after UNKNOWN_SERVER_ERROR: unlike in a producer, another attempt can do no harm.
     """
     return error.retriable or (
         isinstance(error, BrokerError) and error.code == ErrorCode.UNKNOWN_SERVER_ERROR

@@ -72,7 +72,7 @@ class AssignmentHandler:
     def close(self, *, count_in_hand: bool, timeout: float) -> None:
         """End the streams. From now on, :meth:`revoked` waits and commits for *timeout* seconds at most.
 
-        With *count_in_hand*, it then commits messages in hand too.
+        With *count_in_hand*, :meth:`revoked` then commits messages in hand too.
         """
         self._count_in_hand = count_in_hand
         now = time.monotonic()

@@ -65,8 +65,8 @@ class StreamChoice:
             streams = self._of_topic(topic)
             if not streams:
                 log.warning(
-                    "partitions of topic %s were assigned to this connector and are not read, because it has "
-                    "no stream of that topic",
+                    "partitions of topic %s were assigned to this connector and are not read, because the "
+                    "connector has no stream of that topic",
                     topic,
                 )
                 continue

@@ -20,7 +20,7 @@ __all__ = ["BrokerZooKeeperOffsetStore"]
 _T = TypeVar("_T")
 
 _IN_ZOOKEEPER: Final = 0
-"""The version of OffsetCommit and OffsetFetch with which brokers use ZooKeeper."""
+"""The version of OffsetCommit and OffsetFetch with which brokers keep the offsets in ZooKeeper."""
 
 
 class BrokerZooKeeperOffsetStore:

@@ -31,7 +31,7 @@ Restart: TypeAlias = Callable[[Cursor, int | None], None]
 class ChunkReader:
     """Decodes fetched batches into the chunk from which a loop gets messages.
 
-    One loop at a time uses a ChunkReader. It shares the lock of the queue. *restart* reads a cursor's
+    One loop at a time uses a ChunkReader, which shares the lock of *queue*. *restart* reads a cursor's
     partition again from an offset, in place of what is queued.
     """
 

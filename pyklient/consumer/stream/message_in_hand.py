@@ -64,7 +64,7 @@ class InHand:
         offset.
 
         The pairs are in the order in which the batches were fetched. Revoked partitions are left out. The
-        bytes count as queued again; only the copies keep them in memory.
+        bytes of the batches count as queued again, and only the copies keep these bytes in memory.
         """
         found: list[tuple[FetchedBatches, FetchedBatches]] = []
         for fetched, before in self._parts:

@@ -2,9 +2,9 @@
 
 A batch is due to be sent in two cases:
 
-- ``linger_ms`` has passed since it was begun (``PartitionQueue.ready``). The sender seals it then.
-- It was sealed before: the next record did not fit, ``flush`` or ``close`` was called, or memory was short
-  (see ``pyklient.producer.accumulate.accumulator``).
+- ``linger_ms`` has passed since the batch was begun (``PartitionQueue.ready``). The sender seals it then.
+- The batch was sealed before: the next record did not fit, ``flush`` or ``close`` was called, or memory was
+  short (see ``pyklient.producer.accumulate.accumulator``).
 
 The sender compresses a batch when it drains the batch from the queue of its partition.
 """

@@ -134,8 +134,8 @@ def _subscription(
 ) -> Subscription:
     """Return the subscription of the member *consumer_id*, whose node contains *consumer*.
 
-    Whether filters select the internal topics of brokers is the same for all members: what *member* itself
-    wants. Scala's consumer does the same.
+    The filter of this member is taken to select the internal topics of brokers if the filter of *member*
+    does. Scala's consumer assumes the same.
     """
     kind = _FILTERS.get(consumer.pattern)
     if kind is None:
