@@ -74,6 +74,11 @@ class Member:
         """What it logged."""
         return "".join(self._errors)
 
+    @property
+    def pid(self) -> int:
+        """The id of its process."""
+        return self._process.pid
+
     def kill(self) -> None:
         """SIGKILL; all it said has been read when this returns."""
         self._process.kill()
