@@ -117,7 +117,7 @@ class Broker:
 
         The broker accepts no connection before it has read all logs and groups, so that a client that can
         connect also gets responses. Raises BrokerConnectionError if the port is not available, and
-        ConfigurationError if the directory is in use or is not a broker's.
+        ConfigurationError if the data directory is in use or has files of another program.
         """
         if self._thread is not None:
             return self

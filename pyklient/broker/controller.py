@@ -21,8 +21,7 @@ class Controller:
         self._group_coordinators: dict[int, GroupCoordinator] = {}
 
     def add_node(self, node_id: int, logs: LogManager, group_coordinator: GroupCoordinator) -> None:
-        """Add a node to the cluster, and open the node's logs: those of the partitions of which it has a
-        replica."""
+        """Add a node to the cluster, and open the logs of all partitions of which the node has a replica."""
         for topic in self.cluster.topics.all():
             config = self._log_config(topic)
             for partition in topic.partitions:

@@ -75,8 +75,8 @@ class FetchSession:
         self.epoch = self.epoch + 1 if self.epoch < _LAST_EPOCH else 1
 
     def has_changed(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return True if *data* has records, an error, or other offsets than the last response, and note its
-        offsets as sent."""
+        """Return True if *data* has records, an error, or other offsets than the last response. Remember its
+        offsets as those that the client knows."""
         key = _key(asked)
         if key not in self.requested:
             return False  # another connection has removed the partition meanwhile
@@ -111,8 +111,8 @@ class FetchContext(NamedTuple):
 
 
 class FetchSessionCache:
-    """All fetch sessions of a node: at most *slots* sessions, which together have at most
-    *max_partitions*."""
+    """All fetch sessions of a node: at most *slots* sessions, with at most *max_partitions* partitions in all
+    sessions together."""
 
     def __init__(self, slots: int, max_partitions: int) -> None:
         self._slots = slots

@@ -1,4 +1,4 @@
-"""The options that every client has. Each is declared once, here.
+"""The options that every client has. Each option is declared once, here.
 
 A client's options are one frozen dataclass. Their names are Kafka's own, with underscores; the description of
 an option that Kafka does not have ends in "(only in pyklient)". ``from_options({"client_id": "billing"})``

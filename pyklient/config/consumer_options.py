@@ -1,4 +1,4 @@
-"""The options of ConsumerConnector and of read(). Each is declared once, here."""
+"""The options of ConsumerConnector and of read(). Each option is declared once, here."""
 
 import re
 from dataclasses import dataclass

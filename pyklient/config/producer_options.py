@@ -1,4 +1,4 @@
-"""The options of Producer. Each is declared once, here."""
+"""The options of Producer. Each option is declared once, here."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

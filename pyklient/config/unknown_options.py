@@ -114,16 +114,15 @@ _NONE_HERE: Final = {
 
 
 def advice(name: str) -> str | None:
-    """Return what to use instead of *name*, an option of another client, with underscores. Return None if no
-    client that is known here has that option."""
+    """Return what to use instead of *name*, which is an option of another client, written with underscores.
+    Return None if no client that is known here has that option."""
     if name in _ELSEWHERE:
         return f"pyklient calls it {_ELSEWHERE[name]}"
     return _NONE_HERE.get(name)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """Return the name in *known* for which *name* is a misspelling or the beginning; None if there is
-    none."""
+    """Return the name in *known* that *name* misspells or begins; None if *known* has no such name."""
     names = list(known)
     found = difflib.get_close_matches(name, names, n=1, cutoff=_ALIKE)
     return next(iter([*found, *(each for each in names if each.startswith((f"{name}_", f"{name}.")))]), None)

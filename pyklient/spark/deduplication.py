@@ -1,8 +1,8 @@
 """Adds headers to records, by which consumers recognize duplicates of a row.
 
 A task that fails, or that Spark runs twice, sends its rows again. Four headers are the same in each duplicate
-of a row and different in every other row: they name the query or job, the batch, Spark's partition and the
-row within it.
+of a row and different in every other row: they name the query or job, the batch, Spark's partition, and the
+row within that partition.
 """
 
 from dataclasses import dataclass
@@ -45,10 +45,10 @@ def task_origin(query_name: str | None, token: str, batch_id: int | None = None)
     """Return the origin of the rows of the task that runs in this process.
 
     The query is *query_name* if the user gave one. Otherwise it is the id of the streaming query, which stays
-    the same after a restart from its checkpoint. If there is no streaming query, it is *token*, which was
-    made for this write. The batch is that of the streaming query, or *batch_id* if the caller knows it. For a
-    job that is no stream and has no name, the batch is the number of its stage, because one token may serve
-    several jobs.
+    the same after a restart from its checkpoint. If there is no streaming query, the query is *token*, which
+    was made for this write. The batch is that of the streaming query, or *batch_id* if the caller knows it.
+    For a job that is no stream and has no name, the batch is the number of its stage, because one token may
+    serve several jobs.
 
     Raises ConfigurationError in a micro-batch if this process cannot know the id of the query: a token would
     differ after a restart.

@@ -156,7 +156,7 @@ class LagListener(StreamingQueryListener):
 
 
 def kafka_offsets(end: str | None) -> dict[TopicPartition, int]:
-    """Parse *end*, the end offset of a source. The result is empty if it is not that of a Kafka source."""
+    """Parse *end*, the end offset of a source. The result is empty if the source does not read from Kafka."""
     try:
         topics = json.loads(end or "null")
     except ValueError:

@@ -24,8 +24,8 @@ _CLIENT_OPTIONS: Final = tuple(
 
 
 def property_names(names: Iterable[str]) -> dict[str, str]:
-    """Return Spark's names for the properties *names*, which have dots. The keys are their names with dots
-    and with underscores."""
+    """Return Spark's names for the properties *names*, which have dots. Each property has two keys in the
+    result: its name with dots, and with underscores."""
     listed = list(names)
     return {each: f"kafka.{name}" for name in listed for each in (name.replace(".", "_"), name)}
 

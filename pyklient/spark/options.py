@@ -251,7 +251,7 @@ class GivenOptions:
     def check_properties(self, refused: Mapping[str, str]) -> None:
         """Raise ConfigurationError if no broker is named, or if a property is unknown or *refused*.
 
-        *refused* has for each such property the reason, or the option to set instead.
+        *refused* has, for each property that must not be set, the reason or the option to set instead.
         """
         if not self.kafka.get("bootstrap.servers", "").strip():
             raise ConfigurationError(

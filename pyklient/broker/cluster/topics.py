@@ -70,8 +70,8 @@ class Topics:
         return self._by_id.get(topic_id)
 
     def partition(self, name: str, index: int) -> Partition:
-        """Return partition *index* of topic *name*. Raises ApiError (UNKNOWN_TOPIC_OR_PARTITION) if it does
-        not exist."""
+        """Return partition *index* of topic *name*. Raises ApiError (UNKNOWN_TOPIC_OR_PARTITION) if the
+        partition does not exist."""
         topic = self._by_name.get(name)
         if topic is None or not 0 <= index < len(topic.partitions):
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"partition {name}-{index} does not exist")
@@ -80,7 +80,8 @@ class Topics:
     def partition_by_id(self, topic_id: bytes, index: int) -> Partition:
         """Return partition *index* of the topic with *topic_id*.
 
-        Raises ApiError (UNKNOWN_TOPIC_ID or UNKNOWN_TOPIC_OR_PARTITION) if it does not exist.
+        Raises ApiError: UNKNOWN_TOPIC_ID if the topic does not exist, UNKNOWN_TOPIC_OR_PARTITION if the
+        partition does not exist.
         """
         topic = self._by_id.get(topic_id)
         if topic is None:

@@ -44,7 +44,7 @@ class InitialDelay:
     """The time that an empty group waits for more members before its first generation
     (``group.initial.rebalance.delay.ms``).
 
-    It lasts *delay_ms* at first, and *delay_ms* longer whenever a member has joined in the meantime.
+    It lasts *delay_ms* at first, and *delay_ms* longer whenever a member has joined during the wait.
     """
 
     def __init__(self, delay_ms: int) -> None:

@@ -47,10 +47,10 @@ class _Result:
 async def fetch(node: NodeState, request: FetchRequest, context: RequestContext) -> ResponseWithFiles:
     """Return records of each partition, from the requested offset on.
 
-    If there are fewer than ``min_bytes`` of them, wait up to ``max_wait_ms`` for more, unless a partition has
-    an error. Before version 3 a batch that is larger than the limit is cut; from version 3 on the first batch
-    is returned whole. Before version 4 records are converted to the format that clients of that version can
-    read.
+    If the records have fewer than ``min_bytes`` bytes, wait up to ``max_wait_ms`` for more records, unless a
+    partition has an error. Before version 3 a batch that is larger than the limit is cut; from version 3 on
+    the first batch is returned whole. Before version 4 records are converted to the format that clients of
+    that version can read.
     """
     deadline = node.loop.time() + request.max_wait_ms / 1000
     try:

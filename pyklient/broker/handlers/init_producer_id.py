@@ -14,7 +14,7 @@ def init_producer_id(
     """Give an idempotent producer a new producer id, with producer epoch 0.
 
     After a failure, a producer raises its epoch by one without asking (KIP-360), and the partitions accept
-    it.
+    the new epoch.
     """
     if request.transactional_id is not None:
         return InitProducerIdResponse(

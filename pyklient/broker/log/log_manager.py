@@ -51,7 +51,7 @@ class LogManager:
         self.by_partition.pop((topic, partition)).delete()
 
     def enforce_retention(self, now_ms: int) -> None:
-        """Delete the segments of all logs that the settings for retention do not keep."""
+        """In all logs, delete the segments that the settings for retention do not keep."""
         for log in self.by_partition.values():
             deleted = log.enforce_retention(now_ms)
             if deleted:

@@ -48,8 +48,8 @@ class OffsetIndex:
         return self._unindexed
 
     def add_batch(self, relative_offset: int, position: int, size: int, *, to_disk: bool = True) -> None:
-        """Add a batch of *size* bytes at *position*, whose last record has *relative_offset*, to the index if
-        an entry is due.
+        """Note a batch of *size* bytes at *position*, whose last record has *relative_offset*. If an entry is
+        due, add one for this batch.
 
         As in Kafka, an entry is due if more than ``interval_bytes`` were written since the last entry. If the
         file cannot be written, raises OSError and adds nothing.
@@ -65,13 +65,13 @@ class OffsetIndex:
 
     def floor(self, relative_offset: int) -> int:
         """Return the position of the last indexed batch that ends at *relative_offset* or before; 0 if there
-        is none."""
+        is no such batch."""
         at = bisect_right(self._offsets, relative_offset)
         return self._positions[at - 1] if at else 0
 
     def boundary(self, position: int) -> int:
-        """Return the position of the last indexed batch that begins at *position* or before; 0 if there is
-        none."""
+        """Return the position of the last indexed batch that begins at *position* or before; 0 if there is no
+        such batch."""
         at = bisect_right(self._positions, position)
         return self._positions[at - 1] if at else 0
 

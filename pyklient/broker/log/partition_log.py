@@ -46,7 +46,8 @@ class AppendResult(NamedTuple):
 
 
 class LocatedBatch(NamedTuple):
-    """The batch that holds a certain offset, or the first batch after that offset, and its segment.
+    """The batch that holds a certain offset, or the first batch after that offset, and the segment of the
+    batch.
 
     ``scanned`` is the number of bytes of batches that were skipped between the position in the index and this
     batch.
@@ -178,8 +179,8 @@ class PartitionLog:
     def slice(
         self, offset: int, max_bytes: int, *, limit: int, whole_first: bool, partial: bool = False
     ) -> FileSlice | None:
-        """Return the batches from the batch with *offset* on, as a slice of a file; None if there are none to
-        return.
+        """Return the batches from the batch with *offset* on, as a slice of a file; None if there is no batch
+        to return.
 
         The slice ends at the end of a batch, within *max_bytes* and before the offset *limit*. If the first
         batch alone is larger than *max_bytes*, the slice is this batch if *whole_first* is true, the

@@ -1,4 +1,4 @@
-"""The last batches of each idempotent producer in a partition. They tell whether a batch is a retry, or
+"""The last batches of each idempotent producer in a partition. They tell whether a new batch is a retry, or
 leaves a gap.
 
 They are read from the file that a clean shutdown has written, or else from the batch headers of the log.
@@ -52,8 +52,8 @@ class ProducerStates:
             self._states.popitem(last=False)
 
     def check(self, producer_id: int, epoch: int, first_sequence: int, count: int) -> SequencedBatch | None:
-        """Check a batch of *count* records of an idempotent producer. Return the stored batch that it
-        repeats; None if it is the next one in order.
+        """Check a batch of *count* records of an idempotent producer. If the batch was stored before, return
+        the stored batch. If it is the next batch in order, return None.
 
         Raises ApiError: INVALID_PRODUCER_EPOCH if *epoch* is older than the last one seen, and
         OUT_OF_ORDER_SEQUENCE_NUMBER if *first_sequence* is not the next sequence number. A producer that is

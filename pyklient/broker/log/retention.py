@@ -9,7 +9,8 @@ __all__ = ["expired_segments"]
 
 
 def expired_segments(segments: Sequence[Segment], config: LogConfig, now_ms: int) -> int:
-    """Return how many of the oldest *segments* ``retention.ms`` and ``retention.bytes`` do not keep.
+    """Return the number of *segments*, counted from the oldest, that ``retention.ms`` and ``retention.bytes``
+    do not keep.
 
     All segments can be too old, but the last segment is never deleted because of the size of the log.
     """

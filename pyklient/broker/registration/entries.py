@@ -124,8 +124,8 @@ def announce(broker: BrokerNode, cluster_id: str, wait_seconds: float) -> Regist
 def mirror_topics(
     before: Mapping[str, TopicEntry], after: Mapping[str, TopicEntry]
 ) -> RegistryDialogue[None]:
-    """Write into ZooKeeper what differs between *before*, which is there, and *after*. May be repeated after
-    a failure."""
+    """Change the topics in ZooKeeper from *before*, which ZooKeeper has now, to *after*. May be repeated
+    after a failure."""
     epoch: Node | None = yield Read(paths.CONTROLLER_EPOCH)
     controller_epoch = 1 if epoch is None else parse_controller_epoch(epoch.content)
     for name in before.keys() - after.keys():

@@ -60,7 +60,7 @@ class Registration:
         self._session.add_listener(self._on_session_event)
 
     async def find_cluster(self, broker_id: int) -> FoundCluster:
-        """Return what is in ZooKeeper, before this broker begins to serve."""
+        """Return the cluster id and the topics that ZooKeeper has before this broker begins to serve."""
         found = await self.play(find_cluster(broker_id), _START_SECONDS)
         for reason in found.ignored:
             log.warning("a topic in ZooKeeper is ignored: %s", reason)

@@ -44,8 +44,8 @@ class AllowedChanges:
         """Return the manifest from which a load of *topics* continues. If the cluster has changed, the
         manifest has no offsets.
 
-        Raises ConfigurationError if the cluster has changed and the user does not allow that, or if no load
-        before has read any of *topics*.
+        Raises ConfigurationError if the cluster has changed, or if no earlier load has read any of *topics*,
+        and the user does not allow that change.
         """
         before = self.before
         if before is None:

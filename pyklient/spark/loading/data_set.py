@@ -50,7 +50,7 @@ class Manifest:
     start: OffsetsJson
     """The offsets at which this load began, for the partitions that it has read."""
     end: OffsetsJson
-    """The offsets at which the next load begins, for every partition that this load or one before has
+    """The offsets at which the next load begins, for every partition that this load or an earlier load has
     read."""
     cluster_id: str | None = None
     """The id of the cluster of the brokers; None if it is not known, and in loads of earlier versions of
@@ -70,8 +70,8 @@ class Manifest:
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Parse *text*, the contents of a manifest's file. Raises ValueError, KeyError or TypeError if it is
-        something else."""
+        """Parse *text*, the contents of a manifest's file. Raises ValueError, KeyError or TypeError if *text*
+        is something else."""
         found: dict[str, Any] = json.loads(text)
         if found["version"] != _VERSION:
             raise ValueError(
@@ -166,8 +166,8 @@ class DataSet:
             raise
 
     def raise_conflict(self, staging: Staging, error: BaseException) -> None:
-        """Raise LoadConflictError if another load with the number of *staging* was published. *error* is its
-        cause."""
+        """Raise LoadConflictError if another load with the number of *staging* was published. *error* is the
+        cause of that error."""
         if self._files.read(f"{_published(staging.number)}/{_MANIFEST}") is not None:
             raise LoadConflictError(
                 f"this load into {self.uri} is discarded, because another load was published first as "

@@ -33,8 +33,8 @@ class FileSystem(Protocol):
 
     @property
     def root(self) -> str:
-        """The directory as a URI, in the form that Spark reads: not percent-encoded, because that would be
-        another name."""
+        """The directory as a URI, in the form that Spark reads: not percent-encoded, because Spark would take
+        "%20" for a part of the name."""
 
     def names(self, folder: str = "") -> list[str]:
         """Return the names of the files and folders in *folder*; an empty list if the folder does not

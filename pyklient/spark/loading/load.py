@@ -93,13 +93,13 @@ def load(
     The rows are those of ``format("pyklient")``, or those that *transform* returns. A column ``load`` with
     the number of the load is added. The columns of *partition_by* determine the directories; by default these
     are topic and partition if the rows have them. Topics that have not been loaded yet begin at *start*: a
-    time with a time zone, or an offset for each partition; by default they begin at their earliest record. At
-    most about *max_records* are read, divided in proportion to what each partition has to read, and at least
-    one of each. *include_headers*, *fail_on_data_loss* and *min_partitions* are options of the source;
-    *options* are those of ``pyklient.read``. A load must have the cluster and columns of the loads before it
-    in the directory, and at least one of their topics, unless *allow* has "cluster", "columns" or "topics".
-    *watch* is called several times a second, from another thread. A relative *path* begins at the working
-    directory of the JVM.
+    time with a time zone, or an offset for each partition; by default they begin at their earliest record.
+    About *max_records* are read at most. They are divided among the partitions in proportion to what each has
+    to read; each gets at least one. *include_headers*, *fail_on_data_loss* and *min_partitions* are options
+    of the source; *options* are those of ``pyklient.read``. A load must have the cluster and columns of the
+    loads before it in the directory, and at least one of their topics, unless *allow* has "cluster",
+    "columns" or "topics". *watch* is called with the LoadProgress several times a second, from another
+    thread. A relative *path* begins at the working directory of the JVM.
 
     Raises LoadConflictError if another load was published first; DataLossError if records were deleted before
     they were loaded, unless *fail_on_data_loss* is false; ConfigurationError for wrong options, for a path

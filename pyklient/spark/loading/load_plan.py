@@ -20,7 +20,7 @@ class LoadPlan:
     ranges: Mapping[TopicPartition, OffsetRange]
     """The range of offsets to read, for each partition that has something to read."""
     end: Mapping[TopicPartition, int]
-    """The offsets at which the next load begins, for every partition that this load or one before has
+    """The offsets at which the next load begins, for every partition that this load or an earlier load has
     read."""
     topic_ids: Mapping[str, str]
     cluster_id: str | None
@@ -33,8 +33,8 @@ def plan_load(
     before: Manifest | None,
     max_records: int | None,
 ) -> LoadPlan:
-    """Plan a load of *partitions*. It begins where *before* ends, or for new topics at the start that
-    *options* give.
+    """Plan a load of *partitions*. It begins where the load *before* has ended, or for new topics at the
+    start that *options* give.
 
     The load ends at the end of the topics, or after about *max_records*. If records were deleted before they
     were loaded, raises DataLossError, or logs a warning if the option ``failOnDataLoss`` is false.

@@ -36,9 +36,9 @@ def borrowed_producer(options: Mapping[str, Any], token: Hashable = None) -> Ite
     """Lend a Producer with *options* to the ``with`` block, and flush it at the end.
 
     Raises DeliveryError if some records could not be delivered. If the block or the flush raises an error,
-    the producer is closed at once, without sending its remaining records. Otherwise it is kept for the next
-    caller with the same *options*. *token* identifies options that cannot be compared, such as functions,
-    which are different objects each time they are unpickled.
+    the producer is closed at once, without sending its remaining records. Otherwise the producer is kept for
+    the next caller with the same *options*. *token* identifies options that cannot be compared, such as
+    functions, which are different objects each time they are unpickled.
     """
     key = _key(options, token)
     # Each of these calls is atomic: threads that borrow and return producers need no lock.

@@ -22,7 +22,7 @@ __all__ = ["BatchReader"]
 
 class BatchReader(DataSourceReader):
     """Plans the tasks of a batch query on the driver, and reads their records on the executors. Spark pickles
-    it in between."""
+    this object to send it to the executors."""
 
     def __init__(self, options: SourceOptions) -> None:
         self._options = options

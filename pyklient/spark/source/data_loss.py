@@ -33,9 +33,9 @@ class DataLoss:
 def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | None]:
     """Return the part of *wanted* that the partition still has, and a text that describes the missing part.
 
-    If *wanted* starts after the end of the log, its topic was deleted and created again. In this case the new
-    topic is read from its first offset if *wanted* ends before it starts; otherwise the new topic is left to
-    the next query or micro-batch.
+    If *wanted* starts after the end of the log, its topic was deleted and created again. In this case, if the
+    end of *wanted* is smaller than its start, that end belongs to the new topic, which is read from its first
+    offset. Otherwise the new topic is left to the next query or micro-batch.
     """
     name, start, end = wanted
     if start > ends.next:
@@ -60,7 +60,8 @@ def available(wanted: OffsetRange, ends: LogEnds) -> tuple[OffsetRange, str | No
 
 
 class RecreatedTopics:
-    """Remembers the ids of topics, and the read offsets of topics that have another id now.
+    """Remembers the ids of topics. If a topic gets another id, remembers the offsets up to which the old
+    topic was read.
 
     An offset of the old topic is not valid in the new one. A topic that was replaced before this object was
     made is not recognized.

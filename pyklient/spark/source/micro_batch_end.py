@@ -2,7 +2,7 @@
 
 A new query that starts at an offset that moves (``latest``, for example) begins with an empty micro-batch.
 Spark asks for the initial offset again after a restart, unless a micro-batch is in the checkpoint. The empty
-micro-batch puts the offset there before anything is read.
+micro-batch puts the offset into the checkpoint before anything is read.
 """
 
 import time
@@ -96,8 +96,8 @@ class MicroBatchEnd:
         return waiting < least and time.monotonic() - self._last_trigger < longest
 
     def _look_up_latest(self, begin: Offsets) -> Offsets:
-        """Return the end of every partition. An end is before *begin* only if the log of the partition ends
-        there."""
+        """Return the end of every partition. An end is smaller than the offset in *begin* only if the log of
+        the partition ends before that offset."""
         try:
             self._latest = self._lookup.latest(self._partitions(), begin)
         except BrokerError as error:

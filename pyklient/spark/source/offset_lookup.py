@@ -121,7 +121,7 @@ def find_latest(
     """Return the end of each of *partitions*: its high watermark, or its last stable offset if
     *isolation_level* is 1.
 
-    The end is before the *known* offset only if the log ends before it.
+    The end is smaller than the *known* offset only if the log ends before that offset.
     """
     listed = yield from list_offsets(dict.fromkeys(partitions, LATEST), isolation_level)
     found = {each: at.offset for each, at in listed.items()}
@@ -202,8 +202,8 @@ class OffsetLookup:
     def latest(
         self, partitions: Collection[TopicPartition], known: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Return the end of each of *partitions*. It is before the *known* offset only if the log ends before
-        it."""
+        """Return the end of each of *partitions*. The end is smaller than the *known* offset only if the log
+        ends before that offset."""
         return self._play(find_latest(partitions, known, self._level))
 
     def log_ends(self, known: Mapping[TopicPartition, int]) -> dict[TopicPartition, LogEnds]:

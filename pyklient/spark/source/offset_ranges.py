@@ -39,8 +39,9 @@ def split_ranges(
 ) -> list[OffsetRange]:
     """Divide *ranges* so that none is larger than *max_size* and there are at least *min_count* of them.
 
-    There are fewer only if there are fewer offsets. Empty ranges are left out. The parts of one range differ
-    by at most one in size, and the largest part of all is as small as possible.
+    The result has fewer than *min_count* ranges only if *ranges* have fewer offsets than that. Empty ranges
+    are left out. The parts of one range differ by at most one in size, and the largest part of all is as
+    small as possible.
     """
     kept = [each for each in ranges if each.size > 0]
     parts = [1 if max_size is None else -(-each.size // max_size) for each in kept]

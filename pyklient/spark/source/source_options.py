@@ -157,7 +157,7 @@ def _subscription(values: Mapping[str, Any]) -> Subscription:
 def _bound(values: Mapping[str, Any], side: str, default: int) -> Bound:
     """Return the bound on *side* ("starting" or "ending") that the options in *values* give.
 
-    If several options give it, the same one takes precedence as in Spark's own source.
+    If several options give the bound, the option that takes precedence is the same as in Spark's own source.
     """
     must_match = side == "starting" and values.get("startingOffsetsByTimestampStrategy", "error") == "error"
     for name in (f"{side}Timestamp", f"{side}OffsetsByTimestamp"):

@@ -30,7 +30,7 @@ __all__ = ["StreamReader", "stream_reader"]
 class StreamReader(DataSourceStreamReader):
     """Plans micro-batches beside the driver, and reads their records on the executors.
 
-    Spark pickles it for the executors before it has connected to any broker.
+    Spark pickles this object for the executors before the object has connected to any broker.
     """
 
     def __init__(self, options: SourceOptions) -> None:

@@ -27,7 +27,7 @@ class RangePartition(InputPartition):
 def plan_tasks(
     lookup: OffsetLookup, options: SourceOptions, start: Offsets, end: Offsets
 ) -> list[RangePartition]:
-    """Return the tasks that read from *start* to *end*, which have offsets of the same partitions.
+    """Return the tasks that read from *start* to *end*. Both have offsets of the same partitions.
 
     If records in between were deleted, raises DataLossError, or logs a warning if the option
     ``failOnDataLoss`` is false.

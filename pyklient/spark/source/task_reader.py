@@ -80,10 +80,10 @@ def _read(client: NetworkClient, options: SourceOptions, wanted: OffsetRange) ->
     """Yield the records of *wanted* in batches.
 
     Raises _RecordsDeletedError if some records were deleted, and ConsumerTimeout if no record arrives
-    although there are some. While no record arrives, the brokers are asked for the topic every two seconds.
-    If they do not know it, the task fails after the first such response, because Spark runs it again. If the
-    option ``failOnDataLoss`` is false, so that records would be skipped, two such responses in a row are
-    needed.
+    although the partition has some. While no record arrives, the brokers are asked for the topic every two
+    seconds. If the brokers do not know the topic, the task fails after the first such response, because Spark
+    runs it again. If the option ``failOnDataLoss`` is false, so that records would be skipped, two such
+    responses in a row are needed.
     """
     config = options.config
     timeout_ms = (
