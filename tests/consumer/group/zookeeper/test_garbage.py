@@ -94,7 +94,7 @@ def test_an_offset_that_cannot_be_read_is_named_and_the_group_goes_on_after_the_
         put(cluster, path, b"not a number")
         with pytest.raises(RebalanceFailedError, match=f"node {path} cannot be understood"):
             cluster.connect("g", "d", **QUICK).stream(topic)
-        wait_for(lambda: "reads nothing until it tries again" in caplog.text, "the failure")
+        wait_for(lambda: "reads nothing and tries again" in caplog.text, "the failure")
         put(cluster, path, b"1")  # which no watch reports
         cluster.wait_owned("g", topic, "c-0", "c-0")
         spread(cluster.feed, topic, 2, "b")
