@@ -168,9 +168,9 @@ def test_a_group_survives_a_restart_of_zookeeper(feed: Feed, tmp_path: Path) -> 
         with PlantedCluster(zookeeper.hosts, feed) as cluster:
             cluster.add_broker()
             topic = cluster.topic(2)
-            with cluster.connect("g", "a", zookeeper_session_timeout_ms=3000) as connector:
+            with cluster.connect("g", "a", zookeeper_session_timeout_ms=10_000) as connector:
                 reader = Reader(connector.stream(topic))
-                with cluster.connect("g", "b", zookeeper_session_timeout_ms=3000) as other:
+                with cluster.connect("g", "b", zookeeper_session_timeout_ms=10_000) as other:
                     second = Reader(other.stream(topic))
                     cluster.wait_owned("g", topic, "a-0", "b-0")
                     spread(feed, topic, 2, "before")
