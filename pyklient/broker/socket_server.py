@@ -82,7 +82,7 @@ class SocketServer:
             return
         if len(self._connections) >= self.node.config.max_connections:
             _logger.warning(
-                "the connection from %s was closed: max_connections=%d allows no further one",
+                "the connection from %s was closed: more than max_connections=%d would be open",
                 address[0],
                 len(self._connections),
             )

@@ -28,7 +28,7 @@ def option(
     """Return a dataclass field that declares an option with the description *doc*.
 
     If *at_least* is given, the option accepts whole numbers from *at_least* to *at_most*. *kafka_default* is
-    Kafka's default, where pyklient has another one.
+    Kafka's default for the option, if it differs from *default*.
     """
     metadata = {
         "doc": doc,

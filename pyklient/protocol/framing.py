@@ -117,7 +117,7 @@ class ClientFraming:
         reader.pos = _CORRELATION_ID.size
         if not self._due:
             raise ProtocolError(
-                f"a response with correlation id {correlation_id} arrived, but no request is waiting for one"
+                f"a response with correlation id {correlation_id} arrived, but no request is waiting"
             )
         expected, response_class, version = self._due[0]
         if correlation_id != expected:

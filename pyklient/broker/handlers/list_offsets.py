@@ -86,6 +86,6 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> OffsetAndT
     if timestamp < 0:
         raise ApiError(
             ErrorCode.INVALID_REQUEST,
-            f"the timestamp {timestamp} is negative, and none of the special values of ListOffsets",
+            f"the timestamp {timestamp} is negative, but it is no special value of ListOffsets",
         )
     return first_since(log.segments, timestamp) or _NOT_FOUND

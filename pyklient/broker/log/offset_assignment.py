@@ -28,10 +28,10 @@ class AssignedRecords(NamedTuple):
 
 
 def overwrite_offsets(batch: RecordBatch, base_offset: int, append_time_ms: int | None) -> AssignedRecords:
-    """Write the offsets that begin with *base_offset* into the header of a batch of format 2. Its records
-    stay unchanged.
+    """Write the offsets that begin with *base_offset* into the header of a batch of format 2. The records of
+    the batch stay unchanged.
 
-    *append_time_ms*, in milliseconds since 1970, replaces the producer's timestamps unless it is None.
+    If *append_time_ms* is given, this time, in milliseconds since 1970, replaces the producer's timestamps.
     """
     data = batch.buffer if not batch.buffer.readonly else bytearray(batch.buffer)
     next_offset, max_timestamp = assign_offsets(data, base_offset, log_append_time_ms=append_time_ms)

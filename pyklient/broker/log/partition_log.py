@@ -163,7 +163,7 @@ class PartitionLog:
         if not start <= offset <= end:
             raise ApiError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} is not in the log, which has {start} to {end}",
+                f"offset {offset} is not in the log, which begins at {start} and ends before {end}",
             )
         if offset == end:
             return None

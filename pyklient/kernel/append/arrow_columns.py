@@ -77,7 +77,9 @@ class HeaderLists(NamedTuple):
 
 def _check_validity(name: str, column: Cells | Numbers | HeaderLists) -> None:
     if column.length < 0 or column.first < 0:
-        raise ValueError(f"column {name} cannot have {column.length} cells that begin at cell {column.first}")
+        raise ValueError(
+            f"column {name} has length {column.length} and first cell {column.first}: neither can be negative"
+        )
     if column.validity is not None:
         _check_size(name, "validity", column.validity, (column.first + column.length + 7) // 8)
 

@@ -64,8 +64,8 @@ class DeliveryState(ABC):
     """The part of a Batch that tells the results of its records. Each kernel has its own class for the
     records themselves.
 
-    A batch is done when every record has a report. ``created`` is a time of the accumulator's monotonic
-    clock, in seconds.
+    A batch is done when every record has a report. ``created`` is the time at which the batch was begun, in
+    seconds of the accumulator's monotonic clock.
     """
 
     def __init__(self, tracker: Tracker, topic: str, partition: int, created: float) -> None:

@@ -92,7 +92,7 @@ class OpenBatches(Generic[B]):
 
     def set_partitions(self, topic: str, partitions: int) -> None:
         """Set the number of partitions of *topic*. The topic may be new, may have grown, or may have been
-        recreated with fewer."""
+        recreated with fewer partitions."""
         with self._lock:
             known = self._known.get(topic) or self._new_topic(self._batch_size)
             self._seal(known.batches, partitions)

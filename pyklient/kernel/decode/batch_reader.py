@@ -150,7 +150,7 @@ class BatchReader(ABC):
         ) = BATCH.unpack_from(batch)
         last = base + last_delta
         if base < 0 or last_delta < 0 or last >= INT64_MAX or count < 0:
-            raise CorruptRecordError(f"a batch cannot span the offsets {base} … {last} with {count} records")
+            raise CorruptRecordError(f"a batch of {count} records cannot have the offsets {base} to {last}")
         if last < self.next_offset:
             return
         if self._check_crcs and crc32c(batch[ATTRIBUTES_AT:]) != crc:

@@ -61,7 +61,8 @@ class RequestsInFlight:
         self.failure: KafkaError | None = None
         """The error that has ended the connection; None until then."""
         self.hint = ""
-        """A text that is added to the error if the broker closes the connection before its first response."""
+        """A text that is added to the error if the broker closes the connection before it has sent a
+        response."""
         self._endpoint = endpoint
         self._transport = transport
         self._max_idle = max_idle

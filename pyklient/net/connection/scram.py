@@ -61,12 +61,12 @@ class ScramClient:
         return f"{without_proof},p={base64.b64encode(proof).decode()}".encode()
 
     def verify(self, server_final: bytes) -> None:
-        """Raise AuthenticationError unless *server_final*, the server's last answer, proves that it knows the
-        password too."""
+        """Raise AuthenticationError unless *server_final*, the server's last answer, proves that the server
+        knows the password too."""
         attributes = _attributes(server_final)
         if "e" in attributes:
             raise AuthenticationError(
-                f"the SCRAM server does not accept the user or the password ({attributes['e']})"
+                f"the SCRAM server does not accept the user or the password (it says: {attributes['e']})"
             )
         signature = _base64(attributes.get("v", ""))
         if not self._server_signature or not hmac.compare_digest(signature, self._server_signature):

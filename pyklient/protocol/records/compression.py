@@ -100,8 +100,8 @@ def decompress(
 
 def _too_large() -> MessageTooLargeError:
     return MessageTooLargeError(
-        "a compressed batch holds more bytes than this reader allows; if the sender can be trusted, raise "
-        "max_decompressed"
+        "a compressed batch holds more bytes than this reader allows; if the sender can be trusted, set a "
+        "higher max_decompressed"
     )
 
 

@@ -59,7 +59,7 @@ class BatchWriter(DataSourceArrowWriter):
         """Log how many records the tasks of the failed batch have sent. Kafka cannot remove them from their
         topics."""
         log.warning(
-            "the write failed, but the records that it had sent before stay in their topics: %s",
+            "the write failed after it had sent %s. These records stay in their topics",
             _summary(messages),
         )
 
@@ -79,8 +79,8 @@ class _StreamWriter:
         """Log how many records of a failed micro-batch were sent. They stay in their topics, and Spark will
         write the micro-batch again."""
         log.warning(
-            "micro-batch %d failed. The records that it had sent before stay in their topics. A restart of "
-            "the query sends them again: %s",
+            "micro-batch %d failed after it had sent %s. These records stay in their topics, and a restart "
+            "of the query sends them again",
             batchId,
             _summary(messages),
         )

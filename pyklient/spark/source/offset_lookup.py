@@ -151,7 +151,7 @@ def find_log_ends(known: Mapping[TopicPartition, int]) -> Dialogue[dict[TopicPar
 class OffsetLookup:
     """Looks up partitions and offsets, over connections that are kept until :meth:`close`.
 
-    Each call lasts ``default_api_timeout_ms`` at most, and then raises KafkaTimeoutError. Errors name options
+    A call that has no result after ``default_api_timeout_ms`` raises KafkaTimeoutError. Errors name options
     as Spark does.
     """
 

@@ -93,8 +93,8 @@ class SourceOptions:
 
     @classmethod
     def parse(cls, options: Mapping[str, str], use: Use | None = None) -> Self:
-        """Parse and check the *options* of a query. *use* is None if it is not known yet what kind of query
-        it is.
+        """Parse and check the *options* of a query. *use* is the kind of query; None if the kind is not known
+        yet.
 
         Raises a ConfigurationError that names the option and the values that are allowed.
         """

@@ -307,7 +307,7 @@ WRONG: Final[dict[str, tuple[tuple[Any, ...], str]]] = {
         (cells([None] * 9)._replace(validity=b"\x00"),),
         "1 bytes of validity, but needs 2",
     ),
-    "negative": ((cells([b"a"])._replace(first=-1),), "1 cells that begin at cell -1"),
+    "negative": ((cells([b"a"])._replace(first=-1),), "length 1 and first cell -1"),
     "beyond the data": ((cells([b"abc"])._replace(data=b"ab"),), "do not rise from 0 to 2"),
     "falling": ((cells([b"a", b"b"])._replace(offsets=bytes.fromhex("000000000200000001000000")),), "rise"),
     "below zero": ((cells([b"a"])._replace(offsets=b"\xff" * 4 + bytes(4)),), "rise"),
