@@ -1,6 +1,7 @@
 """Write and read on a cluster of which only ZooKeeper is known.
 
-Run: python examples/zookeeper/find_brokers.py host:port/chroot, with the address of ZooKeeper
+Run: python examples/zookeeper/find_brokers.py host:port/chroot, with the address of ZooKeeper.
+The brokers must be of Kafka 0.10.1 or later, because the program creates a topic.
 """
 
 import sys

@@ -1,6 +1,7 @@
 """Move the committed offsets of a group from ZooKeeper to Kafka, while the group reads, member by member.
 
-Run: python examples/zookeeper/offsets_to_kafka.py host:port/chroot, with the address of ZooKeeper
+Run: python examples/zookeeper/offsets_to_kafka.py host:port/chroot, with the address of ZooKeeper.
+The brokers must be of Kafka 0.10.1 or later, because the program creates a topic.
 """
 
 import sys

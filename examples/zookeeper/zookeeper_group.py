@@ -1,7 +1,8 @@
 """Share a topic among several workers that coordinate themselves through ZooKeeper. Scala consumers of the
 same group would be members too.
 
-Run: python examples/zookeeper/zookeeper_group.py host:port/chroot, with the address of ZooKeeper
+Run: python examples/zookeeper/zookeeper_group.py host:port/chroot, with the address of ZooKeeper.
+The brokers must be of Kafka 0.10.1 or later, because the program creates a topic.
 """
 
 import sys

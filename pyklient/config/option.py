@@ -15,6 +15,10 @@ INT64_MAX: Final = 2**63 - 1
 MIB: Final = 1024 * 1024
 
 
+_CHOICES_ELSEWHERE: Final = {"smallest": "earliest", "largest": "latest"}
+"""Values of Scala's consumer, and the corresponding values here."""
+
+
 def option(
     default: Any,
     doc: str,
@@ -48,7 +52,9 @@ def check_option(item: "Field[Any]", value: Any) -> Any:
     if facts["choices"] is not None:
         if isinstance(value, bool) or value not in facts["choices"]:
             shown = ", ".join(repr(choice) for choice in facts["choices"])
-            raise ConfigurationError(f"{item.name}={_shown(item, value)} is not one of {shown}")
+            meant = _CHOICES_ELSEWHERE.get(value) if isinstance(value, str) else None
+            hint = f"; did you mean {meant!r}?" if meant is not None and meant in facts["choices"] else ""
+            raise ConfigurationError(f"{item.name}={_shown(item, value)} is not one of {shown}{hint}")
     elif facts["at_least"] is not None:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigurationError(f"{item.name} takes a whole number, not {_shown(item, value)}")

@@ -11,6 +11,7 @@ _ALIKE: Final = 0.75
 suggestion would be an option that only has the same ending, such as ``_timeout_ms``."""
 
 _ELSEWHERE: Final = {
+    "auto_commit_enable": "enable_auto_commit",
     "auto_commit_interval": "auto_commit_interval_ms",
     "batch_num_messages": "batch_size (in bytes)",
     "buffer_size": "buffer_memory",
@@ -30,9 +31,12 @@ _ELSEWHERE: Final = {
     "message_send_max_retries": "retries",
     "message_timeout_ms": "delivery_timeout_ms",
     "metadata_broker_list": "bootstrap_servers",
+    "offsets_channel_backoff_ms": "retry_backoff_ms",
+    "offsets_channel_socket_timeout_ms": "request_timeout_ms",
     "partitioner_class": "partitioner, of Producer (a function)",
     "queue_buffering_max_kbytes": "buffer_memory (in bytes)",
     "queue_buffering_max_ms": "linger_ms",
+    "queued_max_message_chunks": "prefetch_max_bytes (in bytes)",
     "queued_max_messages_kbytes": "prefetch_max_bytes (in bytes)",
     "refresh_leader_backoff_ms": "retry_backoff_ms",
     "request_required_acks": "acks",
@@ -41,6 +45,7 @@ _ELSEWHERE: Final = {
     "sasl_plain_password": "sasl_password",
     "sasl_plain_username": "sasl_username",
     "serializer_class": "value_encoder, of Producer",
+    "socket_receive_buffer_bytes": "receive_buffer_bytes",
     "socket_timeout_ms": "request_timeout_ms",
     "ssl_ca_location": "ssl_truststore_location",
     "ssl_cafile": "ssl_truststore_location",
@@ -89,6 +94,7 @@ _NONE_HERE: Final = {
     "metrics_num_samples": _NO_METRICS,
     "metrics_recording_level": _NO_METRICS,
     "metrics_sample_window_ms": _NO_METRICS,
+    "offsets_commit_max_retries": "commit_offsets() retries until its time-out",
     "on_delivery": _CALLBACK,
     "queue": "memory is limited in bytes: see buffer_memory of Producer, prefetch_max_bytes of consumers",
     "queue_buffering_max_messages": "memory is limited in bytes: see buffer_memory",
@@ -109,6 +115,7 @@ _NONE_HERE: Final = {
     "transactional_id": "transactions are not supported yet",
     "value_decoder": _DECODERS.format("value_decoder"),
     "value_deserializer": _DECODERS.format("value_decoder"),
+    "zookeeper_sync_time_ms": "ZooKeeper is not asked again and again: it tells of changes",
 }
 """Options of other clients that pyklient does not have, and what to do instead."""
 

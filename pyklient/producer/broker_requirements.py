@@ -3,7 +3,7 @@ old."""
 
 from typing import Final
 
-from pyklient.errors import UnsupportedCodecError
+from pyklient.errors import UnsupportedCodecError, UnsupportedVersionError
 from pyklient.net.connection.connection import Connection
 from pyklient.protocol.messages import InitProducerIdRequest, ProduceRequest
 from pyklient.protocol.records import Compression
@@ -33,7 +33,13 @@ class BrokerRequirements:
         version = connection.version_of(ProduceRequest, MAX_PRODUCE_VERSION)
         check_codec(self._codec, version, connection.endpoint.node_id)
         if self._idempotence:
-            connection.version_of(InitProducerIdRequest)
+            try:
+                connection.version_of(InitProducerIdRequest)
+            except UnsupportedVersionError as error:
+                raise UnsupportedVersionError(
+                    f"enable_idempotence=True is not possible: {error}; remove the option to send without "
+                    "idempotence there"
+                ) from error
         return version
 
 

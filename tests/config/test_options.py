@@ -95,6 +95,13 @@ def test_text_and_bytes_are_no_decoders(value: Any) -> None:
         as_decoder(value, "value_decoder")
 
 
+def test_the_error_names_the_value_that_scalas_consumer_calls_otherwise() -> None:
+    with pytest.raises(ConfigurationError, match=r"is not one of .*; did you mean 'earliest'"):
+        ConsumerConfig.from_options({"auto_offset_reset": "smallest"})
+    with pytest.raises(ConfigurationError, match=r"'zstd'$"):
+        ProducerConfig.from_options({"compression_type": "zip"})
+
+
 @pytest.mark.parametrize(
     ("config", "name", "complaint"),
     [
@@ -105,6 +112,8 @@ def test_text_and_bytes_are_no_decoders(value: Any) -> None:
         (ConsumerConfig, "topics", "pass them to"),
         (ProducerConfig, "group.id", r"of Producer; it is an option of ConsumerConnector or read\(\)"),
         (ProducerConfig, "linger.ms", "did you mean 'linger_ms'"),
+        (ConsumerConfig, "auto.commit.enable", "pyklient calls it enable_auto_commit"),
+        (ConsumerConfig, "zookeeper.sync.time.ms", "it tells of changes"),
         (ProducerConfig, "ssl_cafile", "pyklient calls it ssl_truststore_location"),
         (ProducerConfig, "transactional_id", "transactions are not supported yet"),
         (ProducerConfig, "message.timeout.ms", "pyklient calls it delivery_timeout_ms"),

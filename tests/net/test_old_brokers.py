@@ -5,9 +5,18 @@ from typing import Any
 import pytest
 
 from pyklient.errors import UnsupportedVersionError
+from pyklient.net.connection.api_versions import AgreedVersions
 from pyklient.net.dialogue import ANY, CONTROLLER, Ask
 from pyklient.net.network_client import NetworkClient
-from pyklient.protocol.messages import REQUESTS, HeartbeatRequest, MetadataRequest, MetadataResponse
+from pyklient.protocol.messages import (
+    REQUESTS,
+    CreateTopicsRequest,
+    HeartbeatRequest,
+    JoinGroupRequest,
+    MetadataRequest,
+    MetadataResponse,
+)
+from pyklient.protocol.schema import ApiMessage
 from tests.net.scripted import ScriptedBroker, config_for, metadata_of
 
 _KNOWN = {key: request.versions for key, request in REQUESTS.items()}
@@ -35,6 +44,20 @@ def test_a_request_that_no_broker_of_the_cluster_knows_does_not_wait_for_a_contr
         with pytest.raises(UnsupportedVersionError, match=r"no version of Heartbeat.*Kafka 0\.9 or later"):
             client.ask(Ask(CONTROLLER, HeartbeatRequest()), 2)
         client.close()
+
+
+@pytest.mark.parametrize(
+    ("request_class", "instead"),
+    [
+        (JoinGroupRequest, "set coordination='zookeeper'"),
+        (CreateTopicsRequest, "kafka-topics.sh --zookeeper"),
+    ],
+)
+def test_the_error_says_what_to_do_on_a_broker_without_the_request(
+    request_class: type[ApiMessage], instead: str
+) -> None:
+    with pytest.raises(UnsupportedVersionError, match=f"which needs Kafka .* or later; .*{instead}"):
+        AgreedVersions("broker 1", {18: (0, 0)}).of(request_class, None)
 
 
 def test_a_request_is_not_sent_in_a_version_that_is_too_old_for_it() -> None:

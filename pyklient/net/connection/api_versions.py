@@ -64,6 +64,14 @@ _FIRST_RELEASE_OF_VERSION: Final = {
 }
 """The versions of requests that this client insists on, each with the first release of Kafka that has it."""
 
+_WITHOUT: Final[Mapping[type[ApiMessage], str]] = {
+    JoinGroupRequest: "for a group on older brokers, set coordination='zookeeper' and zookeeper='host:port'",
+    ListGroupsRequest: "groups on older brokers are found with zookeeper='host:port/chroot'",
+    CreateTopicsRequest: "create topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
+    DeleteTopicsRequest: "delete topics on older brokers with Kafka's tool kafka-topics.sh --zookeeper",
+}
+"""What to do on brokers that lack a request."""
+
 _API_VERSIONS_OF_2_4: Final = 3
 """The newest version of ApiVersions in Kafka 2.4, the first release with flexible versions (KIP-482)."""
 
@@ -137,10 +145,13 @@ class AgreedVersions:
                 version = min(version, newer - 1)
             if version >= oldest:
                 return version
+        name = request_name(request_class)
+        if theirs is None and (since := needed_release(request_class)):
+            instead = f"; {_WITHOUT[request_class]}" if request_class in _WITHOUT else ""
+            raise UnsupportedVersionError(f"{self._peer} supports no version of {name}{since}{instead}")
         supported = "no version" if theirs is None else f"versions {theirs[0]} to {theirs[1]}"
-        since = needed_release(request_class) if theirs is None else ""
         limit = "" if max_version is None else f", and uses at most {max_version} here"
         raise UnsupportedVersionError(
-            f"{self._peer} supports {supported} of {request_name(request_class)}{since}; "
+            f"{self._peer} supports {supported} of {name}; "
             f"this client supports versions {ours[0]} to {ours[1]}{limit}"
         )
