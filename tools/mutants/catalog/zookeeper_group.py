@@ -111,4 +111,14 @@ MUTANTS: Final = (
             "test_partitions_of_a_session_that_has_expired_are_lost_before_they_are_revoked",
         ),
     ),
+    Mutant(
+        "consumer/group: a member commits in another session than the one that owns the partitions",
+        f"{_ZOOKEEPER}/fenced_offset_store.py",
+        "return now == session and identity == member.identity",
+        "return identity == member.identity",
+        (
+            f"{_TESTS}/test_fenced_offset_store.py::"
+            "test_a_commit_is_accepted_only_in_the_session_and_the_generation_of_the_assignment",
+        ),
+    ),
 )
