@@ -6,7 +6,6 @@ from typing import Any
 from pyklient import OffsetAndMetadata, TopicPartition
 from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
-from pyklient.consumer.offsets.no_offset_store import NoOffsetStore
 from pyklient.errors import SessionExpiredError
 
 AT = {TopicPartition("t", 0): OffsetAndMetadata(3)}
@@ -23,10 +22,19 @@ class Session:
         """Answer."""
 
 
+class Accepting:
+    """An offset store that accepts all positions."""
+
+    def commit(self, *_: object) -> dict[TopicPartition, object]:
+        """Accept them."""
+        return {}
+
+
 def test_a_commit_is_accepted_only_in_the_session_and_the_generation_of_the_assignment() -> None:
     session: Any = Session()
     member = ZooKeeperMember("g", "g_a", "range")
-    store = FencedOffsetStore(NoOffsetStore(), session, member)
+    accepting: Any = Accepting()
+    store = FencedOffsetStore(accepting, session, member)
     member.begin_generation(1)
     first = member.identity
     assert store.commit(AT, first, 1.0) == {}
