@@ -162,8 +162,8 @@ def test_sasl_options_that_are_none_are_not_set() -> None:
 @pytest.mark.parametrize(
     ("options", "cause"),
     [
-        ({"retries": 0}, "retries=0"),
-        ({"max_in_flight_requests_per_connection": 6}, "max_in_flight_requests_per_connection=6"),
+        ({"retries": 0}, "the option retries=0"),
+        ({"max_in_flight_requests_per_connection": 6}, "the option max_in_flight_requests_per_connection=6"),
         ({"retries": 0, "enable_idempotence": False}, None),
         ({"retries": 0, "acks": 1}, None),
         ({}, None),
