@@ -30,7 +30,7 @@ NOT_READ: Final = frozenset(
 """The options of ConsumerConfig that read() does not have, because it joins no group."""
 
 _FOR_GROUPS: Final = ("coordination", "offsets_storage", "dual_commit_enabled")
-_NODE_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
+_NODE_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,255}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,5 +224,5 @@ class ConsumerConfig(ClientConfig):
                 if text is not None and not _NODE_NAME.fullmatch(text):
                     raise ConfigurationError(
                         f"{name}={text!r} cannot be used with ZooKeeper, where it is part of a path; use "
-                        "letters, digits, '.', '_' and '-' of ASCII"
+                        "letters, digits, '.', '_' and '-' of ASCII, and not '.' or '..' alone"
                     )

@@ -102,6 +102,8 @@ def test_a_session_gets_its_settings_from_the_options() -> None:
             "offsets_retention_ms cannot be used together with group_instance_id",
         ),
         ({"offsets_storage": "zookeeper", "group_id": "a/b"}, "group_id='a/b' cannot be used with ZooKeeper"),
+        ({"offsets_storage": "zookeeper", "group_id": "."}, "group_id='.' cannot be used with ZooKeeper"),
+        ({"offsets_storage": "zookeeper", "group_id": ".."}, "group_id='..' cannot be used with ZooKeeper"),
         (
             {"coordination": "zookeeper", "zookeeper": "z", "group_id": "g", "group_instance_id": "i"},
             "group_instance_id has no effect with coordination='zookeeper'",

@@ -348,7 +348,7 @@ class ZooKeeperMemberLoop:
             return
         log.error("group %s: this member has stopped because of an error: %s", self._member.group_id, error)
         self.handler.fail(error)
-        with suppress(KafkaError):
+        with suppress(Exception):  # the same unexpected failure may come again
             self._play(withdraw(self._member))
         if not self.joined.done():
             self.joined.set_exception(error)

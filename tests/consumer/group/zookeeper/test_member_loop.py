@@ -180,3 +180,12 @@ def test_a_later_failure_ends_with_the_next_change() -> None:
         nodes.expire("other")
         loop.changed()
         wait_for(lambda: ("assigned", {0: 0, 1: 0}) in handler.calls, "the assignment")
+
+
+def test_a_failure_that_nobody_expected_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise ValueError("no such path")
+
+    monkeypatch.setattr(Session, "play", fail)
+    with running(cluster(t=1), Handler()) as loop, pytest.raises(ValueError, match="no such path"):
+        loop.joined.result(10)
