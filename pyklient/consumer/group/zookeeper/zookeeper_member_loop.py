@@ -108,8 +108,7 @@ class ZooKeeperMemberLoop:
         self._bell.put(None)
 
     def session_changed(self, event: SessionEvent) -> None:
-        """Make the thread react to *event* of the session with ZooKeeper. A thread of the session calls
-        this."""
+        """Make the thread react to *event* of the session. A thread of the session calls this."""
         if event is SessionEvent.EXPIRED:
             self._expired = True
             self.handler.lost(tuple(self._member.owned))  # so that a revocation under way waits no longer
@@ -337,8 +336,7 @@ class ZooKeeperMemberLoop:
         self._member.on(Event.EXPIRED)
 
     def _leave(self) -> None:
-        """Stop reading, and commit. The client then closes its session, and the member's nodes end with
-        it."""
+        """Stop reading, and commit. The member's nodes end when the client closes its session."""
         self._give_back()
         self.handler.left()
         self._member.on(Event.LEFT)
@@ -348,8 +346,10 @@ class ZooKeeperMemberLoop:
             return
         log.error("group %s: this member has stopped because of an error: %s", self._member.group_id, error)
         self.handler.fail(error)
-        with suppress(Exception):  # the same unexpected failure may come again
-            self._play(withdraw(self._member))
+        # A member that ZooKeeper never answered has no nodes, and would only wait for ZooKeeper once more.
+        if self._member.state is not State.OUTSIDE or self._registry.session_id is not None:
+            with suppress(Exception):  # the same unexpected failure may come again
+                self._play(withdraw(self._member))
         if not self.joined.done():
             self.joined.set_exception(error)
 

@@ -14,7 +14,7 @@ from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
 from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.errors import KafkaTimeoutError
+from pyklient.errors import KafkaTimeoutError, RegistryConnectionError
 from pyklient.registry.requests import RegistryDialogue
 from pyklient.registry.session_event import SessionEvent
 from tests.consumer.feed import wait_for
@@ -38,6 +38,19 @@ class Session:
         self, dialogue: RegistryDialogue[T], timeout: float, on_change: Callable[[], None] | None = None
     ) -> T:
         return self.nodes.play(dialogue, self.name)
+
+
+class NoSession:
+    """A session that never begins, because ZooKeeper does not answer."""
+
+    session_id = None
+
+    def __init__(self) -> None:
+        self.waits = 0
+
+    def play(self, *_: Any) -> None:
+        self.waits += 1
+        raise RegistryConnectionError("ZooKeeper could not be reached")
 
 
 class Handler:
@@ -84,7 +97,7 @@ class Client:
 
 @contextmanager
 def running(
-    nodes: Nodes, handler: Handler, streams: int = 1, attempts: int = 2
+    nodes: Nodes, handler: Handler, streams: int = 1, attempts: int = 2, session: Any = None
 ) -> Iterator[ZooKeeperMemberLoop]:
     """Run a member until the block ends."""
     config = ConsumerConfig.from_options(
@@ -92,8 +105,8 @@ def running(
     )
     member = ZooKeeperMember("g", "g_a", "range", Subscription({"t": streams}))
     client: Any = Client()
-    session: Any = Session(nodes, "mine")
-    loop = ZooKeeperMemberLoop(client, session, config, member)
+    registry: Any = session or Session(nodes, "mine")
+    loop = ZooKeeperMemberLoop(client, registry, config, member)
     stub: Any = handler
     loop.handler = stub
     thread = threading.Thread(target=loop.run)
@@ -167,6 +180,13 @@ def test_row_20_the_first_failure_is_raised_with_its_cause_and_no_node_is_left()
     with running(nodes, handler) as loop, pytest.raises(RebalanceFailedError, match="2 attempts"):
         loop.joined.result(10)
     assert [path for path, (_, session) in nodes.found.items() if session == "mine"] == []
+
+
+def test_a_member_waits_for_a_zookeeper_that_does_not_answer_only_once() -> None:
+    session = NoSession()
+    with running(cluster(t=1), Handler(), session=session) as loop, pytest.raises(RegistryConnectionError):
+        loop.joined.result(10)
+    assert session.waits == 1
 
 
 def test_a_later_failure_ends_with_the_next_change() -> None:
