@@ -266,7 +266,8 @@ class ZooKeeper:
                 failure = self._threads.last_failure
                 raise RegistryConnectionError(
                     f"{self} could not be reached within {timeout:.3g} s "
-                    f"({failure or 'it does not answer'}); check that it runs at this address"
+                    f"({failure or 'it does not answer, or the name of its host is unknown'}); "
+                    "check that it runs at this address"
                 ) from failure
         if not self._chroot_found:
             self._check_chroot(deadline)
