@@ -24,6 +24,8 @@ __all__ = ["IdentityResult", "ProducerIdentity"]
 log = logging.getLogger("pyklient.producer")
 
 _NO_TRANSACTIONS_MS: Final = (1 << 31) - 1
+_ALLOW: Final = "Allow idempotence on the brokers"
+_UPGRADE: Final = "Upgrade the brokers to Kafka 0.11 or later, which idempotence needs"
 
 
 class IdentityResult(NamedTuple):
@@ -122,9 +124,9 @@ class ProducerIdentity(Timed):
             if failure is not None and self._is_optional(failure):
                 log.warning(
                     "idempotence is off, because of an error: %s. A retry may store a record twice or out of "
-                    "order. Allow idempotence on the brokers, or set enable_idempotence=False if this is "
-                    "intended",
+                    "order. %s, or set enable_idempotence=False if this is intended",
                     failure,
+                    _UPGRADE if isinstance(failure, UnsupportedVersionError) else _ALLOW,
                 )
                 self.enabled = False
                 failure = None

@@ -49,6 +49,8 @@ def test_a_broker_without_producer_ids_is_served_without(
             assert producer.send(TOPIC, b"x").result(10).offset == 0
         assert identities(broker.seen) == [(-1, -1, -1)]
         assert "idempotence is off" in caplog.text
+        assert "Upgrade the brokers to Kafka 0.11 or later" in caplog.text
+        assert "Allow idempotence" not in caplog.text
         with (
             producing(broker, enable_idempotence=True) as producer,
             pytest.raises(
@@ -80,7 +82,7 @@ def test_a_producer_that_is_denied_ids_goes_on_with_a_warning_unless_they_were_a
     assert warning.name == "pyklient.producer"
     assert "idempotence is off" in warning.getMessage()
     assert "CLUSTER_AUTHORIZATION_FAILED" in warning.getMessage()
-    assert "enable_idempotence=False" in warning.getMessage()
+    assert "Allow idempotence on the brokers, or set enable_idempotence=False" in warning.getMessage()
     with producing(broker, enable_idempotence=True) as producer:
         error = producer.send(TOPIC, b"x").exception(10)
         assert isinstance(error, BrokerError)
