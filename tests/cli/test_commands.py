@@ -179,6 +179,7 @@ def test_the_lag_of_a_group_counts_partitions_that_it_has_not_committed_and_says
     with ConsumerConnector(broker.bootstrap_servers, group_id=group, enable_auto_commit=False) as connector:
         connector.stream(topic)
         connector.commit_offsets({TopicPartition(topic, 0): 1})
+        assert ": Stable, 1 member, protocol range" in pyklient("groups", "describe", group).text
     described = json.loads(pyklient("groups", "describe", group, "--json").out)
     assert (described["lag"], described["lag_without_commit"]) == (6, 4)
     rows = [(row["partition"], row["committed"], row["end"], row["lag"]) for row in described["partitions"]]

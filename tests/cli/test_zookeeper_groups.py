@@ -105,7 +105,7 @@ def test_a_group_shows_its_members_owners_offsets_and_lag(
     assert (found["lag"], found["lag_without_commit"]) == (26, 10)
     shown = groups("describe", group).text.splitlines()
     assert shown[0] == f"{group}: Stable, 3 members, coordinated through ZooKeeper, lag 26"
-    assert shown[1].startswith("The lag includes 10 in 1 partitions without a committed offset")
+    assert shown[1].startswith("The lag includes 10 in 1 partition without a committed offset")
     assert [line.split() for line in shown[2:6]] == [
         ["member", "host", "streams"],
         [two, "-", "black_list", "x/.*:", "1"],

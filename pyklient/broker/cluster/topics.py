@@ -134,9 +134,10 @@ class Topics:
             raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
         count = len(topic.partitions)
         if total <= count:
+            partitions = "1 partition" if count == 1 else f"{count} partitions"
             raise ApiError(
                 ErrorCode.INVALID_PARTITIONS,
-                f"topic {name!r} already has {count} partitions; ask for more than {count}, not for {total}",
+                f"topic {name!r} already has {partitions}; ask for more than {count}, not for {total}",
             )
         self._check_partitions(total - count)
         return topic, self._new_partitions(name, range(count, total))

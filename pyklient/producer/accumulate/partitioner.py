@@ -38,8 +38,9 @@ def as_partitioner(partitioner: Any) -> Partitioner | None:
     def checked(topic: str, key: bytes | None, count: int) -> int:
         number = choose(topic, key, count)
         if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < count:
+            partitions = "1 partition" if count == 1 else f"{count} partitions"
             raise ConfigurationError(
-                f"the partitioner chose {number!r} for topic {topic!r}, which has {count} partitions: "
+                f"the partitioner chose {number!r} for topic {topic!r}, which has {partitions}: "
                 f"it must return a whole number from 0 to {count - 1}"
             )
         return number

@@ -37,6 +37,8 @@ def test_a_partition_out_of_range_is_named(chosen: object) -> None:
     assert choose is not None
     with pytest.raises(ConfigurationError, match="'clicks', which has 5 partitions"):
         choose("clicks", None, 5)
+    with pytest.raises(ConfigurationError, match="'clicks', which has 1 partition: "):
+        choose("clicks", None, 1)
 
 
 def test_the_partitioner_gets_the_encoded_key() -> None:
