@@ -58,7 +58,8 @@ class StreamCreation:
         if pattern is not None:
             if topics:
                 raise ConfigurationError(
-                    "stream() takes topics or a pattern; to read both, name the topics in the pattern"
+                    "stream() takes topics or a pattern, not both; to read named topics too, extend the "
+                    "pattern so that it matches their names"
                 )
             return self.by_filter(Whitelist(pattern), 1, key_decoder, value_decoder)
         if not topics:

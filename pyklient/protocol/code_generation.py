@@ -26,10 +26,11 @@ class FunctionSource:
     """The source text of the functions for one class in one version: their lines, and the objects to which
     they refer.
 
-    The generated lines use these names: ``v0``, ``v1``, ... are the structure that the current line handles
-    and those that contain it; ``a1``, ... are the arrays of these structures; other single letters are values
-    that were just read. Names of bound objects end in an underscore and a number. Fields appear as attributes
-    only, so no name in a message can clash with these names. The names of the functions begin with *verb*.
+    The generated lines use these names: ``v0`` is the whole message, and ``v1``, ``v2``, ... are the
+    structures nested in it, from outside to inside; ``a1``, ``a2``, ... are the arrays that hold the nested
+    structures; other single letters are values that were just read. Names of bound objects end in an
+    underscore and a number. Fields appear as attributes only, so no name in a message can clash with these
+    names. The names of the functions begin with the constructor's argument *verb*, such as ``encode``.
     """
 
     def __init__(self, verb: str, version: int, flexible: bool, names: dict[str, Any]) -> None:

@@ -179,10 +179,10 @@ class StreamCore:
         )
 
     def wait_until_asked(self, left: Callable[[], float]) -> bool:
-        """Wait until a loop in another thread has finished the messages of revoked partitions that it has in
-        hand.
+        """Wait until a loop in another thread asks for its next message, so that it has nothing of a revoked
+        partition in hand any more.
 
-        *left* returns how many seconds remain. Return True if the loop has finished them.
+        *left* returns how many seconds remain. Return True if the loop has asked in time.
         """
         with self._lock:
             while self.is_held_elsewhere() and not self._reader.in_hand_stays():

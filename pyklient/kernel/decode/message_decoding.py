@@ -1,4 +1,4 @@
-"""Decodes a fetched buffer into messages. Both kernels share this module."""
+"""Decodes a fetched buffer into messages. The compiled kernel and the Python kernel share this module."""
 
 from bisect import bisect_left
 from collections.abc import Callable

@@ -345,6 +345,6 @@ def _closed_error(failure: KafkaError | None) -> ClosedError:
     """Return the error for records that were not confirmed when the producer closed. *failure* is their last
     failure."""
     last = "" if failure is None else f"; the last failure: {failure}"
-    error = ClosedError(f"the producer was closed before these records were confirmed{last}")
+    error = ClosedError(f"the producer was closed before the broker had confirmed this record{last}")
     error.__cause__ = failure
     return error

@@ -50,7 +50,7 @@ def main() -> None:
     is_whole = not options.only and options.scale == 1
     target = options.page or (_PAGE if is_whole else None)
     if target:
-        facts = [*machine.facts(), f"PySpark {found['spark']}", f"{options.rounds} rounds"]
+        facts = [*machine.facts(), f"PySpark {found['spark']}", f"{options.rounds} counted rounds"]
         target.write_text(page(seconds, facts), encoding="utf-8")
         console.print(f"written: {target}")
 

@@ -14,8 +14,8 @@ _HEAD = """\
 
 `make bench-spark` measures these figures and writes this page. It starts a Kafka broker and one Spark session
 on the same machine. It runs each job in several rounds. A *round* is one run of the job with pyklient and one
-run with another client, directly one after the other. The first round is not counted. A run that does not
-handle all rows ends the benchmark with an error."""
+run with another client, directly one after the other. One more round runs first, and is not counted. A run
+that does not handle all rows ends the benchmark with an error."""
 
 _COLUMNS = """\
 The speed depends on the machine, so compare the two clients by their ratio.
@@ -27,7 +27,8 @@ The speed depends on the machine, so compare the two clients by their ratio.
 | pyklient, rows/s | The rows per second with pyklient: the median of the rounds. The time is that of the \
 whole job. |
 | compared with | The other client. |
-| its rows/s | The rows per second with the other client: the median of the rounds. |
+| its rows/s | The rows per second with the other client: the median of the rounds. Rows \
+per second are rounded to whole numbers; the ratio is computed before rounding. |
 | target | The ratio that pyklient is meant to reach. A job without a target is only measured. |
 | measured | The ratio: pyklient's rows per second divided by those of the other client in the same round. 2 \
 means that pyklient was twice as fast. The cell shows the median of the ratios, and in brackets the smallest \
@@ -46,9 +47,9 @@ the values' lengths, the largest offset and the largest timestamp. |
 sends them. With pyklient, the function is a `PartitionSender`. |
 | Record batches | Reads rows from two Parquet files, and passes them with `mapInArrow` as Arrow record \
 batches to a function that sends them. With pyklient, the function is a `PartitionSender`. |
-| Read one row, Write one row | Show how long a job takes apart from its rows. To write with any data source \
-in Python, Spark starts one Python process to inspect the data source, one to plan the query and one to \
-commit the write. |
+| Read one row, Write one row | Show the fixed cost of a job, because one row costs next to nothing. To \
+write with any data source in Python, Spark starts one Python process to inspect the data source, one to \
+plan the query and one to commit the write. |
 
 | kind of rows | value of each row |
 | --- | --- |
