@@ -85,7 +85,7 @@ def renew_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
 def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
     """Read the group of *member*: its members, their topics, the partitions of these topics, and the brokers.
 
-    The member is then told of the next change of any of these.
+    The member is then told of the next change of any of these. Topics that do not exist are logged.
     """
     brokers = broker_ids((yield Children(paths.BROKER_IDS, watch=True)))
     subscriptions = yield from _read_subscriptions(member)
@@ -113,6 +113,7 @@ def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
             node = yield Read(paths.topic(topic), watch=True)
             threads[topic] = of_topic
             partitions[topic] = [] if node is None else sorted(parse_topic(topic, node.content).replicas)
+    _warn_of_missing_topics(member, partitions)
     return GroupView(threads, partitions, bool(brokers))
 
 
@@ -239,6 +240,17 @@ def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartitio
         )
     assigned = group.assigned_to(member)
     return assigned if (yield from become_owner(member, assigned)) else None
+
+
+def _warn_of_missing_topics(member: ZooKeeperMember, partitions: Mapping[str, list[int]]) -> None:
+    """Log the topics to which *member* subscribes by name and that have no *partitions*, because they do not
+    exist. A topic is logged again only if it has existed since."""
+    before = member.missing
+    member.missing = frozenset(topic for topic in member.subscription.named if not partitions.get(topic))
+    if missing := sorted(member.missing - before):
+        log.warning(
+            "group %s subscribes to topics that do not exist yet: %s", member.group_id, ", ".join(missing)
+        )
 
 
 def _registration(subscription: Subscription) -> bytes:

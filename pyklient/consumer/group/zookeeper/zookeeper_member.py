@@ -40,6 +40,9 @@ class ZooKeeperMember:
     nodes: set[TopicPartition] = field(default_factory=set)
     """The partitions whose owner nodes this member has created, or may have created."""
 
+    missing: frozenset[str] = frozenset()
+    """The topics of the subscription that did not exist when the member looked at the group last."""
+
     @property
     def assign(self) -> AssignToThreads:
         """The function that assigns the partitions of the group, by the member's assignor."""
