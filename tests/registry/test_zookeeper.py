@@ -168,7 +168,7 @@ def test_a_server_that_is_not_there_is_an_error_in_time_and_takes_little_of_the_
     used = time.process_time()
     with pytest.raises(RegistryConnectionError):
         session.ask(Read("/"), 2)
-    assert time.process_time() - used < 0.02  # 1 % of a core
+    assert time.process_time() - used < 0.1  # attempts without a pause would take all of the two seconds
     session.close()
     with pytest.raises(ClosedError):
         session.ask(Read("/"), 1)

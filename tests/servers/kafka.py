@@ -11,7 +11,7 @@ from tests.servers.maven import kafka_libs
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerFailedError, ServerProcess
 from tests.servers.reaper import Reaper
-from tests.servers.topics import serves
+from tests.servers.topics import forget_admins, serves
 
 __all__ = [
     "LOGGING",
@@ -152,6 +152,7 @@ class KraftCluster:
         """Start a broker that was killed, on the same port and data. Return when it serves."""
         self.processes[node].launch()
         self._wait_ready(node)
+        forget_admins()
 
     def stop(self) -> None:
         """End all nodes. Their data is deleted, so nobody waits for it to be written."""

@@ -18,6 +18,7 @@ __all__ = [
     "admin",
     "await_transaction_ends",
     "create_topic",
+    "forget_admins",
     "leaders",
     "replicas_in_sync",
     "serves",
@@ -39,6 +40,15 @@ def admin(bootstrap_servers: str, version: tuple[int, ...] = _FIRST_API_VERSIONS
     librdkafka asks brokers before 0.10 only if it is told their *version*.
     """
     return _new_admin(bootstrap_servers, version)
+
+
+def forget_admins() -> None:
+    """Make :func:`admin` return new clients from now on. Called after a broker has been restarted.
+
+    A client that asks while the cluster has no controller or no leaders may remember that for five minutes,
+    which is librdkafka's time between two refreshes of its metadata.
+    """
+    admin.cache_clear()
 
 
 def _new_admin(bootstrap_servers: str, version: tuple[int, ...]) -> AdminClient:

@@ -13,7 +13,7 @@ from tests.servers.maven import kafka_libs
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerProcess, wait_until
 from tests.servers.reaper import Reaper
-from tests.servers.topics import leaders, serves
+from tests.servers.topics import forget_admins, leaders, serves
 from tests.servers.zookeeper import ZooKeeper
 
 __all__ = ["ZooKeeperKafka"]
@@ -89,6 +89,7 @@ class ZooKeeperKafka:
         self.zookeeper.wait_gone(f"{self.chroot}/brokers/ids/{self.broker_id}")
         self.process.launch()
         self.process.wait_ready(self._is_ready)
+        forget_admins()
 
     def stop(self) -> None:
         self.process.kill()
