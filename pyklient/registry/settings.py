@@ -1,4 +1,4 @@
-"""What a session with ZooKeeper needs to know: addresses, chroot, time-outs, user and TLS."""
+"""The settings of a session with ZooKeeper: addresses, chroot, time-outs, user and TLS."""
 
 from dataclasses import dataclass, field
 from typing import Final
