@@ -12,6 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+from pyklient.consumer.stream.chunk_reader import ChunkReader
 from pyklient.errors import ForkError, StreamInUseError
 
 __all__ = ["Loop", "ActiveLoop"]
@@ -137,8 +138,9 @@ class Loop(Iterator[_T]):
     closed.
 
     A Loop stays with the thread of its first step, unless it *moves*: then any thread may make the next step
-    after the last one is done. *step* returns what to hand out, or None at the end. If Ctrl-C interrupts a
-    step, so that the loop does not get what *step* returned, *return_unread* is called.
+    after the last one is done. *step* returns what to hand out, or None at the end. If *step* takes batches
+    from a ChunkReader, that is *reader*. A batch that the loop did not get, because Ctrl-C interrupted the
+    step, is returned to the reader.
     """
 
     def __init__(
@@ -147,11 +149,11 @@ class Loop(Iterator[_T]):
         step: Callable[[], _T | None],
         *,
         moves: bool = False,
-        return_unread: Callable[[], None] | None = None,
+        reader: ChunkReader | None = None,
     ) -> None:
         self._active_loop = active_loop
         self._step = step
-        self._return_unread = return_unread
+        self._reader = reader
         self._hold = _Hold(moves=moves)
         self._closed = False
         self.keeps: object = None
@@ -160,9 +162,10 @@ class Loop(Iterator[_T]):
     def __next__(self) -> _T:
         if self._closed:
             raise StopIteration
-        begun = False
+        reader, begun, asks = self._reader, False, 0
         try:
             self._active_loop.begin_step(self._hold)
+            asks = 0 if reader is None else reader.asks
             begun = True
             found = self._step()
             self._active_loop.end_step()
@@ -170,8 +173,10 @@ class Loop(Iterator[_T]):
                 return found  # with no call in between, at which an interrupt would lose it
         except BaseException:
             if begun:
-                if self._return_unread is not None:
-                    self._return_unread()
+                if (
+                    reader is not None and reader.asks != asks
+                ):  # otherwise the batch in hand is the last step's
+                    reader.return_unread()
                 self.close()
             self._active_loop.end_step()
             raise

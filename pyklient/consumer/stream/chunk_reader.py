@@ -80,11 +80,11 @@ class ChunkReader:
         """Record that a loop asks for the next message, so that no message is in hand any more."""
         with self._lock:
             self.busy = False
-            self.asks += 1
             chunk = self.chunk
             if chunk is not None and not chunk.remaining:
                 self._leave_chunk()
             self._in_hand.finish(None if self.chunk is None else self._queue.source)
+            self.asks += 1
             self._queue.asked.notify_all()
 
     def _remake(self, chunk: AnyChunk, form: Form[_C]) -> None:

@@ -85,7 +85,7 @@ class StreamCore:
         most = argument_checks.whole(max_records, "max_records", low=1)
         wait = None if timeout is None else argument_checks.seconds(timeout, "timeout")
         step = partial(self._batch, most, wait)
-        return Loop(self._active_loop, step, moves=True, return_unread=self._reader.return_unread)
+        return Loop(self._active_loop, step, moves=True, reader=self._reader)
 
     def arrow_batches(
         self, max_records: int = 100_000, timeout: float | None = 1.0, headers: bool = False
@@ -103,7 +103,7 @@ class StreamCore:
         assembly = Assembly(headers=argument_checks.flag(headers, "headers"))
         form = ColumnDecoding(most, self._decoding.check_crcs)
         step = partial(self._record_batch, form, most, wait, assembly)
-        return Loop(self._active_loop, step, moves=True, return_unread=self._reader.return_unread)
+        return Loop(self._active_loop, step, moves=True, reader=self._reader)
 
     def chunks(self) -> Loop[Chunk]:
         """Return a loop over chunks of decoded messages, from which the user's iterator gets the messages."""
