@@ -1,24 +1,16 @@
 """ConsumerConnector, the client that makes streams of messages and commits their offsets."""
 
-import logging
-import os
-import threading
-import time
-import warnings
-import weakref
 from collections.abc import Mapping, Sequence
-from functools import partial
 from types import TracebackType
 from typing import NoReturn, Self, Unpack
 
 from pyklient import argument_checks
-from pyklient.at_exit import call_at_exit
 from pyklient.config import DEFAULT_SERVERS, ConsumerConfig
 from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ConsumerOptions
+from pyklient.consumer.connector_lifecycle import CLOSE_TIMEOUT, ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.membership import Membership
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
 from pyklient.consumer.group.stream_choice import StreamChoice
@@ -28,17 +20,12 @@ from pyklient.consumer.owned_partitions import Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.consumer.stream_creation import StreamCreation
 from pyklient.consumer.topic_filter import TopicFilter
-from pyklient.errors import ClosedError, ConfigurationError, ForkError, MessageStreamsExistError
+from pyklient.errors import ConfigurationError, MessageStreamsExistError
 from pyklient.net.network_client import NetworkClient
 from pyklient.serialization import Decoder
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["ConsumerConnector"]
-
-log = logging.getLogger("pyklient.consumer")
-
-_CLOSE_TIMEOUT = 15.0
-_EXIT_TIMEOUT = 5.0
 
 
 class ConsumerConnector:
@@ -73,7 +60,6 @@ class ConsumerConnector:
         self._listener: ConsumerRebalanceListener | None = None
         self._creation = StreamCreation(self._config, self._fetchers.restart)
         self._streams: list[StreamCore] = []
-        self._handler: AssignmentHandler | None = None
         client = self._client
         self._commits = OffsetCommitter(
             self._ownership,
@@ -82,35 +68,18 @@ class ConsumerConnector:
             lambda topic: client.metadata.partition_count(topic),
         )
         self._created = False
-        self._closed = False
-        self._closing = threading.Lock()
-        self._closer: threading.Thread | None = None
-        self._gone = threading.Event()
-        self._forked = False
-        _open.add(self)
-        # What is registered last runs first: a broker in this process that was started before still serves.
-        call_at_exit(_close_all)
+        self._lifecycle = ConnectorLifecycle(
+            self._config, client, self._fetchers, self._membership, self._commits, self._streams
+        )
 
     def __repr__(self) -> str:
-        state = ", closed" if self._closed else ""
-        return f"<ConsumerConnector of group {self._config.group_id!r}{state}>"
+        return repr(self._lifecycle)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
             "a ConsumerConnector cannot be pickled: it holds connections and threads. Create it where it is "
             "used, from the same options"
         )
-
-    def __del__(self) -> None:
-        if getattr(self, "_closed", True) or self._forked or self._handler is None:
-            return
-        # The garbage collector may run in any thread, whatever lock that holds: no more than a message.
-        let_go = partial(self._fetchers.abandon, self._client.close)
-        if not self._membership.abandon(let_go):
-            let_go()
-        elif self._config.group_id is not None:
-            _leaving.add(self._membership)
-        warnings.warn(f"{self!r} was never closed", ResourceWarning, source=self, stacklevel=2)
 
     def __enter__(self) -> Self:
         return self
@@ -121,7 +90,7 @@ class ConsumerConnector:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._close(count_in_hand=error is None)
+        self._lifecycle.close(count_in_hand=error is None)
 
     def set_rebalance_listener(self, listener: ConsumerRebalanceListener) -> None:
         """Call the methods of *listener* at each rebalance. Raises MessageStreamsExistError if streams
@@ -209,7 +178,7 @@ class ConsumerConnector:
         else:
             self._commits.commit_these(argument_checks.positions(offsets, "offsets"), within)
 
-    def close(self, timeout: float = _CLOSE_TIMEOUT) -> None:
+    def close(self, timeout: float = CLOSE_TIMEOUT) -> None:
         """End all streams, commit what was handed out (with ``enable_auto_commit``), and leave the group.
 
         This takes about *timeout* seconds at most, and less if no broker can be reached.
@@ -222,14 +191,14 @@ class ConsumerConnector:
         which that other thread waits, a further call returns at once. A rebalance listener may call this
         method: the connector then closes after the listener has returned.
         """
-        self._close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
+        self._lifecycle.close(count_in_hand=True, timeout=argument_checks.seconds(timeout, "timeout"))
 
     shutdown = close
 
     def _create(self, choice: StreamChoice) -> None:
         """Begin to read the streams of *choice*. Return when partitions are assigned. Close the connector if
         that fails."""
-        self._check_open()
+        self._lifecycle.check_open()
         if self._created:
             raise MessageStreamsExistError(
                 "this connector has already made its streams; create another connector for other topics"
@@ -245,118 +214,16 @@ class ConsumerConnector:
             self._commits,
             self._listener,
         )
-        try:
-            self._fetchers.start()
-            self._handler = handler
-            self._membership.start(choice.subscription, handler)
-        except BaseException:
-            self._close(count_in_hand=False)
-            raise
+        self._lifecycle.begin(choice.subscription, handler)
 
     def _commit_stream(self, stream: StreamCore, timeout: float | None) -> None:
         self._commits.commit([stream], self._commit_timeout(timeout))
 
     def _commit_timeout(self, timeout: float | None) -> float:
         """Return the time-out of a commit in seconds. Raise an error if this connector cannot commit."""
-        self._check_open()
+        self._lifecycle.check_open()
         if self._config.group_id is None:
             raise ConfigurationError("offsets can be committed only for a group; set group_id")
         if timeout is None:
             return self._config.default_api_timeout_ms / 1000
         return argument_checks.seconds(timeout, "timeout")
-
-    def _check_open(self) -> None:
-        if self._forked:
-            raise ForkError(
-                "this ConsumerConnector was made before a fork and belongs to the parent process; "
-                "create a new one in the child"
-            )
-        if self._closed:
-            raise ClosedError("this ConsumerConnector has been closed; create a new one")
-
-    def _close(self, *, count_in_hand: bool, timeout: float = _CLOSE_TIMEOUT) -> None:
-        if self._forked:
-            self._closed = True
-            return
-        if not self._closing.acquire(blocking=False):  # for good: a connector is closed once
-            self._wait_until_gone(count_in_hand, timeout)
-            return
-        self._closer, self._closed = threading.current_thread(), True
-        _open.discard(self)
-        if self._membership.runs_here():
-            self._end_later(count_in_hand, timeout)
-            return
-        try:
-            self._end(count_in_hand, time.monotonic() + timeout)
-        finally:
-            self._gone.set()
-
-    def _end(self, count_in_hand: bool, deadline: float) -> None:
-        try:
-            if self._handler is not None:
-                left = max(0.0, deadline - time.monotonic())
-                self._handler.close(count_in_hand=count_in_hand, timeout=left)
-                self._membership.leave(max(0.1, deadline - time.monotonic()))
-        finally:
-            self._client.close()
-            self._fetchers.close(max(0.1, deadline - time.monotonic()))
-            self._membership.join(max(0.1, deadline - time.monotonic()))
-        if self._handler is not None and self._handler.auto_commit:
-            self._commits.log_uncommitted()
-
-    def _end_later(self, count_in_hand: bool, timeout: float) -> None:
-        """Close this connector after its rebalance listener, which has called ``close``, has returned."""
-        client, gone = self._client, self._gone
-
-        def let_go() -> None:
-            client.close()
-            gone.set()
-
-        if self._handler is not None:
-            self._handler.close(count_in_hand=count_in_hand, timeout=timeout)
-        if not self._membership.abandon(let_go):
-            let_go()
-
-    def _wait_until_gone(self, count_in_hand: bool, timeout: float) -> None:
-        """Wait while another thread closes the connector. Return at once if this thread closes it."""
-        if threading.current_thread() is self._closer or self._membership.runs_here():
-            return
-        if count_in_hand:
-            for stream in self._streams:
-                stream.end()  # whose message this thread has in hand is not waited for: it is done with
-        self._gone.wait(timeout)
-
-
-_open: "weakref.WeakSet[ConsumerConnector]" = weakref.WeakSet()
-_leaving: "weakref.WeakSet[Membership]" = weakref.WeakSet()
-"""The memberships of connectors that were dropped without being closed. A membership is in this set as long
-as its thread runs."""
-
-
-def _close_all() -> None:
-    """At exit, close the connectors that are still open, without committing messages in hand.
-
-    Then wait until the connectors that were dropped have committed and left their groups. The warnings come
-    last, because a warning raises an exception if warnings are errors.
-    """
-    left_open = {connector: repr(connector) for connector in list(_open)}
-    for connector, name in left_open.items():
-        try:
-            connector._close(count_in_hand=False, timeout=_EXIT_TIMEOUT)
-        except Exception as error:
-            log.warning("at the end of the program, %s could not be closed properly: %s", name, error)
-    deadline = time.monotonic() + _EXIT_TIMEOUT
-    for membership in list(_leaving):
-        membership.join(max(0.0, deadline - time.monotonic()))
-    for name in left_open.values():
-        warnings.warn(f"{name} was left open; use it in a with block", ResourceWarning, stacklevel=1)
-
-
-def _mark_forked() -> None:
-    for connector in list(_open):
-        connector._forked = True
-    _open.clear()
-    _leaving.clear()
-
-
-os.register_at_fork(after_in_child=_mark_forked)

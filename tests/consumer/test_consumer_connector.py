@@ -91,7 +91,7 @@ def _price_of_dealing(feed: Feed, topic: str, count: int) -> float:
     collecting the garbage of other tests."""
     with connect(feed, feed.name()) as connector:
         streams = connector.create_message_streams({topic: count})[topic]
-        handler, assignment = connector._handler, connector._ownership.assignment
+        handler, assignment = connector._lifecycle.handler, connector._ownership.assignment
         assert handler is not None
         assert assignment is not None
         gc.disable()

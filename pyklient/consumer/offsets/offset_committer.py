@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import NamedTuple
 
 from pyklient.consumer.offsets.offset_store import OffsetStore, Rejections
+from pyklient.consumer.offsets.uncommitted_positions import ToCommit, UncommittedPositions
 from pyklient.consumer.owned_partitions import Assignment, Ownership
-from pyklient.consumer.stream.consumed_positions import Position
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -20,14 +19,6 @@ __all__ = ["OffsetCommitter"]
 log = logging.getLogger("pyklient.consumer")
 
 _POLL = 0.05
-
-
-class _ToCommit(NamedTuple):
-    """An offset to commit. ``generation`` and ``read`` have the same meaning as in Position."""
-
-    at: OffsetAndMetadata
-    generation: int
-    read: bool = True
 
 
 class OffsetCommitter:
@@ -48,46 +39,13 @@ class OffsetCommitter:
         self._streams = streams
         self._partition_count = partition_count
         self._turn = threading.Lock()
-        self._committed: dict[TopicPartition, int] = {}
-        # Offsets that are committed, and are handed out again.
-        self._again: dict[TopicPartition, range] = {}
-        # An offset that the user committed for a partition is not replaced by a start that was looked up.
-        self._named: set[TopicPartition] = set()
+        self._uncommitted = UncommittedPositions(ownership, streams)
         self._sent: Future[Rejections] | None = None
         self._failure_logged = False
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
-        """Prepare for *assignment*, in which the partitions *assigned* are new and begin at their committed
-        offsets.
-
-        Of partitions that the client has owned without a gap, keep the positions that are still to be
-        committed. Forget all other positions.
-        """
-        stay = assignment.partitions.keys() - set(assigned)
-        for stream in self._streams:
-            stream.forget(
-                {
-                    each: handed.generation
-                    for each, handed in stream.handed(in_hand=True).items()
-                    if each not in stay and self._is_over(each, handed, assignment)
-                }
-            )
-        self._again = {each: offsets for each, offsets in self._again.items() if each in stay}
-        self._named &= stay
-        self._committed = {each: offset for each, offset in self._committed.items() if each in stay}
-        for each in assigned:
-            if (offset := assignment.partitions[each].committed_offset) is not None:
-                self._committed[each] = offset
-
-    def _is_over(self, partition: TopicPartition, handed: Position, assignment: Assignment) -> bool:
-        """Return True if the position *handed* must not be committed any more once *assignment* begins."""
-        if self._committed.get(partition) == handed.offset:
-            return True
-        if partition not in assignment.partitions:
-            return not handed.read
-        if not assignment.holds(partition, handed.generation):
-            return True
-        return not handed.read and assignment.start(partition) != handed.offset
+        """Prepare for *assignment*, in which the partitions *assigned* are new. See UncommittedPositions."""
+        self._uncommitted.begin(assignment, assigned)
 
     def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:
         """Commit the positions of *streams*, without messages that a loop in another thread has in hand.
@@ -97,7 +55,7 @@ class OffsetCommitter:
         """
         deadline = time.monotonic() + timeout
         with self._taking_turns(timeout):
-            self._commit(self._handed(streams, in_hand=True), deadline)
+            self._commit(self._uncommitted.find(streams, in_hand=True), deadline)
 
     def commit_these(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], timeout: float) -> None:
         """Commit *offsets*, whatever messages have been handed out. The errors are those of
@@ -105,8 +63,8 @@ class OffsetCommitter:
         deadline = time.monotonic() + timeout
         with self._taking_turns(timeout):
             generation = (self._ownership.assignment or Assignment()).identity.generation
-            self._named.update(offsets)
-            self._commit({each: _ToCommit(at, generation) for each, at in offsets.items()}, deadline)
+            self._uncommitted.name(offsets.keys())
+            self._commit({each: ToCommit(at, generation) for each, at in offsets.items()}, deadline)
 
     def commit_completed_async(self) -> None:
         """Commit the positions of the messages that are done, without waiting for the response."""
@@ -115,7 +73,7 @@ class OffsetCommitter:
             return
         try:
             with self._taking_turns(0):
-                handed = self._handed(self._streams, in_hand=False)
+                handed = self._uncommitted.find(self._streams, in_hand=False)
                 sent = {
                     each: position
                     for each, position in handed.items()
@@ -138,7 +96,7 @@ class OffsetCommitter:
         self._failure_logged = False
         try:
             with self._taking_turns(timeout):
-                self._commit(self._handed(self._streams, in_hand=in_hand), deadline)
+                self._commit(self._uncommitted.find(self._streams, in_hand=in_hand), deadline)
         except CommitError as error:
             log.info("the automatic commit did not store the offsets of some partitions: %s", error)
             self._failure_logged = True
@@ -152,7 +110,7 @@ class OffsetCommitter:
         This is called as the last step of closing the connector. It logs nothing if the failure of the last
         commit has been logged.
         """
-        positions = self._handed(self._streams, in_hand=False)
+        positions = self._uncommitted.find(self._streams, in_hand=False)
         left = sorted(each for each, position in positions.items() if position.read)
         if left and not self._failure_logged:
             log.warning(
@@ -186,42 +144,7 @@ class OffsetCommitter:
             return f"; the last failure: {failure}"
         return ", because the group rebalances" if self._ownership.rebalancing else ""
 
-    def _handed(self, streams: Sequence[StreamCore], *, in_hand: bool) -> dict[TopicPartition, _ToCommit]:
-        """Return the positions of *streams* that are not committed yet.
-
-        An offset that was looked up counts as a position, unless the user has committed an offset of that
-        partition.
-
-        A position is left out if its commit would take an earlier commit back. That happens in two cases: a
-        message was committed while a loop had it in hand, or a message that was committed during a rebalance
-        comes again, because the new assignment begins at an older committed offset.
-        """
-        assignment = self._ownership.assignment or Assignment()
-        found: dict[TopicPartition, Position] = {}
-        settled: set[TopicPartition] = set()
-        for stream in streams:
-            counts = in_hand and not stream.is_held_elsewhere()
-            for partition, handed in stream.handed(in_hand=counts).items():
-                # A partition may have moved from one of our streams to another.
-                if partition not in found or _newness(handed) > _newness(found[partition]):
-                    found[partition] = handed
-            settled.update(
-                partition
-                for partition, handed in stream.handed(in_hand=True).items()
-                if self._committed.get(partition) == handed.offset
-            )
-        return {
-            partition: _ToCommit(
-                assignment.to_commit(partition, handed.offset), handed.generation, handed.read
-            )
-            for partition, handed in found.items()
-            if partition not in settled
-            and (handed.read or partition not in self._named)
-            and self._committed.get(partition) != handed.offset
-            and handed.offset not in self._again.get(partition, ())
-        }
-
-    def _commit(self, wanted: Mapping[TopicPartition, _ToCommit], deadline: float) -> None:
+    def _commit(self, wanted: Mapping[TopicPartition, ToCommit], deadline: float) -> None:
         """Commit *wanted* under the current identity of the member.
 
         If the group has begun another generation, wait for the next identity. A partition that another member
@@ -247,7 +170,7 @@ class OffsetCommitter:
             left = {}
             if ours:
                 rejected = self._store.commit(ours, assignment.identity, deadline - time.monotonic())
-                self._note_committed(
+                self._uncommitted.note_committed(
                     assignment, {each: wanted[each] for each in ours if each not in rejected}
                 )
                 again = self._await_next(assignment, rejected, deadline)
@@ -259,14 +182,6 @@ class OffsetCommitter:
                 + "; ".join(f"{each} ({error})" for each, error in failed.items()),
                 failed,
             )
-
-    def _note_committed(self, assignment: Assignment, stored: Mapping[TopicPartition, _ToCommit]) -> None:
-        """Record that the positions *stored* have been committed under *assignment*."""
-        for each, position in stored.items():
-            self._committed[each] = position.at.offset
-            owned = assignment.partitions[each]
-            if position.generation < owned.generation:
-                self._again[each] = range(owned.start or 0, position.at.offset)
 
     def _why_not_ours(self, partition: TopicPartition, assignment: Assignment, generation: int) -> str:
         """Return a text with the known reason why the client has not owned *partition* since *generation*."""
@@ -318,7 +233,7 @@ class OffsetCommitter:
     def _answered(
         self,
         assignment: Assignment,
-        sent: Mapping[TopicPartition, _ToCommit],
+        sent: Mapping[TopicPartition, ToCommit],
         future: "Future[Rejections]",
     ) -> None:
         """Handle the response to an automatic commit. The connection's reader thread calls this."""
@@ -327,10 +242,8 @@ class OffsetCommitter:
             log.info("the automatic commit will be tried again, because of an error: %s", error)
             return
         rejected = future.result()
-        self._note_committed(assignment, {each: at for each, at in sent.items() if each not in rejected})
+        self._uncommitted.note_committed(
+            assignment, {each: at for each, at in sent.items() if each not in rejected}
+        )
         for partition, why in rejected.items():
             log.info("the automatic commit did not store the offset of %s: %s", partition, why.error)
-
-
-def _newness(handed: Position) -> tuple[int, int]:
-    return handed.generation, handed.offset

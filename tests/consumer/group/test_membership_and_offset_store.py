@@ -87,7 +87,7 @@ def test_an_automatic_commit_leaves_out_the_message_in_hand(kept: Kept, feed: Fe
         loop = iter(connector.stream(topic))
         next(loop)
         next(loop)
-        handler: Any = connector._handler
+        handler: Any = connector._lifecycle.handler
 
         def is_committed() -> bool:
             handler.commit_if_due(handler.next_commit_at)

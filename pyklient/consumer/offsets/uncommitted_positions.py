@@ -1,0 +1,119 @@
+"""The positions of a connector's streams that are still to be committed."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from pyklient.consumer.owned_partitions import Assignment, Ownership
+from pyklient.consumer.stream.consumed_positions import Position
+from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
+
+__all__ = ["ToCommit", "UncommittedPositions"]
+
+
+class ToCommit(NamedTuple):
+    """An offset to commit. ``generation`` and ``read`` have the same meaning as in Position."""
+
+    at: OffsetAndMetadata
+    generation: int
+    read: bool = True
+
+
+class UncommittedPositions:
+    """Compares the positions of *streams* with the offsets that are committed already.
+
+    One commit at a time uses it, and the assignment handler between two assignments.
+    """
+
+    def __init__(self, ownership: Ownership, streams: Sequence[StreamCore]) -> None:
+        self._ownership = ownership
+        self._streams = streams
+        self._committed: dict[TopicPartition, int] = {}
+        # Offsets that are committed, and are handed out again.
+        self._again: dict[TopicPartition, range] = {}
+        # An offset that the user committed for a partition is not replaced by a start that was looked up.
+        self._named: set[TopicPartition] = set()
+
+    def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
+        """Prepare for *assignment*, in which the partitions *assigned* are new and begin at their committed
+        offsets.
+
+        Of partitions that the client has owned without a gap, keep the positions that are still to be
+        committed. Forget all other positions.
+        """
+        stay = assignment.partitions.keys() - set(assigned)
+        for stream in self._streams:
+            stream.forget(
+                {
+                    each: handed.generation
+                    for each, handed in stream.handed(in_hand=True).items()
+                    if each not in stay and self._is_over(each, handed, assignment)
+                }
+            )
+        self._again = {each: offsets for each, offsets in self._again.items() if each in stay}
+        self._named &= stay
+        self._committed = {each: offset for each, offset in self._committed.items() if each in stay}
+        for each in assigned:
+            if (offset := assignment.partitions[each].committed_offset) is not None:
+                self._committed[each] = offset
+
+    def _is_over(self, partition: TopicPartition, handed: Position, assignment: Assignment) -> bool:
+        """Return True if the position *handed* must not be committed any more once *assignment* begins."""
+        if self._committed.get(partition) == handed.offset:
+            return True
+        if partition not in assignment.partitions:
+            return not handed.read
+        if not assignment.holds(partition, handed.generation):
+            return True
+        return not handed.read and assignment.start(partition) != handed.offset
+
+    def find(self, streams: Sequence[StreamCore], *, in_hand: bool) -> dict[TopicPartition, ToCommit]:
+        """Return the positions of *streams* that are not committed yet.
+
+        With *in_hand*, the messages in hand count, unless a loop in another thread has them. An offset that
+        was looked up counts as a position, unless the user has committed an offset of that partition.
+
+        A position is left out if its commit would take an earlier commit back. That happens in two cases: a
+        message was committed while a loop had it in hand, or a message that was committed during a rebalance
+        comes again, because the new assignment begins at an older committed offset.
+        """
+        assignment = self._ownership.assignment or Assignment()
+        found: dict[TopicPartition, Position] = {}
+        settled: set[TopicPartition] = set()
+        for stream in streams:
+            counts = in_hand and not stream.is_held_elsewhere()
+            for partition, handed in stream.handed(in_hand=counts).items():
+                # A partition may have moved from one of our streams to another.
+                if partition not in found or _newness(handed) > _newness(found[partition]):
+                    found[partition] = handed
+            settled.update(
+                partition
+                for partition, handed in stream.handed(in_hand=True).items()
+                if self._committed.get(partition) == handed.offset
+            )
+        return {
+            partition: ToCommit(
+                assignment.to_commit(partition, handed.offset), handed.generation, handed.read
+            )
+            for partition, handed in found.items()
+            if partition not in settled
+            and (handed.read or partition not in self._named)
+            and self._committed.get(partition) != handed.offset
+            and handed.offset not in self._again.get(partition, ())
+        }
+
+    def name(self, partitions: Collection[TopicPartition]) -> None:
+        """Record that the user commits offsets of *partitions*."""
+        self._named.update(partitions)
+
+    def note_committed(self, assignment: Assignment, stored: Mapping[TopicPartition, ToCommit]) -> None:
+        """Record that the positions *stored* have been committed under *assignment*."""
+        for each, position in stored.items():
+            self._committed[each] = position.at.offset
+            owned = assignment.partitions[each]
+            if position.generation < owned.generation:
+                self._again[each] = range(owned.start or 0, position.at.offset)
+
+
+def _newness(handed: Position) -> tuple[int, int]:
+    return handed.generation, handed.offset
