@@ -1,7 +1,8 @@
 """Calls functions at the end of the process, including processes that multiprocessing has forked.
 
-A forked process ends by ``os._exit``. Before Python 3.13, ``os._exit`` skips the functions that are
-registered with ``atexit``, but multiprocessing calls its own finalizers first.
+Before Python 3.13, a process that multiprocessing has forked does not call the functions that are registered
+with ``atexit``. It calls only multiprocessing's own finalizers, so functions are registered as such
+finalizers, too.
 """
 
 import atexit

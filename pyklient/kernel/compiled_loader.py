@@ -42,10 +42,11 @@ def find_compiled() -> ModuleType | str:
 
 
 def _files() -> Iterator[str]:
-    """Yield the file of each compiled kernel that can be found, first the one in the folder of this module.
+    """Yield the path of each compiled kernel that can be found: the one in the folder of this module first,
+    and then those in other installations of pyklient on ``sys.path``.
 
-    Files in other folders are used only if the sources of the kernel are here to compare with. A version
-    number is not enough, because it stays the same over many changes.
+    Kernels of other installations are yielded only if this folder has the sources of the kernel, so that the
+    caller can check whether a kernel was built from these sources. An equal version number does not show that.
     """
     beside = importlib.util.find_spec(_NAME)
     if beside is not None and beside.origin is not None:

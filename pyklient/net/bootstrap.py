@@ -111,8 +111,9 @@ class Bootstrap:
             return error
         said = "ZooKeeper" if endpoint in self.endpoints else "The bootstrap server answered, and"
         return BrokerConnectionError(
-            f"{error}. {said} named this address for broker {endpoint.node_id}. Usually, "
-            "advertised.listeners of that broker has a host or port that cannot be reached from here"
+            f"{error}. {said} named this address for broker {endpoint.node_id}. Check "
+            "advertised.listeners in the configuration of that broker: clients must be able to reach "
+            "each host and port in it"
         )
 
     def close(self) -> None:

@@ -204,10 +204,8 @@ class _EncoderSource(FunctionSource):
         )
 
     def is_changed(self, field: Field, v: str) -> str:
-        """Return an expression that is true if *field* of the structure in *v* does not have its default.
-
-        If the field is a structure of plain fields, the expression compares each of these fields.
-        """
+        """Return the source of an expression that is true if *field* has another value than its default. *v*
+        is the name of the variable that refers to the structure with this field."""
         value, kind = f"{v}.{field.name}", field.kind
         if field.is_array or not isinstance(kind, type) or not all(map(_is_plain, kind.declared)):
             return f"{value} != {self.default(field)}"

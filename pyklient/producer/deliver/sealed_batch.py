@@ -85,7 +85,8 @@ class SealedBatch:
 
     @property
     def stop(self) -> int:
-        """The index, in ``batch``, after the last of these records."""
+        """The index that follows the last record of this sealed batch. Indexes count the records of
+        ``batch``."""
         return self.first + self.count
 
     @property

@@ -53,10 +53,11 @@ class Manifest:
     """The offsets at which the next load begins, for every partition that this load or an earlier load has
     read."""
     cluster_id: str | None = None
-    """The id of the cluster of the brokers; None if it is not known, and in loads of earlier versions of
-    pyklient."""
+    """The id of the cluster that the load has read. None if the brokers have no cluster id, or if an earlier
+    version of pyklient, which did not store the id, wrote this file."""
     columns: dict[str, str] | None = None
-    """The type of each column, in Spark's notation; None in loads of earlier versions of pyklient."""
+    """The type of each column, in Spark's notation. None if an earlier version of pyklient, which did not
+    store the types, wrote this file."""
     version: int = field(default=_VERSION)
 
     @property

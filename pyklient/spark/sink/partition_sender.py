@@ -49,9 +49,9 @@ class PartitionSender:
 
     Records are delivered at least once: a task whose records are not all confirmed raises DeliveryError, and
     Spark runs it again, so that records are sent twice. With *deduplication_headers*, each record has headers
-    that identify its row (``pyklient.spark.deduplication``), so that a consumer can recognize duplicates.
-    *query* is the name that these headers have for the query or job; by default it is the id of the streaming
-    query, or a random name of this sender.
+    that identify its row (``pyklient.spark.deduplication``), so that a consumer can recognize duplicates. One
+    of these headers has the name of the query or job: *query*, or by default the id of the streaming query,
+    or a random name for a job that is no stream.
 
     Raises ConfigurationError for options that are unknown, wrong, or cannot be used in a worker.
     """
