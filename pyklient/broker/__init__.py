@@ -1,4 +1,5 @@
-"""The reference broker for tests and first runs: it speaks Kafka's protocol and writes Kafka's segments."""
+"""The reference broker: a Kafka broker in Python for tests and first runs. It speaks Kafka's protocol, and
+stores records in segment files in Kafka's format."""
 
 from pyklient.broker.broker import Broker
 

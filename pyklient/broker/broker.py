@@ -276,7 +276,8 @@ class Broker:
     ) -> NodeState:
         """Open the only node of this broker's cluster, and all logs of the node.
 
-        Topics that *found* has, but the data directory has not, are created.
+        *found* is what ZooKeeper has of the cluster. Topics in it that the data directory does not have are
+        created.
         """
         cluster_id = None if found is None else found.cluster_id
         saved_id = data.metadata.get("cluster_id")
@@ -337,7 +338,8 @@ async def _begin(registration: "Registration", node: NodeState) -> None:
 
 
 def _adopt(node: NodeState, topic: "FoundTopic") -> None:
-    """Create a topic that is only in ZooKeeper, into which a tool or an earlier broker has written it."""
+    """Create on *node* a topic that was found in ZooKeeper, where a tool or an earlier broker has written it,
+    unless the node has it already."""
     if node.cluster.topics.find(topic.name) is not None:
         return
     try:

@@ -57,7 +57,8 @@ class FetchSession:
         self.session_id = session_id
         self.by_id = by_id
         self.epoch = 1
-        """The epoch that the client's next request must name."""
+        """The session epoch that the client's next request must have. It grows by one with each request of
+        the session."""
         self.requested: OrderedDict[_Key, RequestedPartition] = OrderedDict(
             (_key(each), each) for each in requested
         )
@@ -91,7 +92,8 @@ class FetchSession:
 class FetchContext(NamedTuple):
     """The partitions from which a request fetches, and the fetch session of the request, if it has one.
 
-    The response to an incremental request contains only partitions that have changed.
+    If ``incremental`` is true, the response contains only the partitions that have changed since the last
+    response of the session.
     """
 
     requested: list[RequestedPartition]
@@ -99,7 +101,8 @@ class FetchContext(NamedTuple):
     incremental: bool = False
 
     def includes(self, asked: RequestedPartition, data: PartitionData) -> bool:
-        """Return True if *data* must be part of the response. The session then counts it as sent."""
+        """Return True if the response must contain *data*. The fetch session then remembers that the client
+        has got it."""
         if self.session is None:
             return True
         return self.session.has_changed(asked, data) or not self.incremental

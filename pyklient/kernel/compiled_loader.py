@@ -46,7 +46,8 @@ def _files() -> Iterator[str]:
     and then those in other installations of pyklient on ``sys.path``.
 
     Kernels of other installations are yielded only if this folder has the sources of the kernel, so that the
-    caller can check whether a kernel was built from these sources. An equal version number does not show that.
+    caller can check whether a kernel was built from these sources. The version number alone does not show
+    that.
     """
     beside = importlib.util.find_spec(_NAME)
     if beside is not None and beside.origin is not None:
@@ -62,7 +63,8 @@ def _files() -> Iterator[str]:
 
 
 def _belongs(found: str, wanted: str) -> bool:
-    """Return True if a kernel with the mark *found* was built for modules that expect the mark *wanted*."""
+    """Return True if a kernel fits these Python modules: *found* is the mark in its file, a text that names
+    its version and its sources, and *wanted* is the mark that these modules expect."""
     name, version, sources = wanted.split(";")[:3]
     return found == wanted or (not sources and found.startswith(f"{name};{version};"))
 

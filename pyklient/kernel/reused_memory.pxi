@@ -136,7 +136,7 @@ cdef class _Memory:
 def microseconds(milliseconds not None, Py_ssize_t start, Py_ssize_t stop):
     """Convert the numbers *start* to *stop* - 1 of a column from milliseconds to microseconds.
 
-    Return None if one of them would then need more than 64 bits.
+    Return None if a result needs more than 64 bits.
     """
     cdef const int64_t[::1] column = milliseconds
     cdef _Memory fresh = _Memory.__new__(_Memory)

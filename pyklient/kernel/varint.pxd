@@ -69,7 +69,7 @@ cdef inline Py_ssize_t size_of(uint64_t folded) noexcept nogil:
 
 
 cdef inline uint8_t* put(uint8_t* at, uint64_t folded) noexcept nogil:
-    """Write the number; return its end."""
+    """Write the varint of *folded* at the address *at*. Return the address after it."""
     if folded < 0x80:
         at[0] = <uint8_t>folded
         return at + 1

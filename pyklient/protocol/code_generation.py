@@ -80,7 +80,8 @@ class FunctionSource:
 
     @contextmanager
     def written_out(self, cls: type[Struct]) -> Iterator[str]:
-        """Enter the structure *cls*, whose fields the ``with`` block handles without a function call.
+        """Count the structure *cls* as nested in the current one, while the ``with`` block generates code for
+        its fields.
 
         Yields the name of the variable that holds the structure.
         """
@@ -90,10 +91,11 @@ class FunctionSource:
         self._inside.pop()
 
     def layout(self, cls: type[Struct]) -> tuple[list[list[Field]], list[Field]]:
-        """Return the fields of *cls* that this version has, in the order in which they are sent, and
-        separately the tagged fields.
+        """Return the fields of *cls* that this version has, in groups and in the order in which they are
+        sent, and separately the tagged fields.
 
-        Neighbouring numbers form one group. Every other field is a group by itself.
+        Neighbouring fields that are numbers form one group, so that one call of ``struct`` can handle them.
+        Every other field is a group by itself.
         """
         groups: list[list[Field]] = []
         tagged: list[Field] = []
@@ -110,12 +112,12 @@ class FunctionSource:
 
     @property
     def depth(self) -> int:
-        """The number of structures that contain the structure which the current line handles."""
+        """The number of structures around the one whose code is being generated."""
         return len(self._inside)
 
     def must_call(self, cls: type[Struct]) -> bool:
-        """Return True if *cls* needs a function of its own here, because it contains itself or is nested too
-        deep."""
+        """Return True if the generated code must call a function for the structure *cls*, because *cls*
+        contains itself or is nested too deep for one more loop."""
         return cls in self._inside or len(self._inside) >= _DEEPEST
 
     def function_of(self, cls: type[Struct]) -> str:

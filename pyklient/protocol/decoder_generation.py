@@ -47,23 +47,23 @@ _field_decoders: Final[dict[tuple[type[Struct], str, int], Decode]] = {}
 
 
 class _DecoderSource(FunctionSource):
-    """The source text of decoders. The lines read the bytes ``data`` from the position ``pos`` on, up to
-    ``end``."""
+    """The source text of decoders. The generated code reads the bytes ``data`` from the position ``pos`` on,
+    up to ``end``."""
 
     def write_function(self, cls: type[Struct], name: str) -> None:
-        """Add the lines of the function *name*, which decodes the structure *cls*."""
+        """Generate the function *name*, which decodes the structure *cls*."""
         with self.function(name, "v0"):
             self.add(f"v0 = new({self.structure(cls)})")
             self.read_fields(cls)
 
     def write_field_function(self, field: Field) -> None:
-        """Add the lines of the function ``decode_field``, which decodes the value of *field*."""
+        """Generate the function ``decode_field``, which decodes the value of *field*."""
         with self.function("decode_field", "result"):
             self.read_value(field, "result")
 
     @contextmanager
     def function(self, name: str, result: str) -> Iterator[None]:
-        """Add the first and last lines of the function *name*. The ``with`` block adds the lines of its body.
+        """Generate the first and last lines of the function *name*. The ``with`` block generates the body.
 
         The function returns the variable *result*. For a string that is not UTF-8, it calls the reader to
         raise the right error.
@@ -77,8 +77,8 @@ class _DecoderSource(FunctionSource):
             self.add("reader.pos = pos", f"return {result}")
 
     def read_fields(self, cls: type[Struct]) -> None:
-        """Add lines that read the fields of *cls* in the order in which they are sent, and then the tagged
-        fields.
+        """Generate code that reads the fields of *cls* in the order in which they are sent, and then the
+        tagged fields.
 
         Fields that this version lacks get their defaults.
         """
@@ -95,17 +95,18 @@ class _DecoderSource(FunctionSource):
                 self.read_tagged(cls, tagged, v)
 
     def read_run(self, run: list[Field], v: str) -> None:
-        """Add lines that read the neighbouring numbers *run* into the structure in the variable *v*."""
+        """Generate code that reads the neighbouring numbers *run* into the structure in the variable *v*."""
         form = struct.Struct(">" + "".join(field.format for field in run))
         targets = "".join(f"{v}.{field.name}, " for field in run)
         self.add(f"{targets}= {self.unpacker(form.format)}(data, pos)", f"pos += {form.size}")
 
     def unpacker(self, form: str) -> str:
-        """Return the name by which the lines refer to ``unpack_from`` for numbers of the format *form*."""
+        """Return the name by which the generated code refers to ``unpack_from`` for numbers of the ``struct``
+        format *form*."""
         return self.bind(form, lambda: struct.Struct(form).unpack_from, "unpack")
 
     def read_value(self, field: Field, target: str) -> None:
-        """Add lines that assign the value of *field* to the variable *target*."""
+        """Generate code that assigns the value of *field* to the variable *target*."""
         nullable = field.nullable_in(self.version)
         compact = self.flexible and field.compact
         if field.is_array:
@@ -115,9 +116,9 @@ class _DecoderSource(FunctionSource):
             self.read_item(field.kind, target, compact, null)
 
     def read_array(self, field: Field, target: str, compact: bool, nullable: bool) -> None:
-        """Add lines that read an array into *target*.
+        """Generate code that reads an array into the variable *target*.
 
-        The lines compare the length of the array with the number of bytes left before they make an element.
+        The code compares the length of the array with the number of bytes left before it makes an element.
         """
         self.read_length(compact, wide=True)
         if field.format:
@@ -140,7 +141,8 @@ class _DecoderSource(FunctionSource):
         self.add(f"elif n < 0: {self.null(target, nullable)}")
 
     def read_item(self, kind: WireType | type[Struct], target: str, compact: bool, null: str) -> None:
-        """Add lines that read a single value into *target*. The line *null* is used if the value is null."""
+        """Generate code that reads a single value into the variable *target*. *null* is the line of code for
+        a value that is null."""
         if isinstance(kind, type):
             self.read_structure(kind, target)
         elif kind.format:
@@ -156,13 +158,14 @@ class _DecoderSource(FunctionSource):
             self.add(f"else: {null}")
 
     def read_bytes(self, size: str, convert: str) -> None:
-        """Add lines that read *size* bytes. The line *convert* turns these bytes into a value."""
+        """Generate code that reads *size* bytes. *convert* is the line of code that turns these bytes into a
+        value."""
         self.add(f"stop = pos + {size}", f"if stop > end: reject_size(reader, pos, {size})")
         self.add(convert, "pos = stop")
 
     def read_length(self, compact: bool, wide: bool) -> None:
-        """Add lines that read a length into ``n``: a compact length, or one of four bytes if *wide*, or else
-        of two. -1 means null."""
+        """Generate code that reads a length into ``n``: a compact length, or one of four bytes if *wide*, or
+        else of two. -1 means null."""
         if compact:
             self.add("if pos < end and (n := data[pos] - 1) < 127: pos += 1")
             self.add("else: n, pos = length_at(reader, pos, reader.compact_length)")
@@ -173,17 +176,17 @@ class _DecoderSource(FunctionSource):
         self.add(f"else: n, pos = length_at(reader, pos, reader.{method})")
 
     def null(self, target: str, nullable: bool) -> str:
-        """Return the line that is used if a value is null: it assigns None to *target*, or raises an
-        error."""
+        """Return the line of code for a value that is null: it assigns None to the variable *target*, or
+        raises an error."""
         return f"{target} = None" if nullable else "reject_null(pos)"
 
     def call(self, target: str, call: str) -> None:
-        """Add lines that assign to *target* the result of *call*, a call that moves the position of the
+        """Generate code that assigns to *target* the result of *call*, a call that moves the position of the
         reader."""
         self.add("reader.pos = pos", f"{target} = {call}", "pos = reader.pos")
 
     def read_structure(self, cls: type[Struct], target: str) -> None:
-        """Add lines that read the structure *cls* into *target*."""
+        """Generate code that reads the structure *cls* into the variable *target*."""
         if self.must_call(cls):
             self.call(target, f"{self.function_of(cls)}(reader)")
         else:
@@ -193,8 +196,8 @@ class _DecoderSource(FunctionSource):
             self.add(f"{target} = {v}")
 
     def read_tagged(self, cls: type[Struct], tagged: list[Field], v: str) -> None:
-        """Add lines that read the tagged fields at the end of a structure. Tagged fields that are missing get
-        their defaults."""
+        """Generate code that reads the tagged fields at the end of a structure. Tagged fields that are
+        missing get their defaults."""
         self.set_defaults(tagged, v)
         self.add("if pos < end and not data[pos]: pos += 1")
         with self.block("else:"):
@@ -206,8 +209,8 @@ class _DecoderSource(FunctionSource):
             self.add("pos = reader.pos")
 
     def set_defaults(self, fields: Iterable[Field], v: str) -> None:
-        """Add lines that set *fields* to their defaults. Each object gets its own copy of a default that can
-        be changed."""
+        """Generate code that sets *fields* to their defaults. Each object gets its own copy of a default that
+        can be changed."""
         for field in fields:
             kind, target = field.kind, f"{v}.{field.name}"
             if not field.makes_defaults:

@@ -50,16 +50,16 @@ _field_encoders: Final[dict[tuple[type[Struct], str, int, bool], Encode]] = {}
 
 
 class _EncoderSource(FunctionSource):
-    """The source text of encoders. The lines append to ``buf``, which is always ``writer.buf``."""
+    """The source text of encoders. The generated code appends to ``buf``, which is always ``writer.buf``."""
 
     def write_function(self, cls: type[Struct], name: str) -> None:
-        """Add the lines of the function *name*, which encodes the structure *cls*."""
+        """Generate the function *name*, which encodes the structure *cls*."""
         with self.block(f"def {name}(writer, v0):"):
             self.add("buf = writer.buf")
             self.write_fields(cls)
 
     def write_field_function(self, field: Field) -> None:
-        """Add the lines of the function ``encode_field``, which encodes the value of *field*."""
+        """Generate the function ``encode_field``, which encodes the value of *field*."""
         with self.block("def encode_field(writer, x):"):
             self.add("buf = writer.buf")
             if field.is_number:
@@ -68,10 +68,10 @@ class _EncoderSource(FunctionSource):
                 self.write_value(field)
 
     def write_fields(self, cls: type[Struct]) -> None:
-        """Add lines that write the fields of *cls* in the order in which they are sent, and then the tagged
-        fields.
+        """Generate code that writes the fields of *cls* in the order in which they are sent, and then the
+        tagged fields.
 
-        The lines raise an error for a value that this version cannot carry.
+        The code raises an error for a value that this version cannot carry.
         """
         with self.written_out(cls) as v:
             groups, tagged = self.layout(cls)
@@ -87,20 +87,21 @@ class _EncoderSource(FunctionSource):
             self.write_checks(cls, v)
 
     def write_run(self, run: Sequence[Field], v: str) -> None:
-        """Add lines that write the neighbouring numbers *run* of the structure in the variable *v*."""
+        """Generate code that writes the neighbouring numbers *run* of the structure in the variable *v*."""
         form = "".join(field.format for field in run)
         self.write_numbers(form, ", ".join(f"{v}.{field.name}" for field in run))
 
     def write_numbers(self, form: str, values: str) -> None:
-        """Add a line that writes *values*, numbers of the ``struct`` format *form*."""
+        """Generate a line that writes *values*, numbers of the ``struct`` format *form*."""
         self.add(f"buf += {self.packer(form)}({values})")
 
     def packer(self, form: str) -> str:
-        """Return the name by which the lines refer to ``pack`` for numbers of the format *form*."""
+        """Return the name by which the generated code refers to ``pack`` for numbers of the ``struct`` format
+        *form*."""
         return self.bind(form, lambda: struct.Struct(">" + form).pack, "pack")
 
     def write_value(self, field: Field) -> None:
-        """Add lines that write the variable ``x``, which has the value of *field*."""
+        """Generate code that writes the variable ``x``, which has the value of *field*."""
         nullable = field.nullable_in(self.version)
         compact = self.flexible and field.compact
         if not nullable and field.nullable_since is not None:
@@ -111,7 +112,7 @@ class _EncoderSource(FunctionSource):
             self.write_item(field.kind, compact, nullable)
 
     def write_array(self, field: Field, compact: bool, nullable: bool) -> None:
-        """Add lines that write the array in the variable ``x``. An array of numbers is written with one
+        """Generate code that writes the array in the variable ``x``. An array of numbers is written with one
         call."""
         with self.unless_null(compact, True, nullable):
             self.add("n = len(x)")
@@ -126,7 +127,7 @@ class _EncoderSource(FunctionSource):
                     self.write_item(field.kind, compact, nullable=False)
 
     def write_item(self, kind: WireType | type[Struct], compact: bool, nullable: bool) -> None:
-        """Add lines that write the single value in the variable ``x``."""
+        """Generate code that writes the single value in the variable ``x``."""
         if isinstance(kind, type):
             self.write_structure(kind)
         elif kind.format:
@@ -148,7 +149,7 @@ class _EncoderSource(FunctionSource):
                 self.write_records(compact)
 
     def write_structure(self, cls: type[Struct]) -> None:
-        """Add lines that write the structure in the variable ``x``."""
+        """Generate code that writes the structure in the variable ``x``."""
         if self.must_call(cls):
             self.add(f"{self.function_of(cls)}(writer, x)", "buf = writer.buf")
         else:
@@ -157,7 +158,8 @@ class _EncoderSource(FunctionSource):
 
     @contextmanager
     def unless_null(self, compact: bool, wide: bool, nullable: bool) -> Iterator[None]:
-        """Add lines that handle an ``x`` that is None. The ``with`` block adds the lines for any other ``x``.
+        """Generate code that handles an ``x`` that is None. The ``with`` block generates the code for any
+        other ``x``.
 
         None is encoded as null if *nullable*; otherwise it is an error.
         """
@@ -173,8 +175,8 @@ class _EncoderSource(FunctionSource):
             yield
 
     def write_length(self, compact: bool, wide: bool) -> None:
-        """Add lines that write the length ``n``: as a compact length, or in four bytes if *wide*, or else in
-        two."""
+        """Generate code that writes the length ``n``: as a compact length, or in four bytes if *wide*, or
+        else in two."""
         if compact:
             self.add("if n < 127: buf.append(n + 1)", "else: buf += unsigned_varint(n + 1)")
             return
@@ -183,7 +185,7 @@ class _EncoderSource(FunctionSource):
         self.write_numbers("i" if wide else "h", "n")
 
     def write_records(self, compact: bool) -> None:
-        """Add lines that write the record bytes in the variable ``x``, which are one buffer or several.
+        """Generate code that writes the record bytes in the variable ``x``, which are one buffer or several.
 
         Their total length is written first. The buffers then become separate parts.
         """
@@ -192,8 +194,8 @@ class _EncoderSource(FunctionSource):
         self.add("writer.parts.append(buf)", "writer.parts.extend(x)", "buf = writer.buf = bytearray()")
 
     def write_tagged(self, cls: type[Struct], tagged: Sequence[Field], v: str) -> None:
-        """Add lines that write the tagged fields at the end of a structure. Fields that have their defaults
-        are left out."""
+        """Generate code that writes the tagged fields at the end of a structure. Fields that have their
+        defaults are left out."""
         if not tagged:
             self.add("buf.append(0)")
             return
@@ -214,8 +216,8 @@ class _EncoderSource(FunctionSource):
         return " or ".join(parts)
 
     def write_checks(self, cls: type[Struct], v: str) -> None:
-        """Add lines that raise an error if a field that this version lacks does not have its default, unless
-        the field is ignorable."""
+        """Generate code that raises an error if a field that this version lacks does not have its default,
+        unless the field is ignorable."""
         for field in cls.declared:
             if not field.in_version(self.version) and not field.ignorable:
                 self.add(

@@ -98,14 +98,14 @@ class ClientFraming:
         return parts
 
     def _start(self, header_version: int) -> bytes:
-        """Return the bytes with which requests start: the header, with zeros for the values of
-        :data:`_REQUEST_START`."""
+        """Return the first bytes of requests whose header has *header_version*: the length and the header,
+        with zeros for the values that differ between requests (:data:`_REQUEST_START`)."""
         start = _start_of_frame(RequestHeader(client_id=self._client_id), header_version)
         self._starts[header_version] = start
         return start
 
     def receive(self, frame: Buffer) -> tuple[int, ApiMessage]:
-        """Return the correlation id and the response in *frame*, which begins after the length.
+        """Return the correlation id and the response in *frame*, a frame without its length.
 
         Raises MissingAnswerError if the response to an older request is missing: responses must come in the
         order of the requests. Raises ProtocolError if the frame cannot be parsed.
@@ -186,7 +186,7 @@ class ServerFraming:
     """The broker's side of a connection: decodes requests and encodes responses."""
 
     def receive(self, frame: Buffer) -> ReceivedRequest:
-        """Return the request in *frame*, which begins after the length.
+        """Return the request in *frame*, a frame without its length.
 
         Raises ProtocolError for an unknown API key and for bytes that cannot be parsed, and
         UnsupportedVersionError for an unknown version.

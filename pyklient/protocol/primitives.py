@@ -31,7 +31,7 @@ _MOST_ELEMENTS: Final = 1 << 20
 frame can cause."""
 
 _NUMBERS_PER_ELEMENT: Final = 8
-"""How many numbers in an array count as one element, because a number costs little."""
+"""How many numbers in an array count as one element of a message, because a number costs little."""
 
 _INT16: Final = struct.Struct(">h")
 _INT32: Final = struct.Struct(">i")
@@ -159,8 +159,8 @@ class Reader:
         return length
 
     def count(self, length: int, least: int) -> int:
-        """Return *length* if that many elements of at least *least* bytes each can follow. Otherwise raise
-        ProtocolError."""
+        """Return *length* if the remaining bytes can contain that many array elements of at least *least*
+        bytes each. Otherwise raise ProtocolError."""
         if length < 0 or length * least > self.end - self.pos:
             raise ProtocolError(
                 f"an array of {length} elements begins at byte {self.pos}, but only "
@@ -212,8 +212,8 @@ class Reader:
 
 
 class Writer:
-    """Collects bytes, which begin with *start*. Further bytes are added to ``buf``. ``parts`` has the parts
-    before ``buf``."""
+    """Collects the bytes of a message in parts. ``parts`` has the finished parts, and new bytes are added to
+    ``buf``, the current part. The first part begins with *start*."""
 
     __slots__ = ("buf", "parts")
 

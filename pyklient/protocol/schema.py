@@ -128,7 +128,8 @@ def since(
 
 
 def until(version: int, *, default: Any = _ZERO, ignorable: bool = False, nullable_since: int = 0) -> Any:
-    """Declare a field that exists up to and including *version*. ``since`` has the same options."""
+    """Declare a field that exists up to and including *version*. The options mean the same as those of
+    ``since``."""
     return _Span(until=version, default=default, ignorable=ignorable, nullable_since=nullable_since)
 
 
@@ -299,7 +300,7 @@ def message(
 
 
 def _declared(cls: type[Struct], name: str, hint: Any) -> Field:
-    """Return the Field that the annotation *hint* and the default of *name* declare."""
+    """Return the Field for the attribute *name* of *cls*, from its annotation *hint* and its default."""
     span = cls.__dict__[name]
     if not isinstance(span, _Span):
         span = _Span(default=span)

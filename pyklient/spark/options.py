@@ -242,7 +242,7 @@ class GivenOptions:
     """The parsed options of a query: values by name, and the properties from options that begin with
     ``kafka.``.
 
-    The names of the properties have no such prefix here.
+    The names of these properties are stored without this prefix.
     """
 
     values: Mapping[str, Any]

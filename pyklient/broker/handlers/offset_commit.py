@@ -75,7 +75,8 @@ def _commit(
     offsets: dict[TopicPartition, CommittedOffset],
 ) -> OffsetCommitResponse.OffsetCommitResponseTopic:
     """Add the offsets that the request commits for one topic to *offsets*, and return the part of the
-    response for the topic."""
+    response for the topic. Unless *error_for_all* is NONE, add nothing, and return this error for each
+    partition."""
     name, unknown_topic = asked.name, ErrorCode.NONE
     if version >= _TOPIC_IDS:
         topic = node.cluster.topics.find_id(asked.topic_id)

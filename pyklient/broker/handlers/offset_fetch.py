@@ -42,8 +42,8 @@ def offset_fetch(
 
 
 async def _from_zookeeper(node: NodeState, request: OffsetFetchRequest) -> OffsetFetchResponse:
-    """Return the committed offsets that are in ZooKeeper. A partition without an offset gets error 3, as in
-    Kafka."""
+    """Return the committed offsets that are in ZooKeeper. A partition without an offset gets the error
+    UNKNOWN_TOPIC_OR_PARTITION, as in Kafka."""
     asked = [
         TopicPartition(topic.name, index)
         for topic in request.topics or ()

@@ -1,5 +1,5 @@
-"""What a handler gets and returns besides messages: the context of a request, and a response with slices of
-files."""
+"""The context of a request, which each handler gets, and a response with slices of files, which a handler may
+return instead of a message."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -19,9 +19,10 @@ class RequestContext(NamedTuple):
 
 
 class ResponseWithFiles(NamedTuple):
-    """A response to a client, some of whose buffers only stand for bytes of segment files.
+    """A response whose bytes come in part from segment files. In its message, a buffer takes the place of
+    each slice of a file.
 
-    ``files`` has the slice that is sent instead of such a buffer, by the ``id()`` of the buffer.
+    ``files`` has the slices that are sent instead of these buffers, each by the ``id()`` of its buffer.
     """
 
     message: ApiMessage

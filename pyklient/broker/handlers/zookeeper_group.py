@@ -12,11 +12,11 @@ _GROUP_ID: Final = re.compile(r"[a-zA-Z0-9._-]{1,255}")
 
 
 def zookeeper_error(node: NodeState, group_id: str) -> ErrorCode:
-    """Return the error for a request of version 0 about the offsets of a group; NONE if the request can be
-    served.
+    """Return the error code for a request about offsets that a group keeps in ZooKeeper (OffsetCommit or
+    OffsetFetch, version 0); NONE if the broker can serve the request.
 
-    A broker without ZooKeeper answers with an error, as Kafka does. The group id must be allowed in a path of
-    ZooKeeper.
+    There is an error if the broker does not use ZooKeeper, as in Kafka, and if the group id cannot be part of
+    a path in ZooKeeper.
     """
     if node.cluster.registration is None:
         return ErrorCode.UNSUPPORTED_VERSION

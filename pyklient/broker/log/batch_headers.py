@@ -22,7 +22,8 @@ _ENTRY_TIMESTAMP = Struct(">q")
 class BatchHeader(NamedTuple):
     """The header of a stored batch, and its position in the file.
 
-    A batch of format 0 or 1 has only its last offset in its header.
+    The header of a batch of format 0 or 1 has only the last offset; ``base_offset`` is then the last offset
+    too.
     """
 
     position: int

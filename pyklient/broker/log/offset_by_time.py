@@ -60,7 +60,8 @@ def segment_offsets_before(
     0 asks for them.
 
     The result has at most *max_offsets* offsets, with the newest first. The end of the log counts as the base
-    offset of a further segment. The time of a segment is the time at which its file was last written.
+    offset of a further segment, written at *now_ms*. The time of a segment is the time at which its file was
+    last written.
     """
     times = [(segment.base_offset, segment.modified_ms()) for segment in segments]
     if segments[-1].size:

@@ -51,8 +51,9 @@ class OffsetIndex:
         """Note a batch of *size* bytes at *position*, whose last record has *relative_offset*. If an entry is
         due, add one for this batch.
 
-        As in Kafka, an entry is due if more than ``interval_bytes`` were written since the last entry. If the
-        file cannot be written, raises OSError and adds nothing.
+        As in Kafka, an entry is due if more than ``interval_bytes`` were written since the last entry. If
+        *to_disk* is false, the entry is added in memory only. If the file cannot be written, raises OSError
+        and adds nothing.
         """
         if self._unindexed > self._interval and not self.full:
             if to_disk:
@@ -78,7 +79,8 @@ class OffsetIndex:
     def load(self, entries: int, unindexed_bytes: int) -> bool:
         """Read the file of the index.
 
-        If the file does not have exactly *entries* entries, return False and change nothing.
+        *unindexed_bytes* is the number of bytes in the segment from the last indexed batch on. If the file
+        does not have exactly *entries* entries, return False and change nothing.
         """
         try:
             data = self.path.read_bytes()

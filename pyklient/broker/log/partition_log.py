@@ -31,12 +31,13 @@ __all__ = ["AppendResult", "LocatedBatch", "PartitionLog"]
 _logger = logging.getLogger("pyklient.broker")
 
 _MAX_RELATIVE_OFFSET = 2**31 - 1
-"""The largest relative offset in a segment. Its index stores offsets in four bytes, relative to the base
-offset of the segment."""
+"""The largest relative offset in a segment. The index of a segment stores offsets in four bytes, relative to
+the base offset of the segment."""
 
 
 class AppendResult(NamedTuple):
-    """The result of an append: the offset of the first appended record, and the time.
+    """The result of an append: the offset of the first appended record, and the time at which the records
+    were appended.
 
     ``log_append_time_ms`` is -1 if the records kept the producer's timestamps.
     """

@@ -1,5 +1,5 @@
 """The last batches of each idempotent producer in a partition. They tell whether a new batch is a retry, or
-leaves a gap.
+leaves a gap in the sequence numbers.
 
 They are read from the file that a clean shutdown has written, or else from the batch headers of the log.
 """

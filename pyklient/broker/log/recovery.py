@@ -28,8 +28,8 @@ def new_segment(directory: Path, base_offset: int, config: LogConfig) -> Segment
 def restore_segments(
     directory: Path, config: LogConfig, state: LogState, producers: ProducerStates
 ) -> list[Segment] | None:
-    """Open the segments of a log with *state*, which a clean shutdown has saved. Return None if the files
-    differ from *state*."""
+    """Open the segments of a log with *state*, which a clean shutdown has saved, and restore *producers* from
+    it. Return None if the files differ from *state*."""
     segments = [new_segment(directory, each.base_offset, config) for each in state.segments]
     known = {segment.base_offset for segment in segments}
     if known.issuperset(_base_offsets(directory)) and all(
@@ -46,7 +46,8 @@ def restore_segments(
 
 
 def recover_segments(directory: Path, config: LogConfig, producers: ProducerStates) -> list[Segment]:
-    """Open the segments of a log and check all their batches.
+    """Open the segments of a log, check all their batches, and add the batches of idempotent producers to
+    *producers*.
 
     The bytes from the first invalid batch on are deleted, and so are all later segments.
     """

@@ -150,8 +150,9 @@ def _create_ephemeral(
 ) -> Generator[Any, Any, bool]:
     """Create the ephemeral node at *path*. Return False if this session has created it before.
 
-    If a node of this broker is left from an earlier session, waits until it is gone, for at most
-    *wait_seconds*.
+    If the broker's earlier session has left this node, waits until the node is gone, for at most
+    *wait_seconds*. *is_own* tells whether a node that exists is of this broker. Raises ConfigurationError if
+    it is not, or if it does not go.
     """
     waited = 0.0
     while True:

@@ -1,6 +1,7 @@
 """The registration of a broker in ZooKeeper.
 
-It begins with the broker, follows its topics, and is renewed after the session has expired.
+It begins when the broker starts, changes when topics change, and is renewed after the session with ZooKeeper
+has expired.
 """
 
 import asyncio

@@ -217,7 +217,8 @@ cdef class _Appending:
         return self._decline(topic, value, key, partition, timestamp_ms, headers, on_delivery)
 
     cdef _Topic _find(self, topic):
-        """Return the topic of this name, or None. Passing the same object again finds it sooner."""
+        """Return the topic of this name, or None. This is faster if *topic* is the same ``str`` object as in
+        the last call."""
         cdef PyObject* found = PyDict_GetItemWithError(self._sendable, topic)
         if found is NULL or type(<object>found) is not _Topic:
             return None
@@ -288,11 +289,13 @@ cdef class _Appending:
         return self._put(<_Topic>known, partition, value, key, timestamp_ms, encoded, on_delivery, limit, True)
 
     def append_many(self, topic, partition, values, Py_ssize_t start):
-        """Append ``values[start:]``, without keys and headers, to the open batch of a partition.
+        """Append ``values[start:]``, without keys and headers, to the batch under construction of a
+        partition.
 
-        If *partition* is None, it is the sticky partition. Stop at the first value that is not plain bytes
-        or does not fit. Return the batch, the index in it of the first record, and the index after the last
-        one. Return None if nothing was appended: the next value must then be sent with ``send``.
+        If *partition* is None, use the sticky partition, to which records without a key are sent at present.
+        Stop at the first value that is not a ``bytes`` object or does not fit into the batch. Return (batch,
+        first, stop): the appended records are the records *first* to *stop* - 1 of that batch. Return None if
+        nothing was appended; the caller must then pass the next value to ``send``.
         """
         cdef list plain = values if type(values) is list else list(values)
         cdef PyObject* found = PyDict_GetItemWithError(self._sendable, topic)
@@ -326,7 +329,8 @@ cdef class _Appending:
         int64_t limit,
         bint any_size,
     ):
-        """Append a record, or return None if it does not fit. If *any_size*, an empty batch accepts it."""
+        """Append a record, or return None if it does not fit into the batch. If *any_size*, an empty batch
+        accepts every record."""
         # from here on no Python code may run
         cdef _RecordBuffer batch = _current(known, number)
         if batch is None:
@@ -422,7 +426,7 @@ cdef Py_ssize_t _capacity(
 
 
 cdef inline int _add_callback(list callbacks, Delivery delivery, on_delivery) except -1:
-    """Append both objects to *callbacks*, or neither of them if there is no memory."""
+    """Append *delivery* and *on_delivery* to *callbacks*, or neither of them if there is no memory."""
     callbacks.append(delivery)
     try:
         callbacks.append(on_delivery)
@@ -433,10 +437,11 @@ cdef inline int _add_callback(list callbacks, Delivery delivery, on_delivery) ex
 
 
 def call_back(list callbacks not None, failed):
-    """Call each callback in *callbacks*, a list of deliveries, each followed by the callback to call with it.
+    """Call the callbacks in *callbacks*, a list [delivery, callback, delivery, callback, …], each with the
+    delivery before it.
 
-    If a callback raises an exception, ``failed(delivery)`` is called while the exception is handled. The
-    caller must not use *callbacks* afterwards.
+    If a callback raises an exception, ``failed(delivery)`` is called, which can get the exception from
+    ``sys.exc_info()``. The caller must not use *callbacks* afterwards: the compiled kernel changes it.
     """
     cdef Py_ssize_t index = 0
     while index < PyList_GET_SIZE(callbacks):
@@ -453,7 +458,8 @@ def call_back(list callbacks not None, failed):
 
 
 cdef inline _RecordBuffer _current(_Topic known, int64_t number):
-    """Return the batch to append to, or None."""
+    """Return the batch under construction of partition *number* of the topic *known*; None if there is
+    none."""
     cdef list batches = known.batches
     if batches is None or not 0 <= number < PyList_GET_SIZE(batches):
         return None
@@ -467,7 +473,7 @@ cdef inline _RecordBuffer _current(_Topic known, int64_t number):
 
 
 cdef inline void _point(const uint8_t** start, Py_ssize_t* size, data):
-    """Point to the bytes of a key or value, which is bytes or None."""
+    """Set *start* and *size* to the bytes of *data*, a key or value. If *data* is None, *size* becomes -1."""
     if data is None:
         start[0] = NULL
         size[0] = -1
@@ -479,11 +485,12 @@ cdef inline void _point(const uint8_t** start, Py_ssize_t* size, data):
 class Appender(_Appending, OpenBatches):
     """Appends records to batches. Safe to use from several threads.
 
-    *decline* is called with the arguments of a ``send`` that is not a plain append. If *plain* is False, that
-    is every ``send``: keys and values need encoders, or the user's partitioner chooses. *clock_ns* returns
-    the time for records without a timestamp, in nanoseconds since 1970. *batch_size* bounds the records of a
-    batch in bytes (a single record may be larger); *memory_limit* bounds the memory of all batches that are
-    not done yet.
+    If ``send`` cannot append a record by itself, for example because the topic is new or the batch is full,
+    it calls *decline* with the same arguments and returns the result. If *plain* is False, it does so for
+    every record, because an encoder or a partitioner of the user must be called. *clock_ns* returns the time
+    for records without a timestamp, in nanoseconds since 1970. *batch_size* limits the records of a batch in
+    bytes (a single record may be larger). *memory_limit* limits the memory of all batches that are not done
+    yet.
     """
 
     __module__ = "pyklient.kernel"

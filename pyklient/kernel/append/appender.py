@@ -46,10 +46,10 @@ class Batch(DeliveryState):
         self.base_timestamp = -1
         self.max_timestamp = -1
         self.charged = BATCH_COST
-        """The bytes of memory that this batch is charged with."""
+        """The number of bytes that this batch counts for in the memory limit of the producer."""
         self.capacity = 0
-        """The bytes of memory charged for the records, whether used or not. The compiled kernel allocates
-        this many bytes."""
+        """The number of bytes in ``charged`` that are for records, whether they are used or not. The compiled
+        kernel allocates this many bytes."""
         self.expected_size = expected_size
         """The size in bytes that the batch is expected to reach."""
         # Size and count, replaced in one step: bytes behind them, of an interrupted append, do not count.
@@ -168,10 +168,11 @@ OnDelivery = Callable[[Delivery], object]
 
 
 def call_back(callbacks: list[Any], failed: Callable[[Delivery], object]) -> None:
-    """Call each callback in *callbacks*, a list of deliveries, each followed by the callback to call with it.
+    """Call the callbacks in *callbacks*, a list [delivery, callback, delivery, callback, …], each with the
+    delivery before it.
 
-    If a callback raises an exception, ``failed(delivery)`` is called while the exception is handled. The
-    caller must not use *callbacks* afterwards.
+    If a callback raises an exception, ``failed(delivery)`` is called, which can get the exception from
+    ``sys.exc_info()``. The caller must not use *callbacks* afterwards: the compiled kernel changes it.
     """
     pairs = iter(callbacks)
     for delivery, callback in zip(pairs, pairs, strict=True):
@@ -241,11 +242,12 @@ class _Topic:
 class Appender(OpenBatches[Batch]):
     """Appends records to batches. Safe to use from several threads.
 
-    *decline* is called with the arguments of each ``send`` that is not a plain append. If *plain* is False,
-    this holds for every ``send``, because keys and values need encoders or the user's partitioner chooses.
-    *clock_ns* returns the time for records without a timestamp, in nanoseconds since 1970. *batch_size*
-    limits the records of a batch in bytes (a single record may be larger). *memory_limit* limits the memory
-    of all batches that are not done yet.
+    If ``send`` cannot append a record by itself, for example because the topic is new or the batch is full,
+    it calls *decline* with the same arguments and returns the result. If *plain* is False, it does so for
+    every record, because an encoder or a partitioner of the user must be called. *clock_ns* returns the time
+    for records without a timestamp, in nanoseconds since 1970. *batch_size* limits the records of a batch in
+    bytes (a single record may be larger). *memory_limit* limits the memory of all batches that are not done
+    yet.
     """
 
     __module__ = "pyklient.kernel"
@@ -338,11 +340,13 @@ class Appender(OpenBatches[Batch]):
     def append_many(
         self, topic: str, partition: int | None, values: Sequence[Any], start: int
     ) -> tuple[Batch, int, int] | None:
-        """Append ``values[start:]``, without keys and headers, to the open batch of a partition.
+        """Append ``values[start:]``, without keys and headers, to the batch under construction of a
+        partition.
 
-        If *partition* is None, it is the sticky partition. Stop at the first value that is not plain bytes
-        or does not fit. Return the batch, the index in it of the first record, and the index after the last
-        one. Return None if nothing was appended: the next value must then be sent with ``send``.
+        If *partition* is None, use the sticky partition, to which records without a key are sent at present.
+        Stop at the first value that is not a ``bytes`` object or does not fit into the batch. Return (batch,
+        first, stop): the appended records are the records *first* to *stop* - 1 of that batch. Return None if
+        nothing was appended; the caller must then pass the next value to ``send``.
         """
         known = self._sendable.get(topic)
         if known is None:

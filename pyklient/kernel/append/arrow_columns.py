@@ -52,7 +52,8 @@ class Numbers(NamedTuple):
 class HeaderLists(NamedTuple):
     """A column in which each cell is a list of headers, in Arrow's layout. The value of a header may be null.
 
-    The *offsets* count cells of *names* and *values*, of which the first has the number *base*.
+    The *offsets* are indexes of cells in *names* and *values*. The first cell of these two columns has the
+    index *base*.
     """
 
     length: int

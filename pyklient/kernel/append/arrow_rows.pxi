@@ -101,10 +101,10 @@ cdef class _RowBuffer:
 cdef class ArrowRows:
     """Records of one topic, as columns of equal length.
 
-    *partition* is a column, or one number for all rows; for null and None the partitioner chooses. A
-    *timestamp* is in milliseconds since 1970; null means the time at which the row is appended. Raises
-    ValueError for buffers that do not have Arrow's layout, and UnicodeDecodeError (a ValueError) for a header
-    name that is not UTF-8.
+    *partition* is a column, or one number for all rows. If it is null or None, the partitioner chooses the
+    partition. A *timestamp* is in milliseconds since 1970; null means the time at which the row is appended.
+    Raises ValueError for buffers that do not have Arrow's layout, and UnicodeDecodeError (a ValueError) for a
+    header name that is not UTF-8.
     """
 
     cdef readonly Py_ssize_t count
@@ -317,9 +317,10 @@ cdef bint _is_ascii(const uint8_t* text, Py_ssize_t size) noexcept nogil:
 def append_rows(_Appending appender not None, topic, ArrowRows rows not None, Py_ssize_t start):
     """Append rows from row *start* on, in order, to the batches under construction of their partitions.
 
-    Stop at the first row that does not fit, and after about ``AT_ONCE`` bytes. Return the number of rows
-    appended and, ordered by partition, a tuple for each batch: the batch, the index in it of the first row,
-    and the index after the last one. If no row was appended, the next row must be sent with ``send``.
+    Stop at the first row that does not fit into its batch, and after about ``AT_ONCE`` bytes. Return the
+    number of appended rows and, ordered by partition, a tuple (batch, first, stop) for each batch: its
+    records *first* to *stop* - 1 were appended. If no row was appended, the caller must pass the next row to
+    ``send``.
     """
     cdef PyObject* found = PyDict_GetItemWithError(appender._sendable, topic)
     if found is NULL or type(<object>found) is not _Topic or not 0 <= start <= rows.count:
@@ -351,7 +352,8 @@ cdef Py_ssize_t _append_rows(
     AppendedRows* appended,
     Py_ssize_t partitions,
 ) except -1:
-    """Append rows. Return the index of the first row that was not appended. Runs no Python code."""
+    """Append rows from row *start* on. Return the index of the first row that was not appended. Runs no
+    Python code."""
     cdef Draft draft
     cdef AppendedRows* entry
     cdef AppendedRows* last = NULL

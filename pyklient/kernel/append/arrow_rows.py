@@ -20,10 +20,10 @@ Row: TypeAlias = tuple[bytes | None, bytes | None, int | None, int | None, Heade
 class ArrowRows:
     """Records of one topic, as columns of equal length.
 
-    *partition* is a column, or one number for all rows; for null and None the partitioner chooses. A
-    *timestamp* is in milliseconds since 1970; null means the time at which the row is appended. Raises
-    ValueError for buffers that do not have Arrow's layout, and UnicodeDecodeError (a ValueError) for a header
-    name that is not UTF-8.
+    *partition* is a column, or one number for all rows. If it is null or None, the partitioner chooses the
+    partition. A *timestamp* is in milliseconds since 1970; null means the time at which the row is appended.
+    Raises ValueError for buffers that do not have Arrow's layout, and UnicodeDecodeError (a ValueError) for a
+    header name that is not UTF-8.
     """
 
     __module__ = "pyklient.kernel"
@@ -80,9 +80,10 @@ def append_rows(
 ) -> tuple[int, list[tuple[Batch, int, int]]]:
     """Append rows from row *start* on, in order, to the batches under construction of their partitions.
 
-    Stop at the first row that does not fit, and after about ``AT_ONCE`` bytes. Return the number of rows
-    appended and, ordered by partition, a tuple for each batch: the batch, the index in it of the first row,
-    and the index after the last one. If no row was appended, the next row must be sent with ``send``.
+    Stop at the first row that does not fit into its batch, and after about ``AT_ONCE`` bytes. Return the
+    number of appended rows and, ordered by partition, a tuple (batch, first, stop) for each batch: its
+    records *first* to *stop* - 1 were appended. If no row was appended, the caller must pass the next row to
+    ``send``.
     """
     known = appender._sendable.get(topic)
     if known is None or not 0 <= start <= rows.count or known.count <= 0:

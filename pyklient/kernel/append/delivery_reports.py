@@ -247,8 +247,8 @@ class DeliveryState(ABC):
             raise
 
     def _stop_watching(self, indexes: range) -> bool:
-        """Remove the records *indexes* from ``_seen`` unless the batch is done. Return True if they were
-        removed."""
+        """Unless the batch is done, forget that a caller waits for the records *indexes* and will see their
+        failures. Return True if the batch is not done."""
         with self._tracker.lock:
             if not self.done:
                 self._seen.difference_update(indexes)

@@ -142,8 +142,8 @@ cdef int _hold(data, Py_buffer* view, const uint8_t** start, Py_ssize_t* size) e
 
 
 def encode_record(timestamp_delta, offset_delta, key, value, headers=()):
-    """Encode one record of format 2, with its length in front. The deltas are relative to the base of the
-    batch."""
+    """Encode one record of format 2, with its length in front. The deltas are the distances of the record
+    from the base timestamp and the base offset of its batch."""
     return _encode(_wrapped(timestamp_delta), _wrapped(offset_delta), key, value, headers)
 
 

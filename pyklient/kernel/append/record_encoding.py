@@ -32,8 +32,8 @@ def murmur2(data: bytes | bytearray | memoryview) -> int:
 def encode_record(
     timestamp_delta: int, offset_delta: int, key: bytes | None, value: bytes | None, headers: Headers = ()
 ) -> bytes:
-    """Encode one record of format 2, with its length in front. The deltas are relative to the base of the
-    batch."""
+    """Encode one record of format 2, with its length in front. The deltas are the distances of the record
+    from the base timestamp and the base offset of its batch."""
     short = SHORT
     time = short[timestamp_delta] if 0 <= timestamp_delta < SHORT_END else encode_signed(timestamp_delta)
     offset = short[offset_delta] if 0 <= offset_delta < SHORT_END else encode_signed(offset_delta)

@@ -287,7 +287,8 @@ cdef class ColumnBuilder:
         append_time,
         int64_t start_offset,
     ):
-        """Append the records at *start_offset* and above of a batch of format 2. They are encoded in *data*.
+        """Append records of a batch of format 2: those whose offset is *start_offset* or larger. *data* has
+        all records of the batch, encoded.
 
         Raises the errors of ``parse_records``. After an error, the columns are what they were before.
         """

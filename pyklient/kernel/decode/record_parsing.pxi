@@ -18,7 +18,7 @@ cdef struct Parsed:
 cdef inline Fault _sized(
     Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
 ) noexcept nogil:
-    """Read bytes that follow their number."""
+    """Read a length and the bytes that follow it. Set *start* and *size* to these bytes."""
     cdef uint64_t folded = 0
     cdef Fault fault = read_folded(cursor, &folded, 32)
     if fault != NO_FAULT:
@@ -36,7 +36,7 @@ cdef inline Fault _sized(
 cdef inline Fault _bytes(
     Cursor* cursor, const uint8_t** start, Py_ssize_t* size, Fault negative
 ) noexcept nogil:
-    """Read bytes that may be None, in which case their size is -1."""
+    """Read a length and the bytes that follow it. The length -1 means None; *size* is then -1."""
     if cursor.at < cursor.end and cursor.at[0] == 1:
         cursor.at += 1
         size[0] = -1
@@ -238,8 +238,8 @@ def parse_messages(
     int32_t partition,
     int64_t start_offset,
 ):
-    """Return the messages at *start_offset* and above of a batch of format 2, whose decompressed records are
-    *data*.
+    """Return messages of a batch of format 2: those whose offset is *start_offset* or larger. *data* has all
+    records of the batch, decompressed.
 
     *append_time* is the timestamp of all messages if the broker has set it, otherwise None. Raises the errors
     of :func:`parse_records`.

@@ -121,7 +121,8 @@ def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int
 
 
 def _read_timestamp_delta(data: bytes, position: int, base_timestamp: int) -> tuple[int, int]:
-    """Return the timestamp delta at *position* as a folded number, and the position after it.
+    """Return the timestamp delta at *position* as an unsigned number in zigzag encoding, and the position
+    after it.
 
     Raises CorruptRecordError if the timestamp does not fit into 64 bits.
     """
@@ -176,8 +177,8 @@ def parse_messages(
     partition: int,
     start_offset: int,
 ) -> list[Message]:
-    """Return the messages at *start_offset* and above of a batch of format 2, whose decompressed records are
-    *data*.
+    """Return messages of a batch of format 2: those whose offset is *start_offset* or larger. *data* has all
+    records of the batch, decompressed.
 
     *append_time* is the timestamp of all messages if the broker has set it, otherwise None. Raises the errors
     of :func:`parse_records`.

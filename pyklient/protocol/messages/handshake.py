@@ -92,7 +92,8 @@ class ApiVersionsResponse(ApiMessage):
 class SaslHandshakeRequest(ApiMessage):
     """Propose a SASL mechanism.
 
-    After version 0, raw tokens follow on the connection. After version 1, SaslAuthenticate requests follow.
+    After a request of version 0, the client sends SASL tokens without a request around them. After a request
+    of version 1, it sends them in SaslAuthenticate requests.
     """
 
     mechanism: String = ""

@@ -46,8 +46,8 @@ CREATE_TIME: Final = 0
 LOG_APPEND_TIME: Final = 1
 
 LEAD: Final = Struct(">qiIb")
-"""The layout of the first 17 bytes in every format: offset, length, CRC (formats 0, 1) or leader epoch (2),
-magic."""
+"""The layout of the first 17 bytes of a batch or entry in every format: offset, length, CRC (formats 0, 1) or
+leader epoch (2), magic."""
 LEAD_SIZE: Final = 17
 OVERHEAD: Final = 12
 """The number of bytes of an entry or batch that its length field does not count."""
@@ -55,8 +55,8 @@ OVERHEAD: Final = 12
 BATCH: Final = Struct(">qiibIhiqqqhii")
 BATCH_SIZE: Final = 61
 BATCH_LEAD: Final = Struct(">qiibI")
-"""The layout of the header before the bytes that the checksum covers; BATCH_AFTER_CRC has the remaining
-fields."""
+"""The layout of the first fields in the header of a batch, which the checksum does not cover. BATCH_AFTER_CRC
+has the other fields."""
 BATCH_AFTER_CRC: Final = Struct(">hiqqqhii")
 MAGIC_AT: Final = 16
 """The position of the magic byte, which is the same in every format."""

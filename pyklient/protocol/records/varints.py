@@ -41,12 +41,14 @@ def encode_signed(value: int) -> bytes:
 
 
 def unfold(folded: int) -> int:
-    """Return the signed number that was folded into the unsigned number *folded*."""
+    """Return the signed number that zigzag encoding has turned into the unsigned number *folded*: 0, -1, 1,
+    -2 for 0, 1, 2, 3."""
     return folded >> 1 ^ -(folded & 1)
 
 
 def read_folded(data: bytes, position: int, bits: int = 32) -> tuple[int, int]:
-    """Return the varint at *position* as a folded number, and the position after it.
+    """Return the varint at *position* as an unsigned number, from which ``unfold`` makes the signed number,
+    and the position after the varint.
 
     Raises CorruptRecordError if the varint is cut off or needs more than *bits* bits.
     """

@@ -95,7 +95,7 @@ class Staging:
 
 
 class DataSet:
-    """The data set in the directory of *files*.
+    """The Parquet data set in the directory to which *files* gives access.
 
     Errors of Hadoop and of the operating system are raised unchanged.
     """
@@ -167,8 +167,8 @@ class DataSet:
             raise
 
     def raise_conflict(self, staging: Staging, error: BaseException) -> None:
-        """Raise LoadConflictError if another load with the number of *staging* was published. *error* is the
-        cause of that error."""
+        """Raise LoadConflictError if another load with the number of *staging* was published. *error* becomes
+        the cause of the LoadConflictError."""
         if self._files.read(f"{_published(staging.number)}/{_MANIFEST}") is not None:
             raise LoadConflictError(
                 f"this load into {self.uri} is discarded, because another load was published first as "

@@ -110,7 +110,8 @@ def _available(
 ) -> tuple[OffsetRange, str | None]:
     """Return the part of *wanted* that the partition still has, and a text that describes the missing part.
 
-    If the topic is known to be the *same_topic* as before, no record is loaded a second time.
+    If *same_topic* is true, the topic is known to be the one that the last load read, and no record is loaded
+    a second time.
     """
     kept, problem = available(wanted, log)
     if wanted.start <= log.next:

@@ -29,9 +29,9 @@ def send_batches(
 ) -> int:
     """Send a record for each row. Return the number of records, which are not confirmed yet.
 
-    *batches* are RecordBatches of pyarrow. Only their columns named in *columns* are used. Raises
-    DeliveryError as soon as a delivery is known to have failed, and ConfigurationError or TypeError for a
-    batch that cannot be sent.
+    *batches* are RecordBatches of pyarrow. Only their columns named in *columns* are used. If *origin* is
+    given, headers that identify its row are added to each record. Raises DeliveryError as soon as a delivery
+    is known to have failed, and ConfigurationError or TypeError for a batch that cannot be sent.
     """
     wanted = frozenset(columns)
     unconfirmed = UnconfirmedDeliveries()

@@ -62,8 +62,9 @@ def send_rows(
 ) -> int:
     """Send a record for each of *rows*. Return the number of records, which are not confirmed yet.
 
-    Of the columns of a row, ``topic`` and those in *columns* are used. Raises DeliveryError as soon as a
-    delivery is known to have failed, and ConfigurationError or TypeError for a row that cannot be sent.
+    Of the columns of a row, ``topic`` and those in *columns* are used. If *origin* is given, headers that
+    identify its row are added to each record. Raises DeliveryError as soon as a delivery is known to have
+    failed, and ConfigurationError or TypeError for a row that cannot be sent.
     """
     wanted = frozenset(columns) | {"topic"}
     iterator = iter(rows) if to_record is None else map(to_record, rows)

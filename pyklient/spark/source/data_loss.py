@@ -74,7 +74,8 @@ class RecreatedTopics:
     def note(self, ids: Mapping[str, bytes], offsets: Offsets) -> None:
         """Compare *ids*, the present ids of topics, with the ids that were seen before.
 
-        Reading continues at *offsets*. If the id of a topic has changed, its offsets belong to the old topic.
+        *offsets* are those at which reading continues. If the id of a topic has changed, its offsets belong
+        to the old topic; ``is_stale`` then returns True for them.
         """
         recreated = {topic for topic, found in ids.items() if self._ids.get(topic, found) != found}
         self._stale |= {each: offset for each, offset in offsets.items() if each.topic in recreated}

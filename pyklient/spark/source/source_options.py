@@ -57,8 +57,8 @@ class Bound:
     at: int | Mapping[TopicPartition, int]
     timed: bool = False
     must_match: bool = False
-    """True if it is an error that a partition has no record at the time or later. If False, the end of the
-    partition is used."""
+    """True if it is an error that a partition has no record with the timestamp of the bound or a later one.
+    If False, the bound is then the end of the partition."""
 
     @property
     def points(self) -> Iterable[int]:
