@@ -18,8 +18,8 @@ _FIRST_WITH_ZSTD: Final = 7
 
 
 class BrokerRequirements:
-    """The requirements of a producer that compresses with *codec*. With *idempotence*, brokers must have
-    producer ids, because the producer must not continue without them."""
+    """The requirements of a producer that compresses with *codec*. If *idempotence* is true, brokers must
+    support producer ids, because the producer must not send without them."""
 
     def __init__(self, codec: Compression, *, idempotence: bool) -> None:
         self._codec = codec
@@ -37,8 +37,8 @@ class BrokerRequirements:
                 connection.version_of(InitProducerIdRequest)
             except UnsupportedVersionError as error:
                 raise UnsupportedVersionError(
-                    f"enable_idempotence=True is not possible: {error}; remove the option to send without "
-                    "idempotence there"
+                    f"enable_idempotence=True is not possible: {error}; remove the option to send to such "
+                    "brokers without idempotence"
                 ) from error
         return version
 

@@ -48,7 +48,8 @@ class Clocks(NamedTuple):
 
 
 class RecordAccumulator:
-    """The batches of a producer that are not done. Several threads may use it at the same time.
+    """The batches of a producer, from their first record until all their records have a result. Several
+    threads may use this object at the same time.
 
     The first record that is appended starts *thread*, the sender's thread.
     """
@@ -104,8 +105,8 @@ class RecordAccumulator:
         headers: Any = None,
         on_delivery: Callable[[Delivery], object] | None = None,
     ) -> Delivery:
-        """Append a record that the kernel declined. Arguments and errors are the same as those of
-        ``Producer.send``."""
+        """Append a record that the kernel cannot append by itself. Arguments and errors are the same as those
+        of ``Producer.send``."""
         self.raise_if_closed()
         if not self._started:
             self._start()
@@ -273,8 +274,8 @@ class RecordAccumulator:
                     self.appender.memory_limit = memory
 
     def _wake_waiting(self) -> None:
-        """Wake all threads that wait for memory, so that they look for memory again. The batch lock must be
-        held."""
+        """Wake all threads that wait for memory, so that each checks if there is enough memory now. The batch
+        lock must be held."""
         for wakeup in list(self._waiting):
             wakeup.set()
 

@@ -13,7 +13,7 @@ __all__ = ["PartitionChoice"]
 
 
 class PartitionChoice:
-    """Chooses the partition of a record that the kernel declined.
+    """Chooses the partition of a record that the kernel cannot append by itself.
 
     The choice follows the record's ``partition`` argument, or else the user's partitioner, or else the
     default rule of Java's client.

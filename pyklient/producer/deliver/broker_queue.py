@@ -310,15 +310,16 @@ class BrokerQueue(Timed):
                 self._responses.fail_all(queue, failure)
 
     def _not_sent(self, request: InFlightRequest, error: KafkaError) -> None:
-        """Remove *request*, of which nothing has reached the broker, and retry or fail its batches."""
+        """Remove *request* from the requests in flight, because nothing of it has reached the broker. Retry
+        or fail its batches."""
         self._end(request)
         self._lose_connection(request)
         self._unreachable(error)
         self._responses.unanswered(request.batches, error, in_doubt=False)
 
     def _answered(self, request: InFlightRequest, response: ProduceResponse | None) -> None:
-        """Remove *request* after its *response*, and apply the response. With ``acks=0``, *response* is
-        None."""
+        """Remove *request* from the requests in flight, because its *response* has arrived, and apply the
+        response. With ``acks=0``, *response* is None."""
         self._end(request)
         if response is None:
             self._responses.sent(request.batches)
@@ -328,8 +329,8 @@ class BrokerQueue(Timed):
             self._responses.apply(request.batches, response, self.node_id)
 
     def _unanswered(self, request: InFlightRequest, error: KafkaError) -> None:
-        """Remove *request*, which gets no response. Retry or fail its batches, which the broker may have
-        stored."""
+        """Remove *request* from the requests in flight, because it will get no response. Retry or fail its
+        batches, which the broker may have stored."""
         self._end(request)
         self._lose_connection(request)
         self._metadata.want()

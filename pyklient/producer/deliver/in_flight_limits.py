@@ -25,5 +25,6 @@ class InFlightLimits(NamedTuple):
 
 
 def in_flight_limits(max_requests: int) -> InFlightLimits:
-    """Return the limits that the option ``max_in_flight_requests_per_connection`` sets to *max_requests*."""
+    """Return the limits for *max_requests*, the value of the option
+    ``max_in_flight_requests_per_connection``."""
     return InFlightLimits(max_requests, min(_BATCHES_REMEMBERED, max_requests))

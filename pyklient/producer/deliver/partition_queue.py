@@ -93,7 +93,7 @@ class PartitionQueue(Timed):
         """The position of the last batch that failed permanently and may have been stored. None without such
         a batch."""
         self._known = False
-        """True if the broker has stored a batch of the current sequence."""
+        """True if the broker has stored a batch with the current producer id and epoch."""
 
     def __repr__(self) -> str:
         return (
@@ -218,8 +218,8 @@ class PartitionQueue(Timed):
         self._changed[self] = None
 
     def retry_in_sequence(self, batch: SealedBatch, error: KafkaError, *, not_before: float) -> None:
-        """Put *batch* back into the queue, because the broker misses a batch before it, or does not know its
-        sequence.
+        """Put *batch* back into the queue, because the broker misses a batch before it, or does not know the
+        producer's sequence numbers.
 
         If no unfinished batch comes before *batch*, *batch* begins a new epoch.
         """

@@ -304,8 +304,8 @@ class Sender(SenderWork, Timed):
         self._check_again(waiting, failure)
 
     def _fail_missing(self, waiting: set[PartitionQueue], metadata: Metadata) -> None:
-        """Fail the records of topics that do not exist, if the producer is closing and has waited long
-        enough."""
+        """If the producer is closing, fail the records of the topics that brokers have not known for
+        ``GONE_AFTER`` seconds."""
         self._topics.note_missing({queue.topic for queue in waiting}, metadata)
         for queue in waiting if self._closing else ():
             if self._topics.is_gone(queue.topic):

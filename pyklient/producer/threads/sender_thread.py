@@ -35,7 +35,7 @@ _LIVENESS_CHECK: Final = 0.5
 
 
 class SenderWork(ABC):
-    """The work that a SenderThread does in each pass. ``Sender`` implements it."""
+    """The work that a SenderThread does each time it runs. ``Sender`` implements it."""
 
     @abstractmethod
     def has_new_batches(self) -> bool:
@@ -43,8 +43,8 @@ class SenderWork(ABC):
 
     @abstractmethod
     def is_full(self) -> bool:
-        """Return True if nothing can be sent before a response arrives. The response then causes the next
-        pass."""
+        """Return True if nothing can be sent before a response arrives. The sender runs again when it
+        arrives."""
 
     @abstractmethod
     def step(self) -> bool:
@@ -117,14 +117,13 @@ class SenderThread:
         return self._holder == threading.get_ident()
 
     def post(self, call: Callable[[], None]) -> None:
-        """Run the function *call* in the next pass of the sender. Any thread may call this, with any lock
-        held."""
+        """Run the function *call* when the sender runs next. Any thread may call this, with any lock held."""
         self._inbox.append(call)
         self.wake(_NOW)
 
     def post_and_run(self, call: Callable[[], None]) -> None:
-        """Run the function *call* in the next pass of the sender. If the sender lock is free, make that pass
-        in this thread.
+        """Run the function *call* when the sender runs next. If the sender lock is free, run the sender in
+        this thread now.
 
         The calling thread must hold no lock.
         """
@@ -158,16 +157,16 @@ class SenderThread:
         return True
 
     def wake(self, due: float) -> None:
-        """Make sure that the thread makes a pass at *due*. Any thread may call this. The call takes little
-        time."""
+        """Make sure that the thread runs the sender at the time *due*. Any thread may call this. The call
+        takes little time."""
         if due < self._sleeps_until:
             self._wakeups.put(None)
 
     def notify(self, due: float) -> None:
-        """Make sure that a pass is made at *due*, because users' threads have added batches.
+        """Make sure that the sender runs at the time *due*, because users' threads have added batches.
 
-        While no broker accepts more requests, this does nothing, because a response or the next nap causes a
-        pass.
+        While no broker accepts more requests, this does nothing: the sender runs when a response arrives, or
+        after *nap* seconds.
         """
         # The caller adds the batch first and then calls this. The thread sets _listens first and then looks
         # for new batches. So one of the two always notices the other.
@@ -198,7 +197,7 @@ class SenderThread:
             self._holder = None
 
     def _make_pass(self) -> None:
-        """Make one pass of the sender: do all that is due now. The sender lock must be held."""
+        """Run the sender once: do all that is due now. The sender lock must be held."""
         work = self._work
         assert work is not None
         if self._over:
@@ -218,7 +217,7 @@ class SenderThread:
     def _has_missed_batches(self) -> bool:
         """Return True if there are new batches that can be sent now and that have not woken the thread.
 
-        The sender lock must be held, and a pass must have been made.
+        The sender lock must be held, and the sender must have run at least once.
         """
         work = self._work
         assert work is not None
