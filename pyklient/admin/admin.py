@@ -96,7 +96,8 @@ class Admin(ThreadlessClient):
         """Return the groups that brokers coordinate and the groups in ZooKeeper, sorted by name.
 
         Groups in ZooKeeper are returned only if the client has the option ``zookeeper``. With *coordination*,
-        only groups of that kind are returned. A group of each kind may have the same name.
+        only groups of that kind are returned. A group that brokers coordinate and a group in ZooKeeper may
+        have the same name.
         """
         if coordination not in ("kafka", "zookeeper", None):
             raise ConfigurationError(f"coordination={coordination!r} is not 'kafka', 'zookeeper' or None")

@@ -161,7 +161,8 @@ class ZooKeeperPartitionProgress:
 
     @property
     def committed(self) -> int | None:
-        """The larger of the two committed offsets: a member that commits to both resumes there."""
+        """The larger of the offsets that the group has committed to ZooKeeper and to Kafka. A member that
+        commits to both resumes at this offset."""
         found = [offset for offset in (self.zookeeper_offset, self.kafka_offset) if offset is not None]
         return max(found, default=None)
 

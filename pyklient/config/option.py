@@ -16,7 +16,7 @@ MIB: Final = 1024 * 1024
 
 
 _CHOICES_ELSEWHERE: Final = {"smallest": "earliest", "largest": "latest"}
-"""Values of Scala's consumer, and the corresponding values here."""
+"""Values that options have in the Scala consumer, and the corresponding values in pyklient."""
 
 
 def option(

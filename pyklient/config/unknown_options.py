@@ -122,7 +122,7 @@ _NONE_HERE: Final = {
 
 def advice(name: str) -> str | None:
     """Return what to use instead of *name*, which is an option of another client, written with underscores.
-    Return None if no client that is known here has that option."""
+    Return None if nothing is known of an option with this name."""
     if name in _ELSEWHERE:
         return f"pyklient calls it {_ELSEWHERE[name]}"
     return _NONE_HERE.get(name)

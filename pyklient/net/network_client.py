@@ -94,8 +94,8 @@ class NetworkClient:
         return self._bootstrap.registry
 
     def on_cluster_change(self, listener: Callable[[], None]) -> None:
-        """Call *listener* when ZooKeeper tells that brokers or topics have come or gone. It must only wake
-        another thread."""
+        """Call *listener* when ZooKeeper tells that brokers or topics were added or removed. *listener* must
+        do no more than wake another thread."""
         self._bootstrap.on_cluster_change(listener)
 
     def refresh_metadata(
@@ -104,9 +104,10 @@ class NetworkClient:
         """Ask a broker for the metadata of *topics* (None: all topics) and of the brokers. Return the new
         metadata.
 
-        Threads that ask for the same metadata at the same time share one request. The metadata has the error
-        code of each topic. Raises KafkaTimeoutError with the last failure if no broker answers in time.
-        Raises an error that is not retriable, such as AuthenticationError, at once.
+        If *allow_auto_create* is true, the broker may create topics that do not exist. Threads that ask for
+        the same metadata at the same time share one request. The metadata has the error code of each topic.
+        Raises KafkaTimeoutError with the last failure if no broker answers in time. Raises an error that is
+        not retriable, such as AuthenticationError, at once.
         """
         wanted = None if topics is None else frozenset(topics)
         deadline = time.monotonic() + timeout

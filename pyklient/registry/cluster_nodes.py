@@ -18,7 +18,8 @@ _OBJECT: Final = "{"
 
 
 def parse_controller(content: bytes) -> int:
-    """Return the id of the broker that is the controller. Raises NodeContentError.
+    """Return the id of the controller from *content*, the content of the controller's node in ZooKeeper.
+    Raises NodeContentError if Kafka does not write such content.
 
     Kafka 0.8.0 wrote the id alone, later versions write JSON.
     """
@@ -28,7 +29,7 @@ def parse_controller(content: bytes) -> int:
 
 
 def controller_content(broker_id: int, timestamp_ms: int) -> bytes:
-    """Return what the controller writes into its node."""
+    """Return what the broker that becomes the controller writes into the controller's node in ZooKeeper."""
     return json_content(version=1, brokerid=broker_id, timestamp=str(timestamp_ms))
 
 
@@ -41,7 +42,8 @@ def parse_controller_epoch(content: bytes) -> int:
 
 
 def parse_cluster_id(content: bytes) -> str:
-    """Return the id of the cluster. Raises NodeContentError."""
+    """Return the id of the cluster from *content*, the content of its node in ZooKeeper. Raises
+    NodeContentError if Kafka does not write such content."""
     return NodeFields(paths.CLUSTER_ID, content).text("id")
 
 

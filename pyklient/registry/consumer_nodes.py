@@ -87,7 +87,8 @@ def consumer_content(consumer: ConsumerNode) -> bytes:
 
 
 def parse_owner(path: str, content: bytes) -> str:
-    """Return the id of the thread that owns a partition: ``<consumer id>-<number>``."""
+    """Return the id of the thread that owns a partition, ``<consumer id>-<number>``, from the *content* of
+    the owner's node."""
     owner = text_content(path, content)
     if not re.fullmatch(r".*-[0-9]{1,9}", owner):
         why = "the content is not the id of a consumer's thread, <consumer id>-<number>"
@@ -96,7 +97,8 @@ def parse_owner(path: str, content: bytes) -> str:
 
 
 def parse_offset(path: str, content: bytes) -> int:
-    """Return a committed offset. Raises NodeContentError."""
+    """Return the committed offset that the node at *path* contains. Raises NodeContentError if *content* is
+    not an offset."""
     return whole_number(path, content)
 
 

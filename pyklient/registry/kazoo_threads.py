@@ -51,7 +51,8 @@ class KazooThreads(SequentialThreadingHandler):
     def create_connection(
         self, address: tuple[str, int], hostname: str, timeout: float, **_options: object
     ) -> socket.socket:
-        """Connect to a server, with TLS if there is a context. Remember the socket, or why that failed."""
+        """Connect to a server, with TLS if the session has a TLS context. Store the socket, or the reason of
+        the failure."""
         connected: socket.socket | None = None
         try:
             connected = socket.create_connection(address, timeout)

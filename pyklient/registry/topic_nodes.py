@@ -96,7 +96,8 @@ def partition_state_content(state: PartitionState) -> bytes:
 
 
 def parse_topic_config(topic: str, content: bytes) -> dict[str, str]:
-    """Return the settings of *topic*. Raises NodeContentError."""
+    """Return the settings of *topic* from *content*, the content of the node with its settings. Raises
+    NodeContentError if Kafka does not write such content."""
     return NodeFields(paths.topic_config(topic), content).texts_by_text("config")
 
 

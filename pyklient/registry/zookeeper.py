@@ -1,6 +1,6 @@
 """A session with ZooKeeper, which carries out the requests of dialogues.
 
-kazoo is used here and in ``kazoo_threads``, nowhere else.
+Only this module and ``kazoo_threads`` use kazoo, a client library for ZooKeeper.
 """
 
 import logging

@@ -56,8 +56,7 @@ class Group:
         return self.state is GroupState.EMPTY and not self._pending
 
     def join(self, request: JoinRequest, answer: Callable[[JoinResult], object]) -> None:
-        """Let a client join, for the first time or again. *answer* is called with the response, which often
-        has to wait until the other members have joined."""
+        """Let a client join (again). Call *answer* with the response when all members have joined."""
         try:
             self.members.check_protocols(request, self.protocol_type)
             if request.member_id:
@@ -199,8 +198,7 @@ class Group:
             member.reply_join(_join_result(self, member))
 
     def sync(self, request: SyncRequest, answer: Callable[[SyncResult], object]) -> None:
-        """Call *answer* with the assignment of the member, as soon as the leader of the group has sent the
-        assignments."""
+        """Call *answer* with the member's assignment when the group's leader has sent the assignments."""
         try:
             member = self.verify(request.member_id, request.instance_id, request.generation)
             _check_protocol(self, request)

@@ -204,7 +204,8 @@ class Connection:
             raise self._in_flight.timed_out(name, seconds) from None
 
     def exchange(self, request: ApiMessage, version: int, time_left: TimeLeft) -> Any:
-        """Send *request* during the setup, before the versions are known. Return the response."""
+        """Send *request* during the setup of the connection, before the broker has named its versions. Return
+        the response."""
         with self._turn:
             return self._exchange(request, version, time_left)
 

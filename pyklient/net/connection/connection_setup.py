@@ -46,7 +46,7 @@ _SOFTWARE_NAME = "pyklient"
 _SOFTWARE_VERSION = VERSION.replace("+", "-")  # brokers refuse a plus (KIP-511)
 _TIME_TO_ANSWER = 1.0
 """The number of seconds in which a broker must name its versions. After that it is probed, because Kafka 0.9
-does not answer."""
+does not answer the request for its versions."""
 _LAST_CHECK = 0.5
 """The number of seconds for checking if a peer that does not answer is a web server."""
 _NEEDS_TLS = "its listener uses TLS (set security_protocol to SSL or SASL_SSL)"
