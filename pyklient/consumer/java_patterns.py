@@ -4,73 +4,45 @@ Java programs.
 The names of topics are ASCII, so only ASCII characters are considered. Errors, although Java has them:
 references to groups, the flag x, ``\G``, ``\X``, ``\R``, Unicode classes other than ``\p{L}``, ``\p{Lu}``,
 ``\p{Ll}``, ``\p{N}`` and ``\p{Nd}``, a number in braces that follows nothing that it could repeat, ``&&``
-without characters on both sides, and a lookbehind of variable length.
+without characters on both sides, a lookbehind of variable length, and more than fifty nested groups.
 """
 
 import re
-import string
 from collections.abc import Set
 from typing import Final
 
-__all__ = ["PatternError", "java_pattern"]
+from pyklient.consumer.name_matcher import NameMatcher
+from pyklient.consumer.pattern_characters import ASCII, CLASSES, PROPERTIES, in_both_cases
+from pyklient.consumer.pattern_syntax import (
+    Alternatives,
+    Anchor,
+    Atomic,
+    Characters,
+    Lookaround,
+    Node,
+    PatternError,
+    Repeat,
+    lengths,
+)
 
-_ASCII: Final = frozenset(map(chr, range(128)))
-_DIGITS: Final = frozenset(string.digits)
-_LOWER: Final = frozenset(string.ascii_lowercase)
-_UPPER: Final = frozenset(string.ascii_uppercase)
-_ALPHA: Final = _LOWER | _UPPER
-_SPACES: Final = frozenset(" \t\n\v\f\r")
-_PUNCTUATION: Final = frozenset(string.punctuation)
-_CONTROLS: Final = frozenset(map(chr, (*range(32), 127)))
-_CLASSES: Final = {
-    "d": _DIGITS,
-    "w": _ALPHA | _DIGITS | {"_"},
-    "s": _SPACES,
-    "h": frozenset(" \t"),
-    "v": frozenset("\n\v\f\r"),
-}
-_PROPERTIES: Final = {
-    "Lower": _LOWER,
-    "Upper": _UPPER,
-    "ASCII": _ASCII,
-    "Alpha": _ALPHA,
-    "Digit": _DIGITS,
-    "Alnum": _ALPHA | _DIGITS,
-    "Punct": _PUNCTUATION,
-    "Graph": _ALPHA | _DIGITS | _PUNCTUATION,
-    "Print": _ALPHA | _DIGITS | _PUNCTUATION | {" "},
-    "Blank": frozenset(" \t"),
-    "Cntrl": _CONTROLS,
-    "XDigit": frozenset(string.hexdigits),
-    "Space": _SPACES,
-    "L": _ALPHA,
-    "Lu": _UPPER,
-    "Ll": _LOWER,
-    "N": _DIGITS,
-    "Nd": _DIGITS,
-}
+__all__ = ["java_pattern"]
+
 _CONTROL_LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
-_ASSERTIONS: Final = {"b": "(?:\\b)", "B": "(?:\\B)", "A": "(?:\\A)", "z": "(?:\\Z)", "Z": "(?:\\Z)"}
-_GROUP_OPENINGS: Final = ("(?:", "(?=", "(?!", "(?<=", "(?<!", "(?>")
+_ANCHORS: Final = {"b": "b", "B": "B", "A": "A", "z": "z", "Z": "z", "^": "A", "$": "z"}
 _NO_EFFECT: Final = "dmsuU"
 """The flags that change nothing for names in ASCII that have one line."""
+_ANY: Final = ASCII - {"\n", "\r"}
+_MAX_DEPTH: Final = 50
+"""The largest number of groups or classes that contain each other. Each level takes a few nested calls."""
+_MAX_DIGITS: Final = 5
 
 
-class PatternError(ValueError):
-    """A pattern is not valid in Java, or uses a construct that pyklient does not support."""
-
-
-def java_pattern(pattern: str) -> re.Pattern[str]:
-    """Compile *pattern*, a regular expression in Java's syntax. The result decides with ``fullmatch`` whether
-    a name in ASCII matches.
+def java_pattern(pattern: str) -> NameMatcher:
+    """Return a matcher for *pattern*, a regular expression in Java's syntax.
 
     Raise PatternError with the reason and the position in *pattern*.
     """
-    translation = _Translation(_without_quotations(pattern))
-    try:
-        return re.compile(translation.whole())
-    except (re.error, OverflowError, RecursionError) as error:
-        raise PatternError(str(error)) from None
+    return NameMatcher(_Parser(_without_quotations(pattern)).whole())
 
 
 def _without_quotations(pattern: str) -> str:
@@ -89,126 +61,149 @@ def _without_quotations(pattern: str) -> str:
     return "".join(parts)
 
 
-class _Translation:
-    """The translation of one pattern into Python's syntax, from left to right."""
+class _Parser:
+    """Reads one pattern from left to right."""
 
     def __init__(self, pattern: str) -> None:
         self._pattern = pattern
         self._at = 0
         self._ignore_case = False
-        self._outer: list[bool] = []
-        """For each group around the present position: True if the group ignores case."""
-        self._repeatable = False
-        """True if a quantifier may follow."""
+        self._depth = 0
         self._names: set[str] = set()
 
-    def whole(self) -> str:
-        """Return the whole pattern in Python's syntax."""
-        parts = []
-        while self._at < len(self._pattern):
-            parts.append(self._next())
-        if self._outer:
-            raise self._error("a group is not closed")
-        return "".join(parts)
+    def whole(self) -> Node:
+        """Return the whole pattern."""
+        node = self._alternatives()
+        if self._at < len(self._pattern):
+            self._at += 1
+            raise self._error("this ')' closes no group")
+        return node
 
-    def _next(self) -> str:
-        """Return the next part of the pattern in Python's syntax."""
-        character = self._read()
-        match character:
-            case "(":
-                return self._group()
-            case ")":
-                if not self._outer:
-                    raise self._error("this ')' closes no group")
-                self._ignore_case, self._repeatable = self._outer.pop(), True
-                return ")"
-            case "|":
-                self._repeatable = False
-                return "|"
-            case "*" | "+" | "?" | "{":
-                return self._quantifier(character)
-        self._repeatable = True
+    def _alternatives(self) -> Node:
+        """Return what stands before the end of the pattern or the ``)`` that closes the group."""
+        branches: list[list[Node]] = [[]]
+        repeatable = False
+        while self._at < len(self._pattern) and self._pattern[self._at] != ")":
+            character = self._read()
+            match character:
+                case "|":
+                    branches.append([])
+                    repeatable = False
+                case "*" | "+" | "?" | "{":
+                    if not repeatable:
+                        raise self._error(f"there is nothing that '{character}' repeats")
+                    branches[-1].append(self._quantified(branches[-1].pop(), character))
+                    repeatable = False
+                case _:
+                    node = self._group() if character == "(" else self._atom(character)
+                    repeatable = node is not None
+                    branches[-1] += [] if node is None else [node]
+        return Alternatives(branches)
+
+    def _atom(self, character: str) -> Node:
+        """Return the node that begins with *character* and is no group."""
+        if character in "^$":
+            return Anchor(_ANCHORS[character])
+        if character == "\\" and self._pattern[self._at : self._at + 1] in tuple("bBAzZ"):
+            letter = self._read()
+            if letter == "b" and self._pattern.startswith("{", self._at):
+                raise self._error("the construct '\\b{' is not supported")
+            return Anchor(_ANCHORS[letter])
         match character:
             case "[":
-                return _one_of(self._class())
+                return Characters(self._class())
             case "\\":
-                return self._escape()
+                return Characters(self._escaped())
             case ".":
-                return "."
-            case "^" | "$":
-                return f"(?:{character})"
-        return _one_of(self._in_both_cases({character}))
+                return Characters(_ANY)
+        return Characters(self._in_both_cases({character}))
 
-    def _group(self) -> str:
-        """Return the opening of a group. For flags without a group, such as ``(?i)``, return nothing: they
-        hold up to the end of the group around them."""
-        for opening in _GROUP_OPENINGS:
-            if self._pattern.startswith(opening, self._at - 1):
-                self._at += len(opening) - 1
-                return self._opened(opening)
+    def _group(self) -> Node | None:
+        """Return the group that begins after ``(``. Return None for flags without a group, such as ``(?i)``:
+        they hold up to the end of the group around them."""
         if not self._pattern.startswith("?", self._at):
-            return self._opened("(?:")
+            return self._contents()
+        for opening in ("?:", "?=", "?!", "?<=", "?<!", "?>"):
+            if self._pattern.startswith(opening, self._at):
+                self._at += len(opening)
+                return self._special(opening, self._contents())
         if (named := re.compile("[?]<([a-zA-Z][a-zA-Z0-9]*)>").match(self._pattern, self._at)) is not None:
             if named[1] in self._names:
                 raise self._error(f"two groups have the name '{named[1]}'")
             self._names.add(named[1])
             self._at = named.end()
-            return self._opened("(?:")
+            return self._contents()
         flags = re.compile("[?]([a-zA-Z]*)(?:-([a-zA-Z]*))?([:)])").match(self._pattern, self._at)
         if flags is None or not set((flags[1] or "") + (flags[2] or "")) <= {*_NO_EFFECT, "i"}:
             raise self._error("this kind of group or flag after '(?' is not supported")
         self._at = flags.end()
         before = self._ignore_case
         self._ignore_case = (before or "i" in flags[1]) and "i" not in (flags[2] or "")
-        self._repeatable = False
         if flags[3] == ")":
-            return ""
-        self._outer.append(before)
-        return "(?:"
+            return None
+        node = self._contents()
+        self._ignore_case = before
+        return node
 
-    def _opened(self, opening: str) -> str:
-        self._outer.append(self._ignore_case)
-        self._repeatable = False
-        return opening
+    def _contents(self) -> Node:
+        """Return what is in the group that has just begun, and read the ``)`` at its end."""
+        before = self._ignore_case
+        self._deeper()
+        node = self._alternatives()
+        self._depth -= 1
+        self._ignore_case = before
+        if self._at >= len(self._pattern):
+            raise self._error("a group is not closed")
+        self._at += 1
+        return node
 
-    def _quantifier(self, character: str) -> str:
-        if not self._repeatable:
-            raise self._error(f"there is nothing that '{character}' repeats")
+    def _special(self, opening: str, contents: Node) -> Node:
+        if opening == "?:":
+            return contents
+        if opening == "?>":
+            return Atomic(contents)
+        width = None
+        if opening.startswith("?<"):
+            shortest, longest = lengths(contents)
+            if shortest != longest:
+                raise self._error("a look-behind must match a fixed number of characters")
+            width = shortest
+        return Lookaround(contents, width, negative=opening.endswith("!"))
+
+    def _quantified(self, body: Node, character: str) -> Node:
+        """Return *body* with the quantifier that begins with *character*."""
+        least, most = {"*": (0, None), "+": (1, None), "?": (0, 1), "{": (0, 0)}[character]
         if character == "{":
-            counts = re.compile("[0-9]+(?:,[0-9]*)?}").match(self._pattern, self._at)
+            counts = re.compile("([0-9]+)(,([0-9]*))?}").match(self._pattern, self._at)
             if counts is None:
                 raise self._error("'{' needs a number, as in '{3}'; a comma means 'or' in a filter")
-            character += counts[0]
             self._at = counts.end()
-        if self._pattern[self._at : self._at + 1] in ("?", "+"):
-            character += self._read()
-        self._repeatable = False
-        return character
-
-    def _escape(self) -> str:
-        following = self._pattern[self._at : self._at + 1]
-        if following in _ASSERTIONS and following:
-            self._at += 1
-            if following == "b" and self._pattern.startswith("{", self._at):
-                raise self._error("the construct '\\b{' is not supported")
-            return _ASSERTIONS[following]
-        return _one_of(self._escaped())
+            if max(len(counts[1]), len(counts[3] or "")) > _MAX_DIGITS:
+                raise self._error("this count is too large: names of topics have at most 249 characters")
+            least = int(counts[1])
+            most = least if counts[2] is None else int(counts[3]) if counts[3] else None
+            if most is not None and most < least:
+                raise self._error("the first count is larger than the second")
+        kind = self._pattern[self._at : self._at + 1]
+        self._at += kind in ("?", "+")
+        node = Repeat(body, least, most, lazy=kind == "?")
+        return Atomic(node) if kind == "+" else node
 
     def _escaped(self) -> Set[str]:
         """Return the characters that match what follows a backslash."""
         letter = self._read()
         if letter in "dwshv":
-            return _CLASSES[letter]
+            return CLASSES[letter]
         if letter in "DWSHV":
-            return _ASCII - _CLASSES[letter.lower()]
+            return ASCII - CLASSES[letter.lower()]
         if letter in "pP":
             name = re.compile("{(?:Is)?([A-Za-z]+)}|([A-Z])").match(self._pattern, self._at)
-            found = None if name is None else _PROPERTIES.get(name[1] or name[2])
+            found = None if name is None else PROPERTIES.get(name[1] or name[2])
             if name is None or found is None:
                 raise self._error(f"this property after '\\{letter}' is not supported")
             self._at = name.end()
             characters = self._in_both_cases(found)
-            return characters if letter == "p" else _ASCII - characters
+            return characters if letter == "p" else ASCII - characters
         return self._in_both_cases({self._character(letter)})
 
     def _character(self, letter: str) -> str:
@@ -235,6 +230,7 @@ class _Translation:
 
     def _class(self) -> Set[str]:
         """Return the characters in the class that begins after the opening bracket."""
+        self._deeper()
         negated = self._pattern.startswith("^", self._at)
         self._at += negated
         parts: list[set[str]] = [set()]
@@ -251,8 +247,9 @@ class _Translation:
                 continue
             parts[-1] |= self._class() if character == "[" else self._range(character)
             filled = True
+        self._depth -= 1
         found = frozenset.intersection(*map(frozenset, parts))
-        return _ASCII - found if negated else found
+        return ASCII - found if negated else found
 
     def _range(self, first: str) -> Set[str]:
         """Return the next characters of a class, which begin with *first*: one character, a range or an
@@ -272,13 +269,15 @@ class _Translation:
             last = self._character(self._read())
         if last < first:
             raise self._error(f"the range '{first}-{last}' is empty")
-        return self._in_both_cases({each for each in _ASCII if first <= each <= last})
+        return self._in_both_cases({each for each in ASCII if first <= each <= last})
 
     def _in_both_cases(self, characters: Set[str]) -> Set[str]:
-        if not self._ignore_case:
-            return characters
-        letters = {each for each in characters if each in _ALPHA}
-        return characters | {each.swapcase() for each in letters}
+        return in_both_cases(characters) if self._ignore_case else characters
+
+    def _deeper(self) -> None:
+        self._depth += 1
+        if self._depth > _MAX_DEPTH:
+            raise self._error(f"more than {_MAX_DEPTH} groups or classes contain each other")
 
     def _read(self) -> str:
         if self._at >= len(self._pattern):
@@ -288,12 +287,3 @@ class _Translation:
 
     def _error(self, reason: str) -> PatternError:
         return PatternError(f"{reason}, at position {max(self._at - 1, 0)} of the pattern {self._pattern!r}")
-
-
-def _one_of(characters: Set[str]) -> str:
-    """Return a pattern that matches one of *characters*."""
-    if len(characters) == 1:
-        return re.escape(*characters)
-    if not characters:
-        return "(?:(?!))"
-    return "[" + "".join(f"\\x{ord(each):02x}" for each in sorted(characters)) + "]"

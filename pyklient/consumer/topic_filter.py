@@ -1,10 +1,12 @@
 """Topic filters: regular expressions that select topics by name, as Kafka's consumer of 0.8 had them."""
 
 from abc import ABC, abstractmethod
+from functools import lru_cache
 from typing import ClassVar, Final
 
 from pyklient import argument_checks
-from pyklient.consumer.java_patterns import PatternError, java_pattern
+from pyklient.consumer.java_patterns import java_pattern
+from pyklient.consumer.pattern_syntax import PatternError
 from pyklient.errors import ConfigurationError
 
 __all__ = ["INTERNAL_TOPICS", "Blacklist", "TopicFilter", "Whitelist"]
@@ -12,6 +14,8 @@ __all__ = ["INTERNAL_TOPICS", "Blacklist", "TopicFilter", "Whitelist"]
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 """The topics in which brokers keep their own data. Brokers before 0.10 do not say which topics these are."""
 
+_REMEMBERED: Final = 20_000
+"""The number of names for which a filter remembers whether its pattern matches them."""
 _QUOTES: Final = "\"'"
 _BLANKS: Final = "".join(map(chr, range(33)))  # what Java's trim() removes
 
@@ -32,12 +36,13 @@ class TopicFilter(ABC):
         self.pattern: Final = given.strip(_BLANKS).replace(",", "|").replace(" ", "").strip(_QUOTES)
         """The pattern as it is used, without spaces and quotes, and with ``|`` instead of commas."""
         try:
-            self._expression = java_pattern(self.pattern)
+            matcher = java_pattern(self.pattern)
         except PatternError as error:
             raise ConfigurationError(
                 f"{pattern!r} is not a valid pattern for topics: {error}; give a regular expression such as "
                 "'clicks|views.*'"
             ) from None
+        self._matches = lru_cache(_REMEMBERED)(matcher.matches)  # Each refresh of the metadata asks again.
 
     @abstractmethod
     def allows(self, topic: str) -> bool:
@@ -60,7 +65,7 @@ class Whitelist(TopicFilter):
 
     def allows(self, topic: str) -> bool:
         """Return True if the pattern matches the whole name *topic*."""
-        return self._expression.fullmatch(topic) is not None
+        return self._matches(topic)
 
 
 class Blacklist(TopicFilter):
@@ -70,4 +75,4 @@ class Blacklist(TopicFilter):
 
     def allows(self, topic: str) -> bool:
         """Return True unless the pattern matches the whole name *topic*."""
-        return self._expression.fullmatch(topic) is None
+        return not self._matches(topic)

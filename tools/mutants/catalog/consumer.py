@@ -44,6 +44,13 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
+        "consumer: a pattern of topics tries the same steps at the same position again",
+        "pyklient/consumer/name_matcher.py",
+        "            tried.add(state)",
+        "            tried.add((0, -1))",
+        ("tests/consumer/test_name_matcher.py::test_a_pattern_with_many_ways_is_decided_soon",),
+    ),
+    Mutant(
         "consumer: a class in a pattern of topics ignores what it is to have in common",
         "pyklient/consumer/java_patterns.py",
         "found = frozenset.intersection(*map(frozenset, parts))",
