@@ -44,7 +44,7 @@ def parse_zookeeper(address: str) -> ZooKeeperAddress:
     chroot = (slash + path).rstrip("/")
     if "//" in chroot or re.search(r"[\s,]|/\.{1,2}(/|$)", chroot):
         raise ConfigurationError(
-            f"zookeeper={address!r} is not understood: the chroot {chroot!r} is not a path of ZooKeeper. It "
-            f"stands once, after the last address, as in {_EXAMPLE}"
+            f"zookeeper={address!r} is not understood: the chroot {chroot!r} is not a path of ZooKeeper. "
+            f"Write the chroot once, after the last address, as in {_EXAMPLE}"
         )
     return ZooKeeperAddress(tuple(servers), chroot)

@@ -1,7 +1,7 @@
 r"""Regular expressions in Java's syntax. Filters of topics have it, because other members of a group may be
 Java programs.
 
-The names of topics are ASCII, so only ASCII characters are considered. Errors, although Java has them:
+The names of topics are ASCII, so only ASCII characters are considered. These constructs of Java are errors:
 references to groups, the flag x, ``\G``, ``\X``, ``\R``, Unicode classes other than ``\p{L}``, ``\p{Lu}``,
 ``\p{Ll}``, ``\p{N}`` and ``\p{Nd}``, a number in braces that follows nothing that it could repeat, ``&&``
 without characters on both sides, a lookbehind of variable length, and more than fifty nested groups.

@@ -142,8 +142,8 @@ class Assignment:
         return self.partitions[partition].start
 
     def to_commit(self, partition: TopicPartition, offset: int) -> OffsetAndMetadata:
-        """Return what is committed at *offset*. Metadata that is stored with this offset already, perhaps in
-        one of two stores, is kept."""
+        """Return *offset* with the metadata to commit for *partition*: the metadata that is committed with
+        this offset already, perhaps in one of two offset stores, or none."""
         owned = self.partitions.get(partition)
         stored = None if owned is None else owned.committed
         return stored if stored is not None and stored.offset == offset else OffsetAndMetadata(offset)

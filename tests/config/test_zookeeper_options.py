@@ -31,7 +31,7 @@ def test_an_address_names_servers_and_perhaps_a_chroot(text: str, expected: ZooK
         ("a:1,,b:2", "'' is not host:port"),
         ("a:99999", "'a:99999' is not host:port"),
         ("zk://a:1", "the chroot '//a:1' is not a path|'zk:' is not host:port"),
-        ("a:1/kafka,b:2/kafka", "It stands once, after the last address"),
+        ("a:1/kafka,b:2/kafka", "Write the chroot once, after the last address"),
         ("a:1/x//y", "the chroot '/x//y' is not a path"),
         ("a:1/../y", "is not a path"),
     ],

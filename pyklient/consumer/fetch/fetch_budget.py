@@ -2,9 +2,9 @@
 
 Half of the budget is divided evenly between the partitions, so that each partition can be fetched however
 slowly the loops of the other partitions read. The other half is common to all partitions. A partition that
-uses a part of the common half must leave at least as many bytes of it free, so several loops that stand still
-never use up the common half. Within these limits, a partition is fetched as far ahead as its loop reads in
-one second, and at least two fetches ahead.
+uses a part of the common half must leave at least as many bytes of it free, so partitions whose loops read
+nothing never use up the common half. Within these limits, a partition is fetched as far ahead as its loop
+reads in one second, and at least two fetches ahead.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -15,8 +15,8 @@ __all__ = ["ExpectedResponse", "FetchBudget", "ResponseMemory"]
 
 _SMALLEST_FETCH = 64 * 1024
 _IDLE_BYTES = 16 * 1024 * 1024
-"""The size of the largest response by default. If responses are read at an even pace, no response is ever
-copied."""
+"""The number of bytes that fetchers may keep in memory although a loop has read them, because they belong to
+a response that is not read completely. It is the size of the largest response by default."""
 _RESPONSES = 4
 """The number of responses that the budget has space for: one is received while the others are read. Larger
 responses would need newly allocated memory each time, which costs more than the system calls that they save.
@@ -53,9 +53,9 @@ class FetchBudget:
         """Return how many bytes may be fetched for each of *cursors*. A cursor that may fetch nothing is left
         out.
 
-        *now* is in seconds. *least* is the smallest limit that is useful: old brokers return nothing if the
-        next message is larger than the limit. A cursor with nothing queued is always allowed at least
-        *least*.
+        *per_partition* is the largest number of bytes of one partition in a response. *now* is in seconds.
+        *least* is the smallest limit that is useful: old brokers return nothing if the next message is larger
+        than the limit. A cursor with nothing queued is always allowed at least *least*.
         """
         own, spare = self._own, self._spare()
         enough = max(least, min(per_partition, own // 2))
@@ -97,7 +97,7 @@ class FetchBudget:
 
     @property
     def idle_allowed(self) -> int:
-        """The number of bytes that are already read and that one fetcher may nevertheless keep in memory."""
+        """The number of bytes that one fetcher may keep in memory although a loop has read them."""
         return _IDLE_BYTES // max(1, len(self.responses))
 
 

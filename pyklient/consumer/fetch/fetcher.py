@@ -207,7 +207,7 @@ class Fetcher:
         """Return for how many milliseconds the broker may wait for data.
 
         The time is short if a partition is left out because its part of the budget is used up: its loop may
-        soon decode more. The time doubles while the loop of that partition stands still.
+        soon decode more. The time doubles while the loop of that partition reads nothing.
         """
         most = self._config.fetch_max_wait_ms
         left_out = [cursor for cursor in self._cursors.values() if cursor not in allowed]
@@ -299,7 +299,7 @@ class Fetcher:
         return [fetched]
 
     def _pass_gap(self, cursor: Cursor, data: "FetchResponse.FetchableTopicResponse.PartitionData") -> None:
-        """Move a bounded cursor to its end if no records are left before the end.
+        """Move a cursor that has an end to this end if no records are left before it.
 
         The partition was fetched alone and returned nothing, although it has later offsets: the records up to
         the end have been compacted away.

@@ -197,8 +197,8 @@ class AssignmentHandler:
         return max(times.values(), default=0.0)
 
     def goes_on(self) -> bool:
-        """Return True if every loop that stood still at the last call of :meth:`stalled_for` has
-        continued."""
+        """Return True if every loop that had asked for no message for too long at the last call of
+        :meth:`stalled_for` has asked for one since."""
         return all(stream.wanted for stream in self._stalled)
 
     def _remove_from_streams(self, revoked: Sequence[OwnedPartition], deadline: float) -> None:

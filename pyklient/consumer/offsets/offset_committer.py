@@ -44,7 +44,8 @@ class OffsetCommitter:
         self._failure_logged = False
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
-        """Prepare for *assignment*, in which the partitions *assigned* are new. See UncommittedPositions."""
+        """Prepare for *assignment*, in which the partitions *assigned* are new, as UncommittedPositions
+        does."""
         self._uncommitted.begin(assignment, assigned)
 
     def commit(self, streams: Sequence[StreamCore], timeout: float) -> None:

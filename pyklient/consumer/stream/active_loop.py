@@ -77,7 +77,7 @@ class ActiveLoop:
         self._cut()
 
     def begin_step(self, hold: _Hold) -> None:
-        """Begin a step of the loop that has *hold*, in this thread.
+        """Begin a step (one call of ``next``) of the loop that has *hold*, in this thread.
 
         Raises StreamInUseError, and changes nothing, if another thread reads the stream.
         """
@@ -137,10 +137,10 @@ class Loop(Iterator[_T]):
     """The iterator behind a loop over a stream. It ends when the stream ends, raises an exception or is
     closed.
 
-    A Loop stays with the thread of its first step, unless it *moves*: then any thread may make the next step
-    after the last one is done. *step* returns what to hand out, or None at the end. If *step* takes batches
-    from a ChunkReader, that is *reader*. A batch that the loop did not get, because Ctrl-C interrupted the
-    step, is returned to the reader.
+    A step is one call of ``next``. A Loop stays with the thread of its first step, unless it *moves*: then
+    any thread may make the next step after the last one is done. *step* returns what to hand out, or None at
+    the end. If *step* takes batches from a ChunkReader, that is *reader*. A batch that the loop did not get,
+    because Ctrl-C interrupted the step, is returned to the reader.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ class Assembly:
         self.nothing = pyarrow.RecordBatch.from_arrays(
             [pyarrow.array([], field.type) for field in self.schema], schema=self.schema
         )
-        """A batch without records, for a loop that has waited too long."""
+        """A batch without records, which a loop gets if no record arrives within its time-out."""
         self._with_headers = headers
         self._repeated: dict[str | int, pyarrow.Array] = {}
 

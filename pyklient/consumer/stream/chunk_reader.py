@@ -51,7 +51,8 @@ class ChunkReader:
         """True if the chunk was stopped because the client does not own its partition any more."""
 
     def next(self, timeout: float | None, form: Form[_C]) -> _C | None:
-        """Return the chunk to hand out messages from, or None at the end of the stream.
+        """Return the chunk from which a loop gets its next records, in *form*. Return None at the end of the
+        stream.
 
         Raises ConsumerTimeout if no message arrives in *timeout* seconds.
         """

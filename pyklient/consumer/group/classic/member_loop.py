@@ -43,7 +43,7 @@ commit, the listener and the request to join."""
 
 
 class MemberLoop:
-    """Does the steps of *member* on one thread, in :meth:`run`. *handler* reads the assigned partitions.
+    """Lets *member* join, send heartbeats and leave, on one thread. *handler* reads the assigned partitions.
 
     ``joined`` is done when the first partitions are assigned, or when an error makes that impossible.
     """

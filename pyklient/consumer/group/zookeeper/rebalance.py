@@ -135,8 +135,8 @@ def _subscription(
 ) -> Subscription:
     """Return the subscription of the member *consumer_id*, whose node contains *consumer*.
 
-    The filter of this member is taken to select the internal topics of brokers if the filter of *member*
-    does. Scala's consumer assumes the same.
+    The node does not say if its filter selects internal topics of brokers. It is assumed that it does so if
+    the filter of *member* does, as in Scala's consumer.
     """
     kind = _FILTERS.get(consumer.pattern)
     if kind is None:
