@@ -7,7 +7,7 @@ described nevertheless.
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -25,7 +25,7 @@ from pyklient.net.metadata import Metadata
 from pyklient.registry import paths
 from pyklient.registry.consumer_nodes import STATIC, parse_consumer, parse_offset, parse_owner
 from pyklient.registry.node_content import garbled
-from pyklient.registry.requests import Children, Read, RegistryDialogue
+from pyklient.registry.requests import Children, Read, RegistryDialogue, all_answers
 from pyklient.registry.topic_nodes import parse_topic, partition_numbers
 from pyklient.topic_partition import TopicPartition
 
@@ -59,8 +59,9 @@ class GroupNodes:
 def read_groups() -> RegistryDialogue[list[GroupListing]]:
     """Return the groups that have a node, sorted by name."""
     found = []
-    for group_id in (yield Children(paths.CONSUMERS)) or ():
-        members = yield Children(paths.consumer_ids(group_id))
+    groups: list[str] = (yield Children(paths.CONSUMERS)) or []
+    of_groups = yield from all_answers(Children(paths.consumer_ids(group_id)) for group_id in groups)
+    for group_id, members in zip(groups, of_groups, strict=True):
         state = "Stable" if members else "Empty"
         found.append(GroupListing(group_id, "consumer", state, coordination="zookeeper"))
     return found
@@ -77,8 +78,7 @@ def read_group(group_id: str) -> RegistryDialogue[GroupNodes | None]:
         *(yield from _read_partitions(nodes, paths.offsets(group_id), _parse_offset, nodes.offsets)),
         *(topic for each in nodes.members if each.pattern == STATIC for topic in each.subscription),
     }
-    for topic in sorted(topics):
-        yield from _read_topic(nodes, topic)
+    yield from _read_topics(nodes, sorted(topics))
     nodes.kafka_stores_offsets = (yield Read(paths.topic(_STORED_IN_KAFKA))) is not None
     return nodes
 
@@ -125,8 +125,9 @@ def describe_group(nodes: GroupNodes) -> Dialogue[ZooKeeperGroupDescription]:
 
 
 def _read_members(nodes: GroupNodes) -> RegistryDialogue[None]:
-    for consumer_id in (yield Children(paths.consumer_ids(nodes.group_id))) or ():
-        node = yield Read(paths.consumer(nodes.group_id, consumer_id))
+    members: list[str] = (yield Children(paths.consumer_ids(nodes.group_id))) or []
+    found = yield from all_answers(Read(paths.consumer(nodes.group_id, each)) for each in members)
+    for consumer_id, node in zip(members, found, strict=True):
         if node is None:
             continue  # the member has just left
         host = _host(nodes.group_id, consumer_id)
@@ -154,35 +155,39 @@ def _read_partitions(
 ) -> RegistryDialogue[list[str]]:
     """Read all nodes ``<root>/<topic>/<partition>`` into *found*. Return the topics."""
     topics: list[str] = (yield Children(root)) or []
-    for topic in topics:
-        names: list[str] = (yield Children(f"{root}/{topic}")) or []
+    of_topics = yield from all_answers(Children(f"{root}/{topic}") for topic in topics)
+    named: dict[str, TopicPartition] = {}
+    for topic, names in zip(topics, of_topics, strict=True):
         # A name such as 0-3, with the broker, is that of Kafka 0.7. The name without it is preferred.
-        for name in sorted(names, key=lambda name: "-" in name):
+        for name in sorted(names or (), key=lambda name: "-" in name):
             path = f"{root}/{topic}/{name}"
-            if not (numbers := partition_numbers([name])):
+            if numbers := partition_numbers([name]):
+                named[path] = TopicPartition(topic, numbers[0])
+            else:
                 nodes.errors[None].append(f"ZooKeeper's node {path} is not named after a partition")
-                continue
-            partition = TopicPartition(topic, numbers[0])
-            node = yield Read(path)
-            if node is None:
-                continue
-            try:
-                value = parse(path, node.content)
-            except NodeContentError as error:
-                nodes.errors[partition].append(str(error))
-                continue
-            if found.setdefault(partition, value) != value:
-                nodes.errors[partition].append(
-                    f"ZooKeeper's node {path} is ignored, because another node is of the same partition"
-                )
+    contents = yield from all_answers(Read(path) for path in named)
+    for (path, partition), node in zip(named.items(), contents, strict=True):
+        if node is None:
+            continue
+        try:
+            value = parse(path, node.content)
+        except NodeContentError as error:
+            nodes.errors[partition].append(str(error))
+            continue
+        if found.setdefault(partition, value) != value:
+            nodes.errors[partition].append(
+                f"ZooKeeper's node {path} is ignored, because another node is of the same partition"
+            )
     return topics
 
 
-def _read_topic(nodes: GroupNodes, topic: str) -> RegistryDialogue[None]:
-    """Read the partitions of *topic* from its node, into *nodes*."""
-    node = yield Read(paths.topic(topic))
-    nodes.partitions[topic] = None
-    if node is not None:
+def _read_topics(nodes: GroupNodes, topics: Sequence[str]) -> RegistryDialogue[None]:
+    """Read the partitions of each of the *topics* from its node, into *nodes*."""
+    found = yield from all_answers(Read(paths.topic(topic)) for topic in topics)
+    for topic, node in zip(topics, found, strict=True):
+        nodes.partitions[topic] = None
+        if node is None:
+            continue
         try:
             nodes.partitions[topic] = sorted(parse_topic(topic, node.content).replicas)
         except NodeContentError as error:

@@ -10,7 +10,7 @@ from pyklient.protocol.messages import MetadataResponse
 from pyklient.registry import paths
 from pyklient.registry.broker_nodes import BrokerNode, broker_ids, parse_broker
 from pyklient.registry.cluster_nodes import parse_cluster_id, parse_controller
-from pyklient.registry.requests import Children, Node, Read, RegistryDialogue
+from pyklient.registry.requests import Children, Node, Read, RegistryDialogue, all_answers
 from pyklient.registry.session_event import SessionEvent
 from pyklient.registry.settings import ZooKeeperSettings
 from pyklient.registry.zookeeper import ZooKeeper
@@ -41,8 +41,18 @@ def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
     A broker is unusable if it has no address for *security_protocol*, or if its node cannot be understood.
     """
     brokers, unusable = [], []
-    for broker_id in broker_ids((yield Children(paths.BROKER_IDS, watch=True))):
-        node: Node | None = yield Read(paths.broker(broker_id), watch=True)
+    registered = broker_ids((yield Children(paths.BROKER_IDS, watch=True)))
+    controller: Node | None
+    cluster: Node | None
+    *nodes, controller, cluster, _ = yield from all_answers(
+        [
+            *(Read(paths.broker(broker_id), watch=True) for broker_id in registered),
+            Read(paths.CONTROLLER, watch=True),
+            Read(paths.CLUSTER_ID),
+            Children(paths.TOPICS, watch=True),
+        ]
+    )
+    for broker_id, node in zip(registered, nodes, strict=True):
         if node is None:
             continue  # it went meanwhile
         try:
@@ -55,9 +65,6 @@ def read_cluster(security_protocol: str) -> RegistryDialogue[RegisteredCluster]:
         else:
             offered = ", ".join(sorted({each.security_protocol for each in broker.endpoints}))
             unusable.append(f"broker {broker_id} has no address for {security_protocol}, but for {offered}")
-    yield Children(paths.TOPICS, watch=True)
-    controller: Node | None = yield Read(paths.CONTROLLER, watch=True)
-    cluster: Node | None = yield Read(paths.CLUSTER_ID)
     try:
         controller_id = -1 if controller is None else parse_controller(controller.content)
         cluster_id = None if cluster is None else parse_cluster_id(cluster.content)

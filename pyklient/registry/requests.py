@@ -11,11 +11,16 @@ answers. Paths begin with a slash and are relative to the chroot.
             if node is not None:
                 return node.content
         return None
+
+A dialogue that asks for many nodes asks for them together, so that it does not wait for one answer after the
+other: ``nodes = yield from all_answers([Read(path) for path in paths])``.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
+
+from pyklient.errors import KafkaError
 
 __all__ = [
     "Children",
@@ -26,7 +31,9 @@ __all__ = [
     "Read",
     "RegistryDialogue",
     "RegistryRequest",
+    "Together",
     "Write",
+    "all_answers",
 ]
 
 T = TypeVar("T")
@@ -120,4 +127,29 @@ class Pause:
 
 
 RegistryRequest: TypeAlias = Read | Children | Create | Write | Delete
-RegistryDialogue: TypeAlias = Generator[RegistryRequest | Pause, Any, T]
+
+
+@dataclass(frozen=True, slots=True)
+class Together:
+    """Requests that are sent together; the dialogue is resumed with a list of their answers, in the same
+    order.
+
+    The answer to a request that ZooKeeper rejects, such as the creation of a node that exists, is its
+    KafkaError. Each request stands for itself: some may be carried out although others are rejected. Raises
+    RegistryConnectionError, SessionExpiredError or KafkaTimeoutError if an answer does not come.
+    """
+
+    requests: tuple[RegistryRequest, ...]
+
+
+RegistryDialogue: TypeAlias = Generator[RegistryRequest | Together | Pause, Any, T]
+
+
+def all_answers(requests: Iterable[RegistryRequest]) -> RegistryDialogue[list[Any]]:
+    """Send *requests* together, and return their answers. Raise the first error among the answers."""
+    asked = tuple(requests)
+    answers: list[Any] = (yield Together(asked)) if asked else []
+    for each in answers:
+        if isinstance(each, KafkaError):
+            raise each
+    return answers

@@ -1,6 +1,6 @@
 """A session with ZooKeeper, which carries out the requests of dialogues.
 
-Only this module and ``kazoo_threads`` use kazoo, a client library for ZooKeeper.
+Only this module, ``kazoo_requests`` and ``kazoo_threads`` use kazoo, a client library for ZooKeeper.
 """
 
 import logging
@@ -8,11 +8,11 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Any, Final, TypeVar
 
 from kazoo import exceptions as kazoo_errors
 from kazoo.client import KazooClient
-from kazoo.handlers.threading import AsyncResult, KazooTimeoutError
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, KeeperState, WatchedEvent
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
@@ -22,25 +22,12 @@ from pyklient.errors import (
     ForkError,
     KafkaError,
     KafkaTimeoutError,
-    NodeExistsError,
-    NodeVersionError,
-    NoNodeError,
     RegistryConnectionError,
     RegistryError,
-    SessionExpiredError,
 )
+from pyklient.registry.kazoo_requests import Deadline, KazooRequests
 from pyklient.registry.kazoo_threads import KazooLog, KazooThreads
-from pyklient.registry.requests import (
-    Children,
-    Create,
-    Delete,
-    Node,
-    Pause,
-    Read,
-    RegistryDialogue,
-    RegistryRequest,
-    Write,
-)
+from pyklient.registry.requests import Pause, RegistryDialogue, RegistryRequest, Together
 from pyklient.registry.session_event import SessionEvent
 from pyklient.registry.settings import ZooKeeperSettings
 from pyklient.registry.tls import tls_context
@@ -78,6 +65,7 @@ class ZooKeeper:
             logger=KazooLog(log, {}),
         )
         self._client.add_listener(self._state_changed)
+        self._requests = KazooRequests(self._client, str(self), settings.username)
         self._listeners: tuple[Callable[[SessionEvent], None], ...] = ()
         self._live: threading.Event | None = None
         self._first: dict[object, object] = {}
@@ -115,20 +103,23 @@ class ZooKeeper:
         dialogue: RegistryDialogue[T],
         timeout: float,
         on_change: Callable[[], None] | None = None,
+        *,
+        per_answer: bool = False,
     ) -> T:
         """Run *dialogue* in this thread and return its result.
 
         *on_change* is called once after the next change of each node that the dialogue reads with
         ``watch=True``. It is also called when the connection is lost, because changes may then go unnoticed.
         If the same function is given twice for a node, one change calls it once. Raises what the dialogue
-        raises, and KafkaTimeoutError after *timeout* seconds.
+        raises, and KafkaTimeoutError after *timeout* seconds. With *per_answer*, that is after *timeout*
+        seconds without an answer: the dialogue goes on as long as ZooKeeper answers.
         """
-        deadline = time.monotonic() + timeout
+        deadline = Deadline(timeout, per_answer=per_answer)
         try:
             step = next(dialogue)
             while True:
                 try:
-                    answer = self._carry_out(step, deadline, timeout, on_change)
+                    answer = self._carry_out(step, deadline, on_change)
                 except KafkaError as error:
                     step = dialogue.throw(error)
                 else:
@@ -141,7 +132,7 @@ class ZooKeeper:
         self, request: RegistryRequest, timeout: float, on_change: Callable[[], None] | None = None
     ) -> Any:
         """Carry out one request, as for a dialogue, and return the answer."""
-        return self._carry_out(request, time.monotonic() + timeout, timeout, on_change)
+        return self._carry_out(request, Deadline(timeout), on_change)
 
     def close(self) -> None:
         """End the session, so that its ephemeral nodes are deleted. May be called again. Takes a limited
@@ -170,102 +161,49 @@ class ZooKeeper:
 
     def _carry_out(
         self,
-        step: RegistryRequest | Pause,
-        deadline: float,
-        timeout: float,
+        step: RegistryRequest | Together | Pause,
+        deadline: Deadline,
         on_change: Callable[[], None] | None,
     ) -> Any:
         self._raise_if_closed()
         if isinstance(step, Pause):
-            remaining = deadline - time.monotonic()
-            self._closing.wait(min(step.seconds, remaining))
-            self._raise_if_closed()
-            if step.seconds > remaining:
-                raise KafkaTimeoutError(f"the dialogue with {self} did not end within {timeout:.3g} s")
-            return None
-        self._connect(deadline, timeout)
+            return self._pause(step.seconds, deadline)
+        self._connect(deadline)
         watch = None if on_change is None else _Watch(on_change)
+        requests = step.requests if isinstance(step, Together) else (step,)
         try:
-            return self._perform(step, watch, deadline)
-        except KazooTimeoutError:
-            raise KafkaTimeoutError(
-                f"{self} did not answer a request for {step.path} within {timeout:.3g} s; it is not known "
-                "whether the request was carried out"
-            ) from None
-        except kazoo_errors.KazooException as error:
+            answers = self._requests.carry_out(requests, watch, deadline)
+        except RegistryError:
             self._raise_if_closed()
-            self._raise_for(step, error)
+            raise
+        if isinstance(step, Together):
+            return answers
+        if isinstance(answers[0], KafkaError):
+            raise answers[0]
+        return answers[0]
 
-    def _perform(self, step: RegistryRequest, watch: "_Watch | None", deadline: float) -> Any:
-        client = self._client
-        match step:
-            case Read(path, watched):
-                return self._read(path, watch if watched else None, deadline)
-            case Children(path, watched):
-                return self._children(path, watch if watched else None, deadline)
-            case Create(path, content, ephemeral):
-                _wait(client.create_async(path, content, ephemeral=ephemeral, makepath=True), deadline)
-                return None
-            case Write(path, content, version):
-                return _wait(client.set_async(path, content, version), deadline).version
-            case Delete(path, version, children):
-                return self._delete(path, version, children, deadline)
+    def _pause(self, seconds: float, deadline: Deadline) -> None:
+        left = deadline.left
+        self._closing.wait(min(seconds, left))
+        self._raise_if_closed()
+        if seconds > left:
+            raise KafkaTimeoutError(f"the dialogue with {self} did not end within {deadline.timeout:.3g} s")
 
-    def _read(self, path: str, watch: "_Watch | None", deadline: float) -> Node | None:
-        while True:
-            try:
-                content, stat = _wait(self._client.get_async(path, watch), deadline)
-            except kazoo_errors.NoNodeError:
-                if not self._exists(path, watch, deadline):
-                    return None
-                continue  # it was created meanwhile
-            owner = stat.owner_session_id
-            mine = owner is not None and owner == self.session_id
-            return Node(
-                content or b"",
-                stat.version,
-                ephemeral=owner is not None,
-                mine=mine,
-                created=stat.czxid,
-                written=stat.mzxid,
-            )
-
-    def _children(self, path: str, watch: "_Watch | None", deadline: float) -> list[str] | None:
-        while True:
-            try:
-                children = _wait(self._client.get_children_async(path, watch), deadline)
-                return sorted(children)
-            except kazoo_errors.NoNodeError:
-                if not self._exists(path, watch, deadline):
-                    return None
-
-    def _exists(self, path: str, watch: "_Watch | None", deadline: float) -> bool:
-        """Set *watch* on a node that was missing. Return True if the node exists now."""
-        return watch is not None and _wait(self._client.exists_async(path, watch), deadline) is not None
-
-    def _delete(self, path: str, version: int, children: bool, deadline: float) -> bool:
-        try:
-            if children:
-                for child in self._children(path, None, deadline) or ():
-                    self._delete(f"{path}/{child}", -1, True, deadline)
-            return _wait(self._client.delete_async(path, version), deadline)
-        except kazoo_errors.NoNodeError:
-            return False
-
-    def _connect(self, deadline: float, timeout: float) -> None:
+    def _connect(self, deadline: Deadline) -> None:
         """Return when there is a session. Raise RegistryConnectionError if there is none before
         *deadline*."""
+        waits = min(deadline.left, deadline.timeout)
         while not self._client.connected:
             if self._client.client_state == KeeperState.AUTH_FAILED:
                 raise AuthenticationError(f"{self} did not accept the user {self._settings.username!r}")
             self._start_if_ended()
             waiting = self._live or self._closing  # another thread is starting it: look again soon
-            waiting.wait(max(0.0, min(_POLL, deadline - time.monotonic())))
+            waiting.wait(min(_POLL, deadline.left))
             self._raise_if_closed()
-            if time.monotonic() >= deadline and not self._client.connected:
+            if not deadline.left and not self._client.connected:
                 failure = self._threads.last_failure
                 raise RegistryConnectionError(
-                    f"{self} could not be reached within {timeout:.3g} s "
+                    f"{self} could not be reached within {round(waits, 2):.3g} s "
                     f"({failure or 'it does not answer, or the name of its host is unknown'}); "
                     "check that it runs at this address"
                 ) from failure
@@ -287,9 +225,9 @@ class ZooKeeper:
         token = object()
         return self._first.setdefault(act, token) is token
 
-    def _check_chroot(self, deadline: float) -> None:
+    def _check_chroot(self, deadline: Deadline) -> None:
         try:
-            found = _wait(self._client.exists_async("/"), deadline)
+            found = self._client.exists_async("/").get(timeout=max(0.001, deadline.left))
         except (KazooTimeoutError, kazoo_errors.KazooException):
             return  # the request that comes next fails too, and says more
         if found is None:
@@ -298,32 +236,6 @@ class ZooKeeper:
                 "cluster; correct the address, or create the node"
             )
         self._chroot_found = True
-
-    def _raise_for(self, step: RegistryRequest, error: kazoo_errors.KazooException) -> NoReturn:
-        verb = type(step).__name__.lower()
-        what = (
-            f"{self} could not {verb} {step.path}"
-            if verb != "children"
-            else f"{self} could not list {step.path}"
-        )
-        match error:
-            case kazoo_errors.NoNodeError():
-                raise NoNodeError(f"{what}: there is no such node") from None
-            case kazoo_errors.NodeExistsError():
-                raise NodeExistsError(f"{what}: the node exists already") from None
-            case kazoo_errors.BadVersionError():
-                raise NodeVersionError(f"{what}: another client has changed the node meanwhile") from None
-            case kazoo_errors.NoAuthError() | kazoo_errors.AuthFailedError():
-                raise AuthenticationError(
-                    f"{what}: the node's access list forbids this to {self._settings.username or 'everyone'}"
-                ) from None
-            case kazoo_errors.SessionExpiredError():
-                raise SessionExpiredError(f"{what}: the session has expired") from None
-            case kazoo_errors.ConnectionLoss() | kazoo_errors.OperationTimeoutError():
-                raise RegistryConnectionError(
-                    f"{what}: the connection failed before the answer came, so the outcome is not known"
-                ) from None
-        raise RegistryError(f"{what}: {type(error).__name__} {error}".rstrip()) from error
 
     def _state_changed(self, state: str) -> None:
         if self._closing.is_set():
@@ -362,7 +274,3 @@ class _Watch:
 
     def __call__(self, _event: WatchedEvent) -> None:
         self.on_change()
-
-
-def _wait(result: "AsyncResult[T]", deadline: float) -> T:
-    return result.get(timeout=max(0.001, deadline - time.monotonic()))

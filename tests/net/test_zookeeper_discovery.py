@@ -17,7 +17,7 @@ from pyklient.net.zookeeper_discovery import RegisteredCluster, read_cluster
 from pyklient.protocol.messages import HeartbeatRequest, HeartbeatResponse, MetadataRequest
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_content
 from pyklient.registry.cluster_nodes import cluster_id_content, controller_content
-from pyklient.registry.requests import Children, Node, Read
+from pyklient.registry.requests import Children, Node, Read, Together
 from tests.net.scripted import ScriptedBroker, config_for, metadata_of
 from tests.servers.chroots import new_chroot
 from tests.servers.ports import HOST, free_port
@@ -62,18 +62,24 @@ def chroot(zookeeper_kafka: ZooKeeperKafka) -> Iterator[Chroot]:
 
 def played(nodes: dict[str, bytes], protocol: str = "PLAINTEXT") -> RegisteredCluster:
     """Return what the dialogue makes of *nodes*. Each request must ask for a watch, but for the id."""
+
+    def answer_to(request: object) -> Any:
+        assert isinstance(request, Read | Children)
+        assert request.watch or request.path == "/cluster/id"
+        if isinstance(request, Read):
+            return Node(nodes[request.path]) if request.path in nodes else None
+        beginning = f"{request.path}/"
+        return [path.removeprefix(beginning) for path in nodes if path.startswith(beginning)]
+
     dialogue = read_cluster(protocol)
     answer: Any = None
     try:
         while True:
-            request = dialogue.send(answer)
-            assert isinstance(request, Read | Children)
-            assert request.watch or request.path == "/cluster/id"
-            if isinstance(request, Children):
-                beginning = f"{request.path}/"
-                answer = [path.removeprefix(beginning) for path in nodes if path.startswith(beginning)]
+            step = dialogue.send(answer)
+            if isinstance(step, Together):
+                answer = [answer_to(each) for each in step.requests]
             else:
-                answer = Node(nodes[request.path]) if request.path in nodes else None
+                answer = answer_to(step)
     except StopIteration as end:
         found: RegisteredCluster = end.value
         return found

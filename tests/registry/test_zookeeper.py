@@ -12,6 +12,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from pyklient.errors import (
+    AuthenticationError,
     ClosedError,
     KafkaTimeoutError,
     NodeExistsError,
@@ -28,11 +29,14 @@ from pyklient.registry.requests import (
     Pause,
     Read,
     RegistryDialogue,
+    Together,
     Write,
+    all_answers,
 )
 from pyklient.registry.session_event import SessionEvent
 from pyklient.registry.settings import ZooKeeperSettings
 from pyklient.registry.zookeeper import ZooKeeper
+from tests.servers.delaying import DelayingProxy
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
 from tests.servers.stalling import StallingProxy
@@ -102,6 +106,67 @@ def test_an_error_is_raised_inside_the_dialogue(new_session: NewSession) -> None
     assert new_session().play(dialogue(), 10) == "b'now'"
 
 
+def test_requests_that_are_sent_together_have_an_answer_or_an_error_each(new_session: NewSession) -> None:
+    def dialogue() -> RegistryDialogue[list[Any]]:
+        answers: list[Any] = yield Together(
+            (Create("/a"), Create("/a"), Read("/none"), Write("/none", b""), Children("/"), Delete("/a"))
+        )
+        return answers
+
+    created, exists, missing, unwritten, children, deleted = new_session().play(dialogue(), 10)
+    assert (created, missing, children, deleted) == (None, None, ["a"], True)
+    assert isinstance(exists, NodeExistsError)
+    assert isinstance(unwritten, NoNodeError)
+
+    def failing() -> RegistryDialogue[None]:
+        yield from all_answers([Read("/a"), Write("/c", b""), Create("/d")])
+
+    session = new_session()
+    with pytest.raises(NoNodeError, match="could not write /c: there is no such node"):
+        session.play(failing(), 10)
+    assert session.ask(Read("/d"), 10) == Node(b"")
+
+
+def test_many_requests_take_few_round_trips(zookeeper_kafka: ZooKeeperKafka, address: str) -> None:
+    hosts, slash, chroot = address.partition("/")
+    names = [f"/a/b/{number}" for number in range(1000)]
+
+    def dialogue() -> RegistryDialogue[list[Node]]:
+        yield from all_answers(Create(name, name.encode()) for name in names)
+        return (yield from all_answers(Read(name) for name in names))
+
+    with DelayingProxy(hosts, round_trip=0.02) as proxy:
+        session = ZooKeeper(ZooKeeperSettings(address=f"{proxy.address}{slash}{chroot}"))
+        session.ask(Read("/"), 10)
+        began = time.monotonic()
+        found = session.play(dialogue(), 15)
+        assert time.monotonic() - began < 0.02 * len(names) / 2  # a quarter of one by one
+        assert [node.content.decode() for node in found] == names
+        session.close()
+
+
+def test_a_long_dialogue_goes_on_as_long_as_answers_come(
+    zookeeper_kafka: ZooKeeperKafka, address: str
+) -> None:
+    hosts, slash, chroot = address.partition("/")
+
+    def dialogue() -> RegistryDialogue[str]:
+        for _ in range(6):
+            yield Read("/")
+        return "the end"
+
+    with DelayingProxy(hosts, round_trip=0.2) as proxy:
+        session = ZooKeeper(ZooKeeperSettings(address=f"{proxy.address}{slash}{chroot}"))
+        session.ask(Read("/"), 10)
+        assert session.play(dialogue(), 1, per_answer=True) == "the end"
+        with pytest.raises(KafkaTimeoutError, match=r"within 1 s, in which it answered [1-4] other requests"):
+            session.play(dialogue(), 1)
+        proxy.stall()
+        with pytest.raises(KafkaTimeoutError, match=r"did not answer a request for / within 1 s; it is not"):
+            session.play(dialogue(), 1, per_answer=True)
+        session.close()
+
+
 def test_a_watch_tells_a_write_a_deletion_and_a_creation_each_once(new_session: NewSession) -> None:
     session, writer = new_session(), new_session()
     changes: SimpleQueue[None] = SimpleQueue()
@@ -150,9 +215,19 @@ def test_only_the_user_who_created_a_node_may_change_it_if_set_acl_is_true(addre
     alice = session(username="alice", password="secret", set_acl=True)
     bob = session(username="bob", password="other")
     alice.ask(Create("/hers", b"1"), 10)
+    alice.ask(Create("/hers/her"), 10)
     assert bob.ask(Read("/hers"), 10) == Node(b"1")
-    with pytest.raises(Exception, match="could not write /hers: the node's access list forbids this to bob"):
-        bob.ask(Write("/hers", b"2"), 10)
+    for request, node, permission in (
+        (Write("/hers", b"2"), "/hers", "WRITE"),
+        (Create("/hers/a/b"), "/hers", "CREATE"),
+        (Delete("/hers/her"), "/hers", "DELETE"),
+    ):
+        with pytest.raises(
+            AuthenticationError,
+            match=rf"could not \w+ {request.path}: the access list of the node {node} does not give the "
+            f"permission {permission} to bob; change the list, or set zookeeper_username to a user",
+        ):
+            bob.ask(request, 10)
     assert alice.ask(Write("/hers", b"2"), 10) == 1
     assert "secret" not in repr(ZooKeeperSettings(address=address, username="a", password="secret"))
     alice.close()

@@ -10,7 +10,7 @@ from pyklient.consumer.owned_partitions import MemberIdentity
 from pyklient.errors import KafkaError, NodeExistsError, NoNodeError, RegistryConnectionError
 from pyklient.registry import paths
 from pyklient.registry.consumer_nodes import offset_content, parse_offset
-from pyklient.registry.requests import Create, Node, Read, RegistryDialogue, Write
+from pyklient.registry.requests import Create, Node, Read, RegistryDialogue, Together, Write, all_answers
 from pyklient.registry.zookeeper import ZooKeeper
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
@@ -83,26 +83,35 @@ def read_offsets(
     An offset that was committed before the topic was created belongs to an earlier topic of the same name,
     and does not count: ZooKeeper keeps the offsets of topics that are deleted.
     """
+    wanted = tuple(partitions)
+    topics = sorted({each.topic for each in wanted})
+    nodes: list[Node | None] = yield from all_answers(
+        [
+            *(Read(paths.committed_offset(group_id, each.topic, each.partition)) for each in wanted),
+            *(Read(paths.topic(topic)) for topic in topics),
+        ]
+    )
+    created = {
+        topic: 0 if node is None else node.created
+        for topic, node in zip(topics, nodes[len(wanted) :], strict=True)
+    }
     found: dict[TopicPartition, OffsetAndMetadata | None] = {}
-    created: dict[str, int] = {}
-    for each in partitions:
-        path = paths.committed_offset(group_id, each.topic, each.partition)
-        node: Node | None = yield Read(path)
-        found[each] = None if node is None else OffsetAndMetadata(parse_offset(path, node.content))
+    for each, node in zip(wanted, nodes, strict=False):
+        found[each] = None
         if node is None:
             continue
-        if each.topic not in created:
-            topic: Node | None = yield Read(paths.topic(each.topic))
-            created[each.topic] = 0 if topic is None else topic.created
+        path = paths.committed_offset(group_id, each.topic, each.partition)
+        offset = parse_offset(path, node.content)
         if node.written < created[each.topic]:
             log.warning(
-                "group %s: the offset %s of %s in ZooKeeper does not count, because it was committed before "
+                "group %s: the offset %d of %s in ZooKeeper does not count, because it was committed before "
                 "the topic was created",
                 group_id,
-                node.content.decode(errors="replace"),
+                offset,
                 each,
             )
-            found[each] = None
+        else:
+            found[each] = OffsetAndMetadata(offset)
     return found
 
 
@@ -110,13 +119,19 @@ def write_offsets(
     group_id: str, positions: Mapping[TopicPartition, OffsetAndMetadata]
 ) -> RegistryDialogue[None]:
     """Write the offsets of *positions* to the nodes of the group in ZooKeeper. Create missing nodes."""
-    for each, position in positions.items():
-        path = paths.committed_offset(group_id, each.topic, each.partition)
-        content = offset_content(position.offset)
-        try:
-            yield Write(path, content)
-        except NoNodeError:
-            try:
-                yield Create(path, content)
-            except NodeExistsError:  # another member has created it since
-                yield Write(path, content)
+    left = {
+        paths.committed_offset(group_id, each.topic, each.partition): offset_content(position.offset)
+        for each, position in positions.items()
+    }
+    # Most nodes exist. If one does not, another member may create it before this one does.
+    for attempt, rejected_for in ((Write, NoNodeError), (Create, NodeExistsError), (Write, None)):
+        answers = yield Together(tuple(attempt(path, content) for path, content in left.items()))
+        again = {}
+        for path, answer in zip(left, answers, strict=True):
+            if rejected_for is not None and isinstance(answer, rejected_for):
+                again[path] = left[path]
+            elif isinstance(answer, KafkaError):
+                raise answer
+        left = again
+        if not left:
+            return

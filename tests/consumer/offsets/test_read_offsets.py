@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pyklient.consumer.offsets.zookeeper_offset_store import read_offsets
-from pyklient.registry.requests import Node, Read, RegistryDialogue
+from pyklient.registry.requests import Node, RegistryDialogue, Together
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 OLD, NEW, NONE = (TopicPartition("t", number) for number in range(3))
@@ -20,16 +20,14 @@ NODES = {
 
 
 def answered(dialogue: RegistryDialogue[Any]) -> tuple[Any, list[str]]:
-    """Run *dialogue* on NODES. Return its result and the paths that it read."""
-    paths: list[str] = []
-    try:
-        request = next(dialogue)
-        while True:
-            assert isinstance(request, Read)
-            paths.append(request.path)
-            request = dialogue.send(NODES.get(request.path))
-    except StopIteration as end:
-        return end.value, paths
+    """Run *dialogue*, whose requests are sent together, on NODES. Return its result and the paths that it
+    read."""
+    together = next(dialogue)
+    assert isinstance(together, Together)
+    paths = [each.path for each in together.requests]
+    with pytest.raises(StopIteration) as end:
+        dialogue.send([NODES.get(path) for path in paths])
+    return end.value.value, paths
 
 
 def test_an_offset_from_before_the_topic_was_created_does_not_count_and_is_logged(
@@ -45,8 +43,11 @@ def test_an_offset_of_a_topic_without_a_node_counts() -> None:
     assert answered(read_offsets("g", [UNKNOWN]))[0] == {UNKNOWN: OffsetAndMetadata(9)}
 
 
-def test_the_node_of_a_topic_is_read_once_and_only_if_there_are_offsets() -> None:
-    _, paths = answered(read_offsets("g", [OLD, NEW]))
+def test_the_node_of_a_topic_is_read_once_however_many_partitions_it_has() -> None:
+    _, paths = answered(read_offsets("g", [OLD, NEW, NONE]))
     assert paths.count("/brokers/topics/t") == 1
-    _, paths = answered(read_offsets("g", [NONE]))
-    assert paths == ["/consumers/g/offsets/t/2"]
+
+
+def test_offsets_of_no_partition_need_no_request() -> None:
+    with pytest.raises(StopIteration):
+        next(read_offsets("g", []))

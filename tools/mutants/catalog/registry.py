@@ -43,8 +43,8 @@ MUTANTS: Final = (
     Mutant(
         "net: topics that come and go are not noticed",
         "pyklient/net/zookeeper_discovery.py",
-        "yield Children(paths.TOPICS, watch=True)",
-        "yield Children(paths.TOPICS, watch=False)",
+        "            Children(paths.TOPICS, watch=True),",
+        "            Children(paths.TOPICS, watch=False),",
         (
             _DISCOVERY
             + "test_what_zookeeper_knows_of_a_cluster_is_read_and_the_rest_is_left_out_with_a_reason",
@@ -80,5 +80,21 @@ MUTANTS: Final = (
         "before[name].topic_id != topic.topic_id",
         "False",
         (_ENTRIES + "test_only_what_has_changed_is_written",),
+    ),
+    Mutant(
+        "registry: a dialogue that makes progress ends after a fixed time",
+        "pyklient/registry/kazoo_requests.py",
+        "        if self._per_answer:\n            self._at",
+        "        if not self._per_answer:\n            self._at",
+        (
+            "tests/registry/test_kazoo_requests.py::test_an_answer_moves_the_deadline_only_if_it_is_per_answer",
+        ),
+    ),
+    Mutant(
+        "registry: any number of requests is in flight",
+        "pyklient/registry/kazoo_requests.py",
+        "while left and len(in_flight) < _MOST_IN_FLIGHT:",
+        "while left:",
+        ("tests/registry/test_kazoo_requests.py::test_the_number_of_requests_in_flight_is_limited",),
     ),
 )

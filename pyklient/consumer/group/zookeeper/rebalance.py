@@ -1,5 +1,4 @@
-"""The dialogues of a member with ZooKeeper: it adds its node to the group, reads the group, gives its owner
-nodes back and creates new ones.
+"""The dialogues of a member with ZooKeeper: it adds its node to the group, reads the group, and rebalances.
 
 The nodes, and the order in which they are written, are those of Scala's high-level consumer. Together the
 dialogues do what that consumer does in a rebalance, except for three steps that are safer here:
@@ -12,10 +11,11 @@ dialogues do what that consumer does in a rebalance, except for three steps that
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.zookeeper.owner_nodes import become_owner, release
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_assignors import has_identical_threads
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
@@ -25,17 +25,22 @@ from pyklient.registry import paths
 from pyklient.registry.broker_nodes import broker_ids
 from pyklient.registry.consumer_nodes import ConsumerNode, consumer_content, parse_consumer
 from pyklient.registry.node_content import garbled
-from pyklient.registry.requests import Children, Create, Delete, Read, RegistryDialogue
+from pyklient.registry.requests import (
+    Children,
+    Create,
+    Delete,
+    Read,
+    RegistryDialogue,
+    all_answers,
+)
 from pyklient.registry.topic_nodes import parse_topic
 from pyklient.topic_partition import TopicPartition
 
 __all__ = [
     "GroupView",
     "add_member",
-    "become_owner",
     "read_group",
     "rebalance",
-    "release",
     "renew_member",
     "withdraw",
 ]
@@ -87,8 +92,10 @@ def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
 
     The member is then told of the next change of any of these. Topics that do not exist are logged.
     """
-    brokers = broker_ids((yield Children(paths.BROKER_IDS, watch=True)))
-    subscriptions = yield from _read_subscriptions(member)
+    brokers, members = yield from all_answers(
+        [Children(paths.BROKER_IDS, watch=True), Children(paths.consumer_ids(member.group_id), watch=True)]
+    )
+    subscriptions = yield from _read_subscriptions(member, members or ())
     if member.consumer_id not in subscriptions:
         log.warning(
             "group %s: the node of member %s was deleted, so the member creates it again",
@@ -101,7 +108,6 @@ def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
     if any(each.topic_filter is not None for each in subscriptions.values()):
         topics.update((yield Children(paths.TOPICS, watch=True)) or ())
     threads: dict[str, list[ThreadId]] = {}
-    partitions: dict[str, list[int]] = {}
     for topic in sorted(topics):
         of_topic = [
             ThreadId(consumer_id, stream)
@@ -110,23 +116,28 @@ def read_group(member: ZooKeeperMember) -> RegistryDialogue[GroupView]:
             for stream in range(each.stream_count(topic))
         ]
         if of_topic:
-            node = yield Read(paths.topic(topic), watch=True)
             threads[topic] = of_topic
-            partitions[topic] = [] if node is None else sorted(parse_topic(topic, node.content).replicas)
+    nodes = yield from all_answers(Read(paths.topic(topic), watch=True) for topic in threads)
+    partitions = {
+        topic: [] if node is None else sorted(parse_topic(topic, node.content).replicas)
+        for topic, node in zip(threads, nodes, strict=True)
+    }
     _warn_of_missing_topics(member, partitions)
-    return GroupView(threads, partitions, bool(brokers))
+    return GroupView(threads, partitions, bool(broker_ids(brokers)))
 
 
-def _read_subscriptions(member: ZooKeeperMember) -> RegistryDialogue[dict[str, Subscription]]:
-    """Return the subscription of each member of the group. A member that leaves meanwhile is left out."""
+def _read_subscriptions(
+    member: ZooKeeperMember, members: Collection[str]
+) -> RegistryDialogue[dict[str, Subscription]]:
+    """Return the subscription of each of the *members* of the group. A member that leaves meanwhile is left
+    out."""
     group_id = member.group_id
+    nodes = yield from all_answers(Read(paths.consumer(group_id, each), watch=True) for each in members)
     found: dict[str, Subscription] = {}
-    for consumer_id in (yield Children(paths.consumer_ids(group_id), watch=True)) or ():
-        node = yield Read(paths.consumer(group_id, consumer_id), watch=True)
-        if node is None:
-            continue
-        consumer = parse_consumer(group_id, consumer_id, node.content)
-        found[consumer_id] = _subscription(member, consumer_id, consumer, node.content)
+    for consumer_id, node in zip(members, nodes, strict=True):
+        if node is not None:
+            consumer = parse_consumer(group_id, consumer_id, node.content)
+            found[consumer_id] = _subscription(member, consumer_id, consumer, node.content)
     return found
 
 
@@ -160,69 +171,6 @@ def withdraw(member: ZooKeeperMember) -> RegistryDialogue[None]:
     node = yield Read(path)
     if node is not None and node.mine:
         yield Delete(path)
-
-
-def release(member: ZooKeeperMember) -> RegistryDialogue[None]:
-    """Delete the owner nodes of *member*, which gives its partitions back."""
-    for each in sorted(member.nodes):
-        path = paths.partition_owner(member.group_id, each.topic, each.partition)
-        node = yield Read(path)
-        if node is not None and node.mine:
-            yield Delete(path)
-        member.nodes.discard(each)
-
-
-def become_owner(
-    member: ZooKeeperMember, assigned: Mapping[TopicPartition, ThreadId]
-) -> RegistryDialogue[bool]:
-    """Create the owner nodes of the partitions *assigned*.
-
-    If other members own some of these partitions, keep none of the nodes, and return False.
-    """
-    others: list[str] = []
-    for each, thread in sorted(assigned.items()):
-        path = paths.partition_owner(member.group_id, each.topic, each.partition)
-        content = str(thread).encode()
-        member.nodes.add(each)
-        try:
-            yield Create(path, content, ephemeral=True)
-        except NodeExistsError:
-            owner = yield from _replace_own(path, content)
-            if owner is not None:
-                member.nodes.discard(each)
-                others.append(f"{path} ({owner})")
-    if not others:
-        return True
-    member.waits_for = ", ".join(others)
-    log.info(
-        "group %s: member %s waits for partitions that other members have not given back yet: %s",
-        member.group_id,
-        member.consumer_id,
-        member.waits_for,
-    )
-    yield from release(member)
-    return False
-
-
-def _replace_own(path: str, content: bytes) -> RegistryDialogue[str | None]:
-    """Replace the owner node at *path*, if it belongs to a former session of the same thread.
-
-    Return None if the node belongs to this session now. Otherwise return the name of the owner. The member is
-    then told when the owner's node is deleted.
-    """
-    node = yield Read(path, watch=True)
-    if node is not None and node.content == content:
-        if node.mine:  # this session created it, and did not hear of that
-            return None
-        yield Delete(path, node.version)  # it would end with the former session of this member
-        node = None
-    if node is None:
-        try:
-            yield Create(path, content, ephemeral=True)
-            return None
-        except NodeExistsError:
-            node = yield Read(path)
-    return "gone by now" if node is None else node.content.decode(errors="replace")
 
 
 def rebalance(member: ZooKeeperMember) -> RegistryDialogue[Mapping[TopicPartition, ThreadId] | None]:

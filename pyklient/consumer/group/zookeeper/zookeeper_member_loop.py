@@ -17,11 +17,11 @@ from typing import TypeVar
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.zookeeper.owner_nodes import release
 from pyklient.consumer.group.zookeeper.rebalance import (
     add_member,
     read_group,
     rebalance,
-    release,
     renew_member,
     withdraw,
 )
@@ -146,7 +146,7 @@ class ZooKeeperMemberLoop:
             self.then()
 
     def _play(self, dialogue: RegistryDialogue[_T]) -> _T:
-        return self._registry.play(dialogue, self._timeout, self.changed)
+        return self._registry.play(dialogue, self._timeout, self.changed, per_answer=True)
 
     def _add(self) -> None:
         """Create the node of the member. If a former session has such a node, wait for its end."""

@@ -5,7 +5,17 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from pyklient.errors import KafkaError, NodeExistsError, NoNodeError
-from pyklient.registry.requests import Children, Create, Delete, Node, Pause, Read, RegistryDialogue, Write
+from pyklient.registry.requests import (
+    Children,
+    Create,
+    Delete,
+    Node,
+    Pause,
+    Read,
+    RegistryDialogue,
+    Together,
+    Write,
+)
 
 __all__ = ["Nodes"]
 
@@ -14,12 +24,16 @@ T = TypeVar("T")
 
 @dataclass
 class Nodes:
-    """The content and the session (None: none) of each node. ``asked`` has all requests that were made, and
-    ``changes`` the number of those that changed a node."""
+    """The content and the session (None: none) of each node.
+
+    ``asked`` has all requests that were made, and ``changes`` the number of those that changed a node.
+    Requests that are sent together count as one of the ``round_trips``.
+    """
 
     found: dict[str, tuple[bytes, str | None]] = field(default_factory=dict)
     asked: list[Any] = field(default_factory=list)
     changes: int = 0
+    round_trips: int = 0
 
     def play(self, dialogue: RegistryDialogue[T], session: str = "mine") -> T:
         """Run *dialogue* to its end."""
@@ -32,19 +46,25 @@ class Nodes:
                 return result
 
     def steps(self, dialogue: RegistryDialogue[T], session: str) -> Generator[None, None, T]:
-        """Run *dialogue*, and stop after each request."""
+        """Run *dialogue*, and stop after each request, also between requests that are sent together."""
         try:
-            request = next(dialogue)
+            step = next(dialogue)
             while True:
-                self.asked.append(request)
-                try:
-                    answer = self._answer(request, session)
-                except KafkaError as error:
+                self.round_trips += 1
+                answers: list[Any] = []
+                for request in step.requests if isinstance(step, Together) else [step]:
+                    self.asked.append(request)
+                    try:
+                        answers.append(self._answer(request, session))
+                    except KafkaError as error:
+                        answers.append(error)
                     yield
-                    request = dialogue.throw(error)
+                if isinstance(step, Together):
+                    step = dialogue.send(answers)
+                elif isinstance(answers[0], KafkaError):
+                    step = dialogue.throw(answers[0])
                 else:
-                    yield
-                    request = dialogue.send(answer)
+                    step = dialogue.send(answers[0])
         except StopIteration as end:
             result: T = end.value
             return result

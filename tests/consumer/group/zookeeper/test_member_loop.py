@@ -36,7 +36,12 @@ class Session:
         self.name = name
 
     def play(
-        self, dialogue: RegistryDialogue[T], timeout: float, on_change: Callable[[], None] | None = None
+        self,
+        dialogue: RegistryDialogue[T],
+        timeout: float,
+        on_change: Callable[[], None] | None = None,
+        *,
+        per_answer: bool = False,
     ) -> T:
         return self.nodes.play(dialogue, self.name)
 
@@ -49,7 +54,7 @@ class NoSession:
     def __init__(self) -> None:
         self.waits = 0
 
-    def play(self, *_: Any) -> None:
+    def play(self, *_: Any, **__: Any) -> None:
         self.waits += 1
         raise RegistryConnectionError("ZooKeeper could not be reached")
 
@@ -223,7 +228,7 @@ def test_a_later_failure_ends_with_the_next_change() -> None:
 
 
 def test_a_failure_that_nobody_expected_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise ValueError("no such path")
 
     monkeypatch.setattr(Session, "play", fail)

@@ -7,12 +7,11 @@ import pytest
 
 from pyklient import TopicPartition
 from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.group.zookeeper.owner_nodes import become_owner, release
 from pyklient.consumer.group.zookeeper.rebalance import (
     add_member,
-    become_owner,
     read_group,
     rebalance,
-    release,
     renew_member,
     withdraw,
 )
@@ -110,6 +109,16 @@ def test_row_20_a_foreign_owner_makes_the_attempt_fail_and_fresh_nodes_are_delet
     assert owned(nodes.play(rebalance(us))) == {f"t/{number}": "g_a-0" for number in range(3)}
 
 
+def test_of_many_partitions_that_other_members_own_only_some_are_listed() -> None:
+    nodes, us = cluster(t=300), member()
+    nodes.play(add_member(us))
+    nodes.found.update({f"{OWNERS}{number}": (b"g_b-0", "other") for number in range(300)})
+    assert nodes.play(rebalance(us)) is None
+    assert us.waits_for.startswith(f"{OWNERS}0 (g_b-0), {OWNERS}1 (g_b-0), ")
+    assert us.waits_for.endswith(" and 295 more")
+    assert us.nodes == set()
+
+
 def test_the_end_of_a_foreign_owner_node_is_told() -> None:
     nodes, us = cluster(t=1), member()
     nodes.found[OWNERS + "0"] = (b"g_b-0", "other")
@@ -194,6 +203,23 @@ def test_garbage_in_a_node_is_an_error_that_names_the_node(path: str, content: b
     nodes.found[path] = (content, None)
     with pytest.raises(NodeContentError, match=path):
         nodes.play(rebalance(us))
+
+
+def test_a_rebalance_takes_as_many_round_trips_for_many_partitions_as_for_one() -> None:
+    """The worst case: the member gives back what it owns, and a former session owns all of it again."""
+
+    def round_trips(partitions: int, topics: int) -> int:
+        counts = {f"t{number}": partitions for number in range(topics)}
+        nodes, us = cluster(**counts), member("a", "range", **dict.fromkeys(counts, 1))
+        nodes.play(add_member(us))
+        nodes.play(rebalance(us))
+        mine = {path: (content, "former") for path, (content, _) in nodes.found.items() if "owners" in path}
+        nodes.found.update(mine)
+        nodes.round_trips = 0
+        assert len(owned(nodes.play(rebalance(us)))) == partitions * topics
+        return nodes.round_trips
+
+    assert round_trips(50, 4) == round_trips(1, 1) == 8
 
 
 def test_a_member_that_cannot_go_on_deletes_its_nodes() -> None:

@@ -1,0 +1,257 @@
+"""Carries out requests with kazoo, many of them at the same time.
+
+A request may need several requests of kazoo: the parents of a node are created if they are missing, and the
+nodes below a node are deleted before it. So a request is a generator, which yields the results of kazoo for
+which it waits. Other requests go on meanwhile.
+"""
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
+
+from kazoo import exceptions as kazoo_errors
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import AsyncResult, KazooTimeoutError
+from kazoo.protocol.states import WatchedEvent
+
+from pyklient.errors import (
+    AuthenticationError,
+    KafkaError,
+    KafkaTimeoutError,
+    NodeExistsError,
+    NodeVersionError,
+    NoNodeError,
+    RegistryConnectionError,
+    RegistryError,
+    SessionExpiredError,
+)
+from pyklient.registry.requests import Children, Create, Delete, Node, Read, RegistryRequest, Write
+
+__all__ = ["Deadline", "KazooRequests", "Watch"]
+
+_MOST_IN_FLIGHT: Final = 200
+"""The largest number of requests of one dialogue that wait for their answers at the same time. By default, a
+server stops reading when a thousand requests of all its clients wait."""
+
+Watch: TypeAlias = Callable[[WatchedEvent], None]
+_Steps: TypeAlias = Generator["AsyncResult[Any]", Any, Any]
+
+
+class Deadline:
+    """The time until which answers are awaited: *timeout* seconds after the beginning.
+
+    With *per_answer*, the time is *timeout* seconds after the last answer.
+    """
+
+    def __init__(self, timeout: float, *, per_answer: bool = False) -> None:
+        self.timeout = timeout
+        self.answers = 0
+        """The number of answers that have come."""
+        self._per_answer = per_answer
+        self._at = time.monotonic() + timeout
+
+    @property
+    def left(self) -> float:
+        """The number of seconds until the deadline, or 0.0 after it."""
+        return max(0.0, self._at - time.monotonic())
+
+    def answered(self) -> None:
+        """Count an answer."""
+        self.answers += 1
+        if self._per_answer:
+            self._at = time.monotonic() + self.timeout
+
+    def before_it(self) -> str:
+        """Return a text for an error: how many answers came, and in which time."""
+        if self._per_answer or not self.answers:
+            return f"within {self.timeout:.3g} s"
+        return f"within {self.timeout:.3g} s, in which it answered {self.answers} other requests"
+
+
+class KazooRequests:
+    """Carries out requests in the session of *client*. *name* says where ZooKeeper is, and *user* who the
+    session belongs to, for errors."""
+
+    def __init__(self, client: KazooClient, name: str, user: str | None) -> None:
+        self._client = client
+        self._name = name
+        self._user = user
+
+    def carry_out(
+        self, requests: Sequence[RegistryRequest], watch: Watch | None, deadline: Deadline
+    ) -> list[Any]:
+        """Send *requests* together, and return their answers in the same order.
+
+        The answer to a request that ZooKeeper has rejected is a KafkaError. Raises KafkaTimeoutError after
+        *deadline*, and RegistryConnectionError or SessionExpiredError if the connection fails meanwhile.
+        """
+        answers: list[Any] = [None] * len(requests)
+        parents: dict[str, AsyncResult[Any]] = {}
+        left = deque(enumerate(requests))
+        in_flight: deque[tuple[int, _Steps, AsyncResult[Any]]] = deque()
+        while left or in_flight:
+            while left and len(in_flight) < _MOST_IN_FLIGHT:
+                index, request = left.popleft()
+                steps = self._steps(request, watch, parents)
+                in_flight.append((index, steps, next(steps)))
+            index, steps, result = in_flight.popleft()
+            try:
+                following = _resume(steps, result, deadline)
+            except StopIteration as end:
+                answers[index] = end.value
+            except KazooTimeoutError:
+                raise KafkaTimeoutError(
+                    f"{self._name} did not answer a request for {requests[index].path} "
+                    f"{deadline.before_it()}; it is not known whether the request was carried out"
+                ) from None
+            except (kazoo_errors.KazooException, _ForbiddenError) as error:
+                answers[index] = self._error(requests[index], error)
+                if isinstance(answers[index], RegistryConnectionError | SessionExpiredError):
+                    raise answers[index] from None
+            else:
+                in_flight.append((index, steps, following))
+        return answers
+
+    def _steps(
+        self, request: RegistryRequest, watch: Watch | None, parents: dict[str, "AsyncResult[Any]"]
+    ) -> _Steps:
+        client = self._client
+        match request:
+            case Read(path, watched):
+                return _read(client, path, watch if watched else None)
+            case Children(path, watched):
+                return _children(client, path, watch if watched else None)
+            case Create(path, content, ephemeral):
+                return _create(client, path, content, ephemeral, parents)
+            case Write(path, content, version):
+                return _write(client, path, content, version)
+            case Delete(path, version, children):
+                return _delete(client, path, version, children)
+
+    def _error(
+        self, request: RegistryRequest, error: "kazoo_errors.KazooException | _ForbiddenError"
+    ) -> KafkaError:
+        verb = "list" if isinstance(request, Children) else type(request).__name__.lower()
+        what = f"{self._name} could not {verb} {request.path}"
+        match error:
+            case _ForbiddenError():
+                return AuthenticationError(
+                    f"{what}: the access list of the node {error.node} does not give the permission "
+                    f"{error.permission} to {self._user or 'clients without a user'}; change the list, or "
+                    "set zookeeper_username to a user with this permission"
+                )
+            case kazoo_errors.NoNodeError():
+                return NoNodeError(f"{what}: there is no such node")
+            case kazoo_errors.NodeExistsError():
+                return NodeExistsError(f"{what}: the node exists already")
+            case kazoo_errors.BadVersionError():
+                return NodeVersionError(f"{what}: another client has changed the node meanwhile")
+            case kazoo_errors.AuthFailedError():
+                return AuthenticationError(f"{what}: ZooKeeper did not accept the user {self._user!r}")
+            case kazoo_errors.SessionExpiredError():
+                return SessionExpiredError(f"{what}: the session has expired")
+            case kazoo_errors.ConnectionLoss() | kazoo_errors.OperationTimeoutError():
+                return RegistryConnectionError(
+                    f"{what}: the connection failed before the answer came, so the outcome is not known"
+                )
+        return RegistryError(f"{what}: {type(error).__name__} {error}".rstrip())
+
+
+class _ForbiddenError(Exception):
+    """The access list of *node* does not give *permission* to the session."""
+
+    def __init__(self, node: str, permission: str) -> None:
+        super().__init__(node, permission)
+        self.node = node
+        self.permission = permission
+
+
+@contextmanager
+def _needing(permission: str, node: str) -> Iterator[None]:
+    try:
+        yield
+    except kazoo_errors.NoAuthError:
+        raise _ForbiddenError(node, permission) from None
+
+
+def _resume(steps: _Steps, result: "AsyncResult[Any]", deadline: Deadline) -> "AsyncResult[Any]":
+    """Resume *steps* when *result* has come. Return the next result for which they wait."""
+    try:
+        answer = result.get(timeout=max(0.001, deadline.left))
+    except kazoo_errors.KazooException as error:
+        deadline.answered()
+        return steps.throw(error)
+    deadline.answered()
+    return steps.send(answer)
+
+
+def _read(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
+    while True:
+        try:
+            with _needing("READ", path):
+                content, stat = yield client.get_async(path, watch)
+        except kazoo_errors.NoNodeError:
+            if watch is None or (yield client.exists_async(path, watch)) is None:
+                return None
+            continue  # it was created meanwhile
+        owner = stat.owner_session_id
+        session = client.client_id
+        return Node(
+            content or b"",
+            stat.version,
+            ephemeral=owner is not None,
+            mine=owner is not None and session is not None and owner == session[0],
+            created=stat.czxid,
+            written=stat.mzxid,
+        )
+
+
+def _children(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
+    while True:
+        try:
+            with _needing("READ", path):
+                return sorted((yield client.get_children_async(path, watch)))
+        except kazoo_errors.NoNodeError:
+            if watch is None or (yield client.exists_async(path, watch)) is None:
+                return None
+
+
+def _create(
+    client: KazooClient, path: str, content: bytes, ephemeral: bool, parents: dict[str, "AsyncResult[Any]"]
+) -> _Steps:
+    """Create the node. If its parents are missing, create them first, once for all nodes in *parents*."""
+    parent = _parent(path)
+    try:
+        try:
+            yield client.create_async(path, content, ephemeral=ephemeral)
+        except kazoo_errors.NoNodeError:
+            if parent not in parents:
+                parents[parent] = client.ensure_path_async(parent)
+            yield parents[parent]
+            yield client.create_async(path, content, ephemeral=ephemeral)
+    except kazoo_errors.NoAuthError:
+        while parent != "/" and (yield client.exists_async(parent)) is None:
+            parent = _parent(parent)
+        raise _ForbiddenError(parent, "CREATE") from None
+
+
+def _write(client: KazooClient, path: str, content: bytes, version: int) -> _Steps:
+    with _needing("WRITE", path):
+        return (yield client.set_async(path, content, version)).version
+
+
+def _delete(client: KazooClient, path: str, version: int, children: bool) -> _Steps:
+    try:
+        if children:
+            for child in (yield from _children(client, path, None)) or ():
+                yield from _delete(client, f"{path}/{child}", -1, True)
+        with _needing("DELETE", _parent(path)):
+            return (yield client.delete_async(path, version))
+    except kazoo_errors.NoNodeError:
+        return False
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0] or "/"
