@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka import TopicPartition as LibrdkafkaPartition
-from kazoo.client import KazooClient
 
 from tests.cli.conftest import Done, Pyklient
 from tests.servers.fixtures import NewName
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
 from tests.servers.topics import create_topic
+from tests.servers.zookeeper import connected
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 pytestmark = pytest.mark.java
@@ -28,16 +28,13 @@ CreateNodes = Callable[[str, Mapping[str, bytes]], None]
 @pytest.fixture
 def create_nodes(zookeeper_kafka: ZooKeeperKafka) -> Iterator[CreateNodes]:
     """Creates nodes below that of a group."""
-    client = KazooClient(zookeeper_kafka.zookeeper_connect)
-    client.start(timeout=10)
+    with connected(zookeeper_kafka.zookeeper_connect) as client:
 
-    def create_nodes(group: str, nodes: Mapping[str, bytes]) -> None:
-        for path, content in nodes.items():
-            client.create(f"/consumers/{group}/{path}", content, makepath=True)
+        def create_nodes(group: str, nodes: Mapping[str, bytes]) -> None:
+            for path, content in nodes.items():
+                client.create(f"/consumers/{group}/{path}", content, makepath=True)
 
-    yield create_nodes
-    client.stop()
-    client.close()
+        yield create_nodes
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from kazoo.client import KazooClient
 
 from pyklient import OffsetAndMetadata, Producer, TopicPartition
 from pyklient.admin import Admin, GroupListing
@@ -18,6 +17,7 @@ from pyklient.net.network_client import NetworkClient
 from tests.servers.fixtures import NewName
 from tests.servers.java import java_command
 from tests.servers.process import wait_until
+from tests.servers.zookeeper import connected
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 _PARTITIONS = 4
@@ -78,12 +78,10 @@ def test_a_group_of_scala_consumers_is_described_as_kafkas_own_tool_describes_it
             producer.send(topic, b"x", partition=number % _PARTITIONS)
     # An offset in ZooKeeper, one in Kafka, a larger one in Kafka, and the end of the log in ZooKeeper.
     in_zookeeper, in_kafka = {0: 3, 2: 4, 3: _RECORDS}, {1: 5, 2: 6}
-    registry = KazooClient(oldest_kafka.zookeeper_connect)
-    registry.start(timeout=10)
-    for number, offset in in_zookeeper.items():
-        registry.create(f"/consumers/{group}/offsets/{topic}/{number}", str(offset).encode(), makepath=True)
-    registry.stop()
-    registry.close()
+    with connected(oldest_kafka.zookeeper_connect) as client:
+        for number, offset in in_zookeeper.items():
+            path = f"/consumers/{group}/offsets/{topic}/{number}"
+            client.create(path, str(offset).encode(), makepath=True)
     commit_to_kafka(
         bootstrap, group, {partitions[each]: OffsetAndMetadata(at) for each, at in in_kafka.items()}
     )

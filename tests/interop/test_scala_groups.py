@@ -7,8 +7,8 @@ import pytest
 from pyklient import Admin
 from tests.interop.mixed_group import EVENTS, MixedGroup
 from tests.run.seed import dice
-from tests.servers.chroots import new_chroot
 from tests.servers.fixtures import NewName, StartReference
+from tests.servers.zookeeper import new_chroot
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 pytestmark = pytest.mark.slow

@@ -19,10 +19,10 @@ from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_co
 from pyklient.registry.cluster_nodes import cluster_id_content, controller_content
 from pyklient.registry.requests import Children, Node, Read, Together
 from tests.net.scripted import ScriptedBroker, config_for, metadata_of
-from tests.servers.chroots import new_chroot
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
 from tests.servers.stalling import StallingProxy
+from tests.servers.zookeeper import new_chroot
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 

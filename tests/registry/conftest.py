@@ -6,7 +6,7 @@ import pytest
 
 from pyklient.registry.settings import ZooKeeperSettings
 from pyklient.registry.zookeeper import ZooKeeper
-from tests.servers.chroots import new_chroot
+from tests.servers.zookeeper import new_chroot
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 NewSession = Callable[[], ZooKeeper]

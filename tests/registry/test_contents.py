@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 
 import pytest
-from kazoo.client import KazooClient
 
 from pyklient.errors import NodeContentError
 from pyklient.registry.broker_nodes import (
@@ -45,6 +44,7 @@ from pyklient.registry.topic_nodes import (
     topic_content,
 )
 from tests.servers.fixtures import NewName
+from tests.servers.zookeeper import connected
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 
@@ -232,38 +232,35 @@ def test_what_brokers_write_is_read_and_written_alike(
 ) -> None:
     server: ZooKeeperKafka = request.getfixturevalue(broker)
     topic = server.create_topic(new_name(), 2, retention_ms=60_000)
-    client = KazooClient(server.zookeeper_connect)
-    client.start()
+    with connected(server.zookeeper_connect) as client:
 
-    def read(path: str) -> bytes:
-        return client.get(path)[0]
+        def read(path: str) -> bytes:
+            return client.get(path)[0]
 
-    def same(written: bytes, path: str) -> bool:
-        return bool(json.loads(written) == json.loads(read(path)))
+        def same(written: bytes, path: str) -> bool:
+            return bool(json.loads(written) == json.loads(read(path)))
 
-    node = parse_broker(0, read("/brokers/ids/0"))
-    host, port = server.bootstrap_servers.split(":")
-    assert node.endpoint("PLAINTEXT") == plaintext(host, int(port))
-    assert node.version == {"zookeeper_kafka": 5, "oldest_kafka": 1}[broker]
-    assert same(broker_content(node), "/brokers/ids/0")
-    assert broker_ids(client.get_children("/brokers/ids")) == [0]
-    found = parse_topic(topic, read(f"/brokers/topics/{topic}"))
-    assert dict(found.replicas) == {0: (0,), 1: (0,)}
-    assert same(topic_content(found), f"/brokers/topics/{topic}")
-    path = f"/brokers/topics/{topic}/partitions/1/state"
-    epoch = parse_controller_epoch(read("/controller_epoch"))
-    state = PartitionState(0, (0,), controller_epoch=epoch)
-    assert parse_partition_state(topic, 1, read(path)) == state
-    assert same(partition_state_content(state), path)
-    config = f"/config/topics/{topic}"
-    assert same(topic_config_content(parse_topic_config(topic, read(config))), config)
-    assert parse_controller(read("/controller")) == 0
-    stamp = int(json.loads(read("/controller"))["timestamp"])
-    assert same(controller_content(0, stamp), "/controller")
-    assert epoch >= 1
-    if broker == "zookeeper_kafka":
-        cluster_id = parse_cluster_id(read("/cluster/id"))
-        assert re.fullmatch(r"[A-Za-z0-9_-]{22}", cluster_id)
-        assert same(cluster_id_content(cluster_id), "/cluster/id")
-    client.stop()
-    client.close()
+        node = parse_broker(0, read("/brokers/ids/0"))
+        host, port = server.bootstrap_servers.split(":")
+        assert node.endpoint("PLAINTEXT") == plaintext(host, int(port))
+        assert node.version == {"zookeeper_kafka": 5, "oldest_kafka": 1}[broker]
+        assert same(broker_content(node), "/brokers/ids/0")
+        assert broker_ids(client.get_children("/brokers/ids")) == [0]
+        found = parse_topic(topic, read(f"/brokers/topics/{topic}"))
+        assert dict(found.replicas) == {0: (0,), 1: (0,)}
+        assert same(topic_content(found), f"/brokers/topics/{topic}")
+        path = f"/brokers/topics/{topic}/partitions/1/state"
+        epoch = parse_controller_epoch(read("/controller_epoch"))
+        state = PartitionState(0, (0,), controller_epoch=epoch)
+        assert parse_partition_state(topic, 1, read(path)) == state
+        assert same(partition_state_content(state), path)
+        config = f"/config/topics/{topic}"
+        assert same(topic_config_content(parse_topic_config(topic, read(config))), config)
+        assert parse_controller(read("/controller")) == 0
+        stamp = int(json.loads(read("/controller"))["timestamp"])
+        assert same(controller_content(0, stamp), "/controller")
+        assert epoch >= 1
+        if broker == "zookeeper_kafka":
+            cluster_id = parse_cluster_id(read("/cluster/id"))
+            assert re.fullmatch(r"[A-Za-z0-9_-]{22}", cluster_id)
+            assert same(cluster_id_content(cluster_id), "/cluster/id")

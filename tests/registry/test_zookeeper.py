@@ -9,7 +9,6 @@ from queue import SimpleQueue
 from typing import Any
 
 import pytest
-from kazoo.client import KazooClient
 
 from pyklient.errors import (
     AuthenticationError,
@@ -40,6 +39,7 @@ from tests.servers.delaying import DelayingProxy
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
 from tests.servers.stalling import StallingProxy
+from tests.servers.zookeeper import connected
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 pytestmark = pytest.mark.java
@@ -200,11 +200,8 @@ def test_a_chroot_that_does_not_exist_is_an_error_and_is_not_created(address: st
 
 
 def test_a_node_without_content_is_read_as_empty(address: str, new_session: NewSession) -> None:
-    other: Any = KazooClient(address)
-    other.start()
-    other.create("/brokers", None)  # as Kafka creates the nodes above its own
-    other.stop()
-    other.close()
+    with connected(address) as client:
+        client.create("/brokers", None)  # as Kafka creates the nodes above its own
     assert new_session().ask(Read("/brokers"), 10) == Node(b"")
 
 

@@ -1,7 +1,12 @@
-"""ZooKeeper 3.8.4, from the jars of Kafka 3.9.1."""
+"""ZooKeeper 3.8.4, from the jars of Kafka 3.9.1, and sessions of kazoo with it."""
 
 import socket
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from kazoo.client import KazooClient
 
 from tests.servers.java import java_command
 from tests.servers.maven import kafka_libs
@@ -10,7 +15,7 @@ from tests.servers.process import ServerProcess, wait_until
 from tests.servers.reaper import Reaper
 from tests.servers.tls import Certificates
 
-__all__ = ["ZooKeeper"]
+__all__ = ["ZooKeeper", "connected", "new_chroot"]
 
 _QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",)
 
@@ -88,3 +93,23 @@ class ZooKeeper:
                 return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
         except OSError:
             return ""
+
+
+@contextmanager
+def connected(address: str) -> Iterator[KazooClient]:
+    """Yield a session of kazoo with the ZooKeeper at *address*, below the chroot that *address* names."""
+    client = KazooClient(address)
+    client.start(timeout=10)
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def new_chroot(hosts: str) -> str:
+    """Create an empty node in the ZooKeeper at *hosts*. Return the address with this node as the chroot."""
+    path = f"/{uuid.uuid4().hex}"
+    with connected(hosts) as client:
+        client.create(path)
+    return f"{hosts}{path}"

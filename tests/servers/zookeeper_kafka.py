@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from confluent_kafka import KafkaException
-from kazoo.client import KazooClient
 
 from tests.servers.java import java_command
 from tests.servers.kafka import LOGGING, QUICK, properties_text
@@ -14,7 +13,7 @@ from tests.servers.ports import HOST, free_port
 from tests.servers.process import ServerProcess, wait_until
 from tests.servers.reaper import Reaper
 from tests.servers.topics import forget_admins, leaders, serves
-from tests.servers.zookeeper import ZooKeeper
+from tests.servers.zookeeper import ZooKeeper, connected
 
 __all__ = ["ZooKeeperKafka"]
 
@@ -113,14 +112,9 @@ class ZooKeeperKafka:
                 "partitions": {str(number): [self.broker_id] for number in range(partitions)},
             },
         }
-        registry = KazooClient(self.zookeeper_connect)
-        registry.start(timeout=10)
-        try:
+        with connected(self.zookeeper_connect) as client:
             for path, content in nodes.items():
-                registry.create(path, json.dumps(content).encode(), makepath=True)
-        finally:
-            registry.stop()
-            registry.close()
+                client.create(path, json.dumps(content).encode(), makepath=True)
         wait_until(lambda: self._leads(name, partitions), 30, f"leaders of {name}")
         return name
 

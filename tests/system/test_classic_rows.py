@@ -1,11 +1,10 @@
 """Behaviours of Kafka's classic clients, by their numbers, on brokers that have them."""
 
 import re
-from typing import Any, Final
+from typing import Final
 
 import pytest
 from confluent_kafka import Producer as LibrdkafkaProducer
-from kazoo.client import KazooClient
 
 from pyklient import OffsetOutOfRangeError, Producer, SimpleConsumer, TopicPartition, kernel
 from pyklient.config import ClientConfig
@@ -14,6 +13,7 @@ from pyklient.net.network_client import NetworkClient
 from pyklient.protocol.messages import FetchRequest
 from pyklient.registry.cluster_nodes import cluster_id_content
 from tests.servers.fixtures import NewName
+from tests.servers.zookeeper import connected
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 pytestmark = pytest.mark.slow
@@ -75,13 +75,8 @@ def test_rows_56_and_57_old_fetches_get_format_0_without_headers_and_control_rec
 def test_row_63_the_cluster_id_has_22_characters_and_its_node_a_version_in_text(
     zookeeper_kafka: ZooKeeperKafka,
 ) -> None:
-    registry: Any = KazooClient(zookeeper_kafka.zookeeper_connect)
-    registry.start(timeout=10)
-    try:
-        content = registry.get("/cluster/id")[0]
-    finally:
-        registry.stop()
-        registry.close()
+    with connected(zookeeper_kafka.zookeeper_connect) as client:
+        content = client.get("/cluster/id")[0]
     found = re.fullmatch(rb'\{"version":"1","id":"([A-Za-z0-9_-]{22})"\}', content)
     assert found is not None
     assert cluster_id_content(found[1].decode()) == content

@@ -24,11 +24,11 @@ from pyklient.protocol.messages import (
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode, broker_content, parse_broker
 from pyklient.registry.topic_nodes import parse_topic
 from tests.broker.wire_client import WireClient
-from tests.servers.chroots import connected, new_chroot
 from tests.servers.fixtures import NewName
 from tests.servers.java import java_command
 from tests.servers.process import wait_until
 from tests.servers.stalling import StallingProxy
+from tests.servers.zookeeper import connected, new_chroot
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 pytestmark = pytest.mark.java

@@ -4,13 +4,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from kazoo.client import KazooClient
-
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
 from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
 from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.net.network_client import NetworkClient
+from tests.servers.zookeeper import connected
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 __all__ = ["KINDS", "open_store", "put_in_zookeeper", "stored_in_zookeeper"]
@@ -48,26 +47,15 @@ def open_store(broker: ZooKeeperKafka, kind: str, group: str, **options: Any) ->
 
 def stored_in_zookeeper(broker: ZooKeeperKafka, group: str, topic: str) -> dict[int, str]:
     """Return the content of each node with an offset of *group*."""
-    with _registry(broker) as registry:
+    with connected(broker.zookeeper_connect) as client:
         path = f"/consumers/{group}/offsets/{topic}"
-        numbers = registry.get_children(path) if registry.exists(path) else []
-        return {int(number): registry.get(f"{path}/{number}")[0].decode() for number in numbers}
+        numbers = client.get_children(path) if client.exists(path) else []
+        return {int(number): client.get(f"{path}/{number}")[0].decode() for number in numbers}
 
 
 def put_in_zookeeper(broker: ZooKeeperKafka, group: str, topic: str, partition: int, content: str) -> None:
     """Write *content* into the node with an offset of *group*."""
-    with _registry(broker) as registry:
+    with connected(broker.zookeeper_connect) as client:
         path = f"/consumers/{group}/offsets/{topic}/{partition}"
-        registry.ensure_path(path)
-        registry.set(path, content.encode())
-
-
-@contextmanager
-def _registry(broker: ZooKeeperKafka) -> Iterator[Any]:
-    registry: Any = KazooClient(broker.zookeeper_connect)
-    registry.start(timeout=10)
-    try:
-        yield registry
-    finally:
-        registry.stop()
-        registry.close()
+        client.ensure_path(path)
+        client.set(path, content.encode())

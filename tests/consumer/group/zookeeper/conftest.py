@@ -6,7 +6,7 @@ import pytest
 
 from tests.consumer.feed import Feed
 from tests.consumer.group.zookeeper.planted import PlantedCluster
-from tests.servers.chroots import new_chroot
+from tests.servers.zookeeper import new_chroot
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
 
