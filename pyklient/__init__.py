@@ -12,7 +12,8 @@
             print(message.key, message.value)
 
 The public interface is this module, ``pyklient.broker`` (a broker for tests and first runs),
-``pyklient.serialization`` (encoders and decoders) and ``pyklient.spark`` (topics as DataFrames).
+``pyklient.metrics`` (what clients tell of themselves), ``pyklient.serialization`` (encoders and decoders) and
+``pyklient.spark`` (topics as DataFrames).
 """
 
 from typing import TYPE_CHECKING, Final
@@ -151,7 +152,7 @@ _HOMES: Final = {
     "pyklient.kernel": "Delivery Message",
 }
 _HOME_OF: Final = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES: Final = frozenset({"broker", "errors", "serialization", "spark"})
+_MODULES: Final = frozenset({"broker", "errors", "metrics", "serialization", "spark"})
 
 
 if not TYPE_CHECKING:  # to a type checker, a name that is not above is a mistake

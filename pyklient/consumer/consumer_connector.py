@@ -10,6 +10,7 @@ from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ConsumerOptions
 from pyklient.consumer.connector_lifecycle import CLOSE_TIMEOUT, ConnectorLifecycle
 from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.gathered_metrics import consumer_metrics
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.membership_and_offset_store import choose_coordination
 from pyklient.consumer.group.rebalance_listener import ConsumerRebalanceListener
@@ -21,6 +22,7 @@ from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.consumer.stream_creation import StreamCreation
 from pyklient.consumer.topic_filter import TopicFilter
 from pyklient.errors import ConfigurationError, MessageStreamsExistError
+from pyklient.metrics.snapshots import ConsumerMetrics
 from pyklient.net.network_client import NetworkClient
 from pyklient.serialization import Decoder
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
@@ -177,6 +179,17 @@ class ConsumerConnector:
             self._commits.commit(self._streams, within)
         else:
             self._commits.commit_these(argument_checks.positions(offsets, "offsets"), within)
+
+    def metrics(self) -> ConsumerMetrics:
+        """Return what this connector has done so far: records, bytes, rates, lag, rebalances, commits, and
+        the requests to each broker.
+
+        The call sends no request and costs the loops and threads of the connector nothing. It works after
+        ``close`` too.
+        """
+        return consumer_metrics(
+            self._config, self._client, self._fetchers, self._streams, self._ownership, self._commits
+        )
 
     def close(self, timeout: float = CLOSE_TIMEOUT) -> None:
         """End all streams, commit what was handed out (with ``enable_auto_commit``), and leave the group.

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from types import MappingProxyType
 from typing import NamedTuple
 
+from pyklient.metrics.consumer_counts import RebalanceCounts
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = [
@@ -160,6 +161,7 @@ class Ownership:
         """True from the moment partitions are revoked until the next assignment begins."""
         self.ended = False
         """True if there will be no further assignment."""
+        self.counts = RebalanceCounts()
         self._changing: threading.Thread | None = None
 
     @contextmanager
@@ -205,6 +207,7 @@ class Ownership:
         """Replace the assignment by *assignment*."""
         self.assignment = assignment
         self.rebalancing = False
+        self.counts.end()
 
     def revoke(
         self, partitions: Collection[TopicPartition], identity: MemberIdentity | None = None
@@ -213,6 +216,7 @@ class Ownership:
 
         With *identity*, the offsets of the client's partitions are committed under that identity from now on.
         """
+        self.counts.begin()
         before = self.assignment
         if before is None:
             return []
@@ -223,6 +227,7 @@ class Ownership:
         ]
         for owned in revoked:
             owned.active = False
+        self.counts.revoked += len(revoked)
         if identity is not None:
             self.assignment = Assignment(identity, before.partitions)
         self.rebalancing = True
@@ -232,6 +237,7 @@ class Ownership:
         """Mark *partitions* as lost: their offsets cannot be committed any more."""
         for each in partitions:
             if self.assignment is not None and (owned := self.assignment.partitions.get(each)) is not None:
+                self.counts.lost += not owned.lost
                 owned.lost = True
 
     def leave(self) -> None:

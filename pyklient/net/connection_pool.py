@@ -23,6 +23,7 @@ from pyklient.errors import (
     KafkaTimeoutError,
     for_another,
 )
+from pyklient.metrics.traffic import Traffic
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.transport import Endpoint
@@ -32,10 +33,11 @@ __all__ = ["Opener", "Pool", "Purpose"]
 
 log = logging.getLogger("pyklient.net")
 
-Opener = Callable[[Endpoint, float, Callable[[], KafkaError | None]], Connection]
+Opener = Callable[[Endpoint, float, Callable[[], KafkaError | None], Traffic], Connection]
 """A function that opens a connection to an endpoint within a number of seconds.
 
 Its third argument is a function: as soon as this function returns an error, the attempt ends with that error.
+Its fourth argument counts the requests of the connection.
 """
 
 _CLOSE_TIMEOUT = 5.0
@@ -71,6 +73,7 @@ class Pool:
         self._connections: dict[tuple[int, Purpose], Connection] = {}
         self._opening: SingleFlight[tuple[int, Purpose], Connection] = SingleFlight()
         self._trouble: dict[int, _Trouble] = {}
+        self._traffic: dict[tuple[int, Purpose], Traffic] = {}
         self._closing = threading.Event()
         self._forked = False
 
@@ -124,6 +127,10 @@ class Pool:
         success."""
         trouble = self._trouble.get(node_id)
         return None if trouble is None else trouble.error
+
+    def traffic(self) -> list[Traffic]:
+        """Return the counts of all requests so far, for each broker and purpose."""
+        return list(self._traffic.values())
 
     def pause(self, seconds: float) -> None:
         """Sleep for *seconds*. Raise ClosedError as soon as the pool is closed, or ForkError in a forked
@@ -189,11 +196,15 @@ class Pool:
             del self._connections[endpoint.node_id, purpose]
         self._wait_for_turn(endpoint, deadline)
         timeout = min(self._setup_timeout, max(deadline - time.monotonic(), 0.001))
+        traffic = self._traffic.setdefault((endpoint.node_id, purpose), Traffic(endpoint.node_id))
+        traffic.address = endpoint.address
         try:
-            connection = self._opener(endpoint, timeout, self._closed_error)
+            connection = self._opener(endpoint, timeout, self._closed_error, traffic)
         except KafkaError as error:
+            traffic.failed_connections += 1
             self._failed(endpoint, error)
             raise
+        traffic.connections += 1
         self._trouble.pop(endpoint.node_id, None)
         self._connections[endpoint.node_id, purpose] = connection
         if (closed := self._closed_error()) is not None:

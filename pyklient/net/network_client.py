@@ -27,6 +27,7 @@ from pyklient.errors import (
     UnsupportedVersionError,
     broker_error,
 )
+from pyklient.metrics.traffic import Traffic
 from pyklient.net.backoff import Backoff
 from pyklient.net.bootstrap import Bootstrap, NobodyThereError
 from pyklient.net.connection.connection import Connection
@@ -223,6 +224,10 @@ class NetworkClient:
         failures = [self._pool.last_failure(endpoint.node_id) for endpoint in (*nodes, *others)]
         found = [error for error in failures if error is not None]
         return _none_reached(found) if len(found) == len(failures) else None
+
+    def traffic(self) -> list[Traffic]:
+        """Return the counts of all requests so far, for each broker and purpose."""
+        return self._pool.traffic()
 
     def close(self) -> None:
         """Close all connections. A call that waits for a response raises ClosedError. May be called again."""

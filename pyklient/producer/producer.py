@@ -18,6 +18,7 @@ from pyklient.config.dotted_names import by_option_name
 from pyklient.config.keyword_types import ProducerOptions
 from pyklient.errors import ClosedError, ConfigurationError, ForkError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Batch, Delivery
+from pyklient.metrics.snapshots import ProducerMetrics
 from pyklient.net.backoff import Backoff
 from pyklient.net.network_client import NetworkClient
 from pyklient.producer.accumulate.accumulator import Clocks, Limits, RecordAccumulator
@@ -26,6 +27,7 @@ from pyklient.producer.accumulate.record_checks import RecordChecker
 from pyklient.producer.broker_requirements import BrokerRequirements
 from pyklient.producer.bulk_delivery import BulkDelivery
 from pyklient.producer.deliver.sender import Sender
+from pyklient.producer.gathered_metrics import producer_metrics
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.send_arrow import send_arrow
 from pyklient.producer.send_many import send_many
@@ -180,6 +182,14 @@ class Producer:
         error = self._accumulator.tracker.report()
         if error is not None:
             raise error
+
+    def metrics(self) -> ProducerMetrics:
+        """Return what this producer has done so far: records, bytes, rates, queue times, errors, and the
+        requests to each broker.
+
+        The call waits for nothing and costs the sending threads nothing. It works after ``close`` too.
+        """
+        return producer_metrics(self._config, self._client, self._accumulator)
 
     def close(self, timeout: float | None = None) -> None:
         """Flush, and end the threads and connections. Further calls do nothing.

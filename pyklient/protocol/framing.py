@@ -72,6 +72,8 @@ class ClientFraming:
         self._starts: dict[int, bytes] = {}
         self._due: deque[tuple[int, type[ApiMessage], int]] = deque()
         self.last_correlation_id = -1
+        self.last_size = 0
+        """The size in bytes of the last request that was encoded, including the length of its frame."""
 
     @property
     def in_flight(self) -> int:
@@ -93,6 +95,7 @@ class ClientFraming:
         )
         _REQUEST_START.pack_into(parts[0], 0, length, key, version, correlation_id)
         self.last_correlation_id = correlation_id
+        self.last_size = length + _LENGTH_SIZE
         if expects_reply:
             self._due.append((correlation_id, RESPONSES[key], version))
         return parts

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from pyklient.errors import BrokerConnectionError, ClosedError, ForkError, KafkaError, KafkaTimeoutError
+from pyklient.metrics.traffic import Traffic
 from pyklient.net.backoff import Backoff
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import open_connection
@@ -264,10 +265,10 @@ def test_a_pause_that_leaves_no_time_to_connect_is_not_waited_for(
     opener = partial(open_connection, config_for(broker), None, OldBrokers())
 
     def note_and_open(
-        endpoint: Endpoint, timeout: float, refusal: Callable[[], KafkaError | None]
+        endpoint: Endpoint, timeout: float, refusal: Callable[[], KafkaError | None], traffic: Traffic
     ) -> Connection:
         attempts.append(timeout)
-        return opener(endpoint, timeout, refusal)
+        return opener(endpoint, timeout, refusal, traffic)
 
     pool = Pool(note_and_open, Backoff(2, 2), 2.0)
     with pytest.raises(BrokerConnectionError, match="connection refused"):
@@ -292,7 +293,7 @@ def test_waiting_for_another_thread_to_connect_is_bounded(nobody: Endpoint) -> N
     entered, release = threading.Event(), threading.Event()
 
     def open_slowly(
-        endpoint: Endpoint, timeout: float, cancelled: Callable[[], KafkaError | None]
+        endpoint: Endpoint, timeout: float, cancelled: Callable[[], KafkaError | None], traffic: Traffic
     ) -> Connection:
         entered.set()
         release.wait(5)
@@ -370,7 +371,7 @@ class Stuck:
         self.opened = 0
         self.arrived, self.go_on = threading.Event(), threading.Event()
 
-    def __call__(self, endpoint: Endpoint, timeout: float, refusal: object) -> Connection:
+    def __call__(self, endpoint: Endpoint, timeout: float, refusal: object, traffic: Traffic) -> Connection:
         self.opened += 1
         self.arrived.set()
         assert self.go_on.wait(5)
@@ -448,7 +449,9 @@ class NotedBackoff(Backoff):
 def test_failures_in_a_row_are_counted_until_the_node_is_reached(broker: ScriptedBroker) -> None:
     backoff, failures = NotedBackoff(), [True, True, True, False, True]
 
-    def opener(endpoint: Endpoint, timeout: float, cancelled: Callable[[], KafkaError | None]) -> Connection:
+    def opener(
+        endpoint: Endpoint, timeout: float, cancelled: Callable[[], KafkaError | None], traffic: Traffic
+    ) -> Connection:
         if failures.pop(0):
             raise BrokerConnectionError("refused")
         return opened(broker)

@@ -6,6 +6,7 @@ from typing import Protocol, TypeAlias
 
 from pyklient.consumer.owned_partitions import OwnedPartition
 from pyklient.errors import KafkaError
+from pyklient.metrics.consumer_counts import PartitionCounts
 from pyklient.protocol.primitives import ZERO_UUID
 from pyklient.protocol.records.aborted_transactions import AbortedTransactions
 from pyklient.topic_partition import TopicPartition
@@ -65,8 +66,8 @@ class Cursor:
     """
 
     __slots__ = (
-        "dropped", "end", "failures", "fetch_bytes", "fetched", "leader_epoch", "on_decoded", "owned", "pace",
-        "partition", "position", "queue", "reset", "retry_at", "taken", "topic_id",
+        "counts", "dropped", "end", "failures", "fetch_bytes", "fetched", "leader_epoch", "on_decoded",
+        "owned", "pace", "partition", "position", "queue", "reset", "retry_at", "taken", "topic_id",
     )  # fmt: skip
 
     def __init__(
@@ -104,6 +105,8 @@ class Cursor:
         self.taken = 0
         """The number of bytes in ``fetched`` that a loop has decoded so far."""
         self.pace = Pace()
+        self.counts = PartitionCounts()
+        """What was read of the partition, also by earlier cursors."""
         self.on_decoded: Callable[[], None] | None = None
         """A function that is called when the loop decodes more. A fetcher sets it while it waits for
         budget."""
@@ -139,7 +142,7 @@ class Cursor:
         """Drop this cursor, and return a new one that reads the same partition from *position* on."""
         self.dropped = True
         cursor = Cursor(self.owned, self.queue, position=position, reset=self.reset, end=self.end)
-        cursor.topic_id = self.topic_id
+        cursor.topic_id, cursor.counts = self.topic_id, self.counts
         return cursor
 
 

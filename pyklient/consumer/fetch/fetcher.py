@@ -239,17 +239,20 @@ class Fetcher:
             (cursor.topic_id if by_id else cursor.partition.topic, cursor.partition.partition): cursor
             for cursor in allowed
         }
-        size = 0
+        size, now = 0, time.monotonic()
         parts: list[FetchedBatches] = []
         for topic in response.responses:
             for data in topic.partitions:
                 cursor = asked.get((topic.topic_id if by_id else topic.topic, data.partition_index))
                 if cursor is None or not cursor.active:
                     continue
+                if data.high_watermark >= 0:
+                    cursor.counts.readable_to = _readable_to(data, self._config.isolation_level)
                 if data.error_code:
                     self._accept_error_code(cursor, data.error_code)
                 elif data.records:
                     size += len(data.records)
+                    cursor.counts.fetched.add(0, len(data.records), now)
                     parts += self._queue(cursor, data, allowed[cursor])
                 elif cursor.end is not None and size == 0 and len(allowed) == 1:
                     self._pass_gap(cursor, data)
@@ -314,6 +317,7 @@ class Fetcher:
     def _accept_error_code(self, cursor: Cursor, code: int) -> None:
         """Handle the error *code* of one partition: fetch it again, look up its leader again, or make its
         loop raise an error."""
+        cursor.counts.count_error(code)
         error: KafkaError = broker_error(code, f"cannot fetch {cursor.partition} at offset {cursor.position}")
         if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             if cursor.reset == "none":
@@ -361,6 +365,12 @@ def whole_batches(records: memoryview) -> tuple[int, int]:
     if not position:
         return 0, -1
     return position, RecordBatch(records[last:position]).next_offset
+
+
+def _readable_to(data: "FetchResponse.FetchableTopicResponse.PartitionData", isolation_level: str) -> int:
+    """Return the offset up to which a partition can be read, by a response."""
+    stable = data.last_stable_offset
+    return stable if isolation_level == "read_committed" and stable >= 0 else data.high_watermark
 
 
 def _newest(allowed: Iterable[Cursor]) -> int | None:

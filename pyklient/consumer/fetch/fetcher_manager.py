@@ -7,6 +7,7 @@ from pyklient.config import ConsumerConfig
 from pyklient.consumer.fetch.fetch_budget import FetchBudget
 from pyklient.consumer.fetch.fetch_position import Cursor
 from pyklient.consumer.fetch.leader_lookup import LeaderLookup
+from pyklient.metrics.consumer_counts import ConsumerCounts
 from pyklient.net.network_client import NetworkClient
 
 __all__ = ["FetcherManager"]
@@ -18,6 +19,7 @@ class FetcherManager:
     def __init__(self, client: NetworkClient, config: ConsumerConfig) -> None:
         self._budget = FetchBudget(config.prefetch_max_bytes)
         self._lookup = LeaderLookup(client, config, self._budget)
+        self.counts = ConsumerCounts()
 
     def start(self) -> None:
         """Start the leader lookup. Fetchers start when they are needed."""
@@ -25,6 +27,9 @@ class FetcherManager:
 
     def add(self, cursors: Sequence[Cursor]) -> None:
         """Begin to read *cursors*, and stop reading cursors that are not active any more."""
+        for cursor in cursors:
+            cursor.counts = self.counts.of(cursor.partition)
+        self.counts.keep([cursor.partition for cursor in (*self._budget.cursors, *cursors)])
         self._lookup.add(cursors)
 
     def drop_inactive(self) -> None:
@@ -42,6 +47,11 @@ class FetcherManager:
     def watch(self, topics: Collection[str] | None) -> None:
         """Refresh the client's metadata of *topics* (None: of all topics) from time to time."""
         self._lookup.watch(topics)
+
+    @property
+    def cursors(self) -> Sequence[Cursor]:
+        """The cursors of the partitions that are read now."""
+        return [cursor for cursor in self._budget.cursors if cursor.active]
 
     def abandon(self, then: Callable[[], None]) -> None:
         """Stop fetching, and call *then* on the thread of the leader lookup. This call acquires no lock."""

@@ -12,6 +12,8 @@ from pyklient.consumer.offsets.uncommitted_positions import ToCommit, Uncommitte
 from pyklient.consumer.owned_partitions import Assignment, Ownership
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.errors import CommitError, KafkaError, KafkaTimeoutError
+from pyklient.metrics.consumer_counts import CommitCounts
+from pyklient.metrics.snapshots import CommitMetrics
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["OffsetCommitter"]
@@ -42,6 +44,11 @@ class OffsetCommitter:
         self._uncommitted = UncommittedPositions(ownership, streams)
         self._sent: Future[Rejections] | None = None
         self._failure_logged = False
+        self._by_call, self._automatic = CommitCounts(), CommitCounts()
+
+    def metrics(self) -> CommitMetrics:
+        """Return the counts of all commits."""
+        return self._by_call.plus(self._automatic)
 
     def begin(self, assignment: Assignment, assigned: Collection[TopicPartition]) -> None:
         """Prepare for *assignment*, in which the partitions *assigned* are new, as UncommittedPositions
@@ -170,7 +177,12 @@ class OffsetCommitter:
                 stream.forget(gone)
             left = {}
             if ours:
-                rejected = self._store.commit(ours, assignment.identity, deadline - time.monotonic())
+                try:
+                    rejected = self._store.commit(ours, assignment.identity, deadline - time.monotonic())
+                except KafkaError:
+                    self._by_call.count(0, failed=True)
+                    raise
+                self._by_call.count(len(ours) - len(rejected), failed=bool(rejected))
                 self._uncommitted.note_committed(
                     assignment, {each: wanted[each] for each in ours if each not in rejected}
                 )
@@ -240,9 +252,11 @@ class OffsetCommitter:
         """Handle the response to an automatic commit. The connection's reader thread calls this."""
         error = future.exception()
         if error is not None:
+            self._automatic.count(0, failed=True)
             log.info("the automatic commit will be tried again, because of an error: %s", error)
             return
         rejected = future.result()
+        self._automatic.count(len(sent) - len(rejected), failed=bool(rejected))
         self._uncommitted.note_committed(
             assignment, {each: at for each, at in sent.items() if each not in rejected}
         )

@@ -49,6 +49,10 @@ class ChunkReader:
         self._in_hand = InHand()
         self._stopped = False
         """True if the chunk was stopped because the client does not own its partition any more."""
+        self._counted = 0
+        """The number of messages of the chunk that are counted as handed out."""
+        self._counted_at = 0.0
+        self._uncounted_bytes = 0
 
     def next(self, timeout: float | None, form: Form[_C]) -> _C | None:
         """Return the chunk from which a loop gets its next records, in *form*. Return None at the end of the
@@ -98,14 +102,16 @@ class ChunkReader:
                 return
             if chunk.handed and self._queue.source is not None:
                 self._positions.note(self._queue.source.cursor, chunk.position)
+            self.count_handed()
             chunk.stop()  # for a loop that still holds it
-            self.chunk = remade
+            self.chunk, self._counted = remade, 0
 
     def _leave_chunk(self) -> None:
         """Drop the chunk, from which nothing more can be handed out. The stream's lock must be held."""
         chunk, source = self.chunk, self._queue.source
         if chunk is None or source is None:
             return
+        self.count_handed()
         # The position moves past what is skipped after the last message, if all batches have been read.
         at_end = not source.size and not self._stopped
         self._positions.note(source.cursor, source.next_offset if at_end else chunk.position)
@@ -125,6 +131,7 @@ class ChunkReader:
                 if chunk.remaining:
                     self._in_hand.note_fetched(fetched, before)
                 self.chunk, self._stopped = chunk, False
+                self._counted, self._counted_at, self._uncounted_bytes = 0, time.monotonic(), used
             fetched.at += used
             fetched.start = chunk.next_offset
             if not fetched.size:
@@ -192,6 +199,7 @@ class ChunkReader:
             return
         for cursor, offset in starts.values():
             self._positions.go_back(cursor, offset)
+        self.count_handed()
         chunk, source = self.chunk, self._queue.source
         if chunk is not None and source is not None:
             # An interruption may have left a chunk of which nothing has been handed out yet.
@@ -225,10 +233,23 @@ class ChunkReader:
     def stop(self) -> None:
         """Stop handing out messages of the chunk. The stream's lock must be held."""
         if self.chunk is not None:
+            self.count_handed()
             self._stopped = True
             self.chunk.stop()
         else:
             self._queue.source = None
+
+    def count_handed(self) -> None:
+        """Count the messages of the chunk that were handed out since the last call. The stream's lock must be
+        held."""
+        chunk, source = self.chunk, self._queue.source
+        if chunk is None or source is None:
+            return
+        now, handed = time.monotonic(), chunk.handed
+        source.cursor.counts.consumed.add_evenly(
+            handed - self._counted, self._uncounted_bytes, self._counted_at, now
+        )
+        self._counted, self._counted_at, self._uncounted_bytes = handed, now, 0
 
     def cut(self) -> None:
         """Stop the chunk in a forked child process, because the stream belongs to the parent process.

@@ -201,6 +201,11 @@ class StreamCore:
         *in_hand*."""
         return self._reader.handed(in_hand=in_hand)
 
+    def count_handed(self) -> None:
+        """Count the messages that were handed out since the last count."""
+        with self._lock:
+            self._reader.count_handed()
+
     def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
         """Never commit positions of *partitions* that were reached in the given generation or before.
 

@@ -28,6 +28,7 @@ from pyklient.errors import (
     KafkaTimeoutError,
     ProtocolError,
 )
+from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.api_versions import AgreedVersions, request_name
 from pyklient.net.connection.frames import FrameReader
 from pyklient.net.connection.locks import new_sending_lock, new_turn_lock
@@ -66,12 +67,13 @@ class Connection:
         request_timeout: float,
         max_idle: float,
         max_response: int,
+        traffic: Traffic,
     ) -> None:
         self.endpoint = endpoint
         self._transport = transport
         self._request_timeout = request_timeout
         self._max_idle = max_idle
-        self._in_flight = RequestsInFlight(endpoint, transport, client_id, max_idle)
+        self._in_flight = RequestsInFlight(endpoint, transport, client_id, max_idle, traffic)
         self._frames = FrameReader(endpoint, transport, max_response)
         self._versions = AgreedVersions(endpoint, {})
         self._expires_at = float("inf")

@@ -18,6 +18,7 @@ from pyklient.errors import (
     UnsupportedVersionError,
     broker_error,
 )
+from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.sasl import authentication, no_sasl
 from pyklient.net.connection.tls import TlsTransport
@@ -76,13 +77,15 @@ def open_connection(
     endpoint: Endpoint,
     timeout: float,
     cancelled: Callable[[], KafkaError | None],
+    traffic: Traffic,
 ) -> Connection:
-    """Return a connection to *endpoint* that is logged in and knows the broker's versions.
+    """Return a connection to *endpoint* that is logged in and knows the broker's versions. It counts its
+    requests in *traffic*.
 
     Takes at most *timeout* seconds. Raises BrokerConnectionError, AuthenticationError, ProtocolError or
     UnsupportedVersionError. If *cancelled* returns an error meanwhile, raises this error soon.
     """
-    setup = _Setup(config, context, endpoint, timeout, cancelled)
+    setup = _Setup(config, context, endpoint, timeout, cancelled, traffic)
     versions = old_brokers.versions_of(endpoint)
     if versions is None:
         try:
@@ -110,12 +113,14 @@ class _Setup:
         endpoint: Endpoint,
         timeout: float,
         cancelled: Callable[[], KafkaError | None],
+        traffic: Traffic,
     ) -> None:
         self._config = config
         self._context = context
         self._endpoint = endpoint
         self._timeout = timeout
         self._cancelled = cancelled
+        self._traffic = traffic
         self._uses_sasl = config.security_protocol.startswith("SASL")
         self._deadline = self._within(timeout)
 
@@ -133,6 +138,7 @@ class _Setup:
             request_timeout=config.request_timeout_ms / 1000,
             max_idle=config.connections_max_idle_ms / 1000,
             max_response=config.receive_message_max_bytes,
+            traffic=self._traffic,
         )
         try:
             if versions is None:

@@ -1,7 +1,7 @@
 """The requests of one connection that have no response yet, and the error that has ended the connection.
 
 A lock guards the correlation ids and the table of requests. No thread holds the lock while it waits for the
-network, or calls a function that waits for a response.
+network, or calls a function that waits for a response. The traffic is counted while the lock is held.
 """
 
 import time
@@ -16,6 +16,7 @@ from pyklient.errors import (
     ProtocolError,
     for_another,
 )
+from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.api_versions import request_name
 from pyklient.net.connection.locks import new_state_lock
 from pyklient.net.connection.transport import TICK, Endpoint, PeerClosedError, Transport
@@ -26,6 +27,8 @@ from pyklient.protocol.schema import ApiMessage
 __all__ = ["Answered", "RequestsInFlight"]
 
 _DRAIN_TICK: Final = 0.005
+_LENGTH_SIZE: Final = 4
+"""The size of the length of a frame, which comes before the frame."""
 
 Answered: TypeAlias = Callable[[Any, KafkaError | None], object]
 """A function that is called with the response to a request, or with an error if there is no response.
@@ -57,7 +60,9 @@ class RequestsInFlight:
     The connection ends when it has had no request for *max_idle* seconds.
     """
 
-    def __init__(self, endpoint: Endpoint, transport: Transport, client_id: str, max_idle: float) -> None:
+    def __init__(
+        self, endpoint: Endpoint, transport: Transport, client_id: str, max_idle: float, traffic: Traffic
+    ) -> None:
         self.failure: KafkaError | None = None
         """The error that has ended the connection; None until then."""
         self.hint = ""
@@ -66,9 +71,12 @@ class RequestsInFlight:
         self._endpoint = endpoint
         self._transport = transport
         self._max_idle = max_idle
+        self._traffic = traffic
         self._lock = new_state_lock()
         self._wire = ClientFraming(client_id)
         self._waiting: dict[int, _Waiting] = {}
+        self._alone: type[ApiMessage] | None = None
+        """The class of the request that ``encode_alone`` has encoded, until its response is decoded."""
         self._last_used = time.monotonic()
 
     def idle_for(self, now: float) -> float:
@@ -87,6 +95,7 @@ class RequestsInFlight:
             if self.failure is not None:
                 self.raise_failure()
             parts = self._wire.send(request, version, expects_reply=answered is not None)
+            self._traffic.sent(type(request), self._wire.last_size)
             if answered is not None:
                 waiting = _Waiting(type(request), answered, now + seconds, seconds)
                 self._waiting[self._wire.last_correlation_id] = waiting
@@ -101,6 +110,10 @@ class RequestsInFlight:
                 self.raise_failure()
             correlation_id, response = self._wire.receive(frame)
             waiting = self._waiting.pop(correlation_id)
+            now = time.monotonic()
+            seconds = now - waiting.deadline + waiting.timeout
+            size = len(frame) + _LENGTH_SIZE
+            self._traffic.answered(waiting.request_class, response, size, seconds, now)
         self.hint = ""
         return waiting.answered, response
 
@@ -108,13 +121,21 @@ class RequestsInFlight:
         """Encode *request* and return its bytes. The caller sends them and waits for the response itself."""
         with self._lock:
             self.raise_failure()
-            self._last_used = time.monotonic()
-            return self._wire.send(request, version)
+            self._last_used, self._alone = time.monotonic(), type(request)
+            parts: list[Buffer] = self._wire.send(request, version)
+            self._traffic.sent(type(request), self._wire.last_size)
+            return parts
 
     def decode_alone(self, frame: memoryview) -> Any:
         """Decode the response in *frame*, to a request that ``encode_alone`` has encoded."""
         with self._lock:
-            return self._wire.receive(frame)[1]
+            response = self._wire.receive(frame)[1]
+            now = time.monotonic()
+            if self._alone is not None:
+                seconds = now - self._last_used
+                self._traffic.answered(self._alone, response, len(frame) + _LENGTH_SIZE, seconds, now)
+                self._alone = None
+            return response
 
     def drain(self, give_up: float) -> None:
         """Wait until all requests that are in flight now have been answered, or until ``time.monotonic()`` is
@@ -151,6 +172,11 @@ class RequestsInFlight:
                 self.failure = self._explained(error)
             failure = self.failure
             waiting, self._waiting = self._waiting, {}
+            for each in waiting.values():
+                self._traffic.failed(each.request_class)
+            if self._alone is not None:
+                self._traffic.failed(self._alone)
+                self._alone = None
         self._transport.abort()
         now = time.monotonic()
         for each in waiting.values():

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from pyklient.errors import BufferFullError, KafkaError, MessageTooLargeError
 from pyklient.kernel import Appender, Batch, Delivery
+from pyklient.metrics.producer_counts import ProducerCounts
 from pyklient.producer.accumulate.partition_choice import PartitionChoice
 from pyklient.producer.accumulate.partitioner import Partitioner, StickyPartitioner
 from pyklient.producer.accumulate.record_checks import CheckedRecord, RecordChecker
@@ -65,6 +66,7 @@ class RecordAccumulator:
         thread: SenderThread,
     ) -> None:
         self.tracker = DeliveryTracker(thread)
+        self.counts = ProducerCounts(clocks.monotonic())  # the sender lock guards it
         self.appender = Appender(
             self.append_slowly,
             self.tracker,
@@ -74,8 +76,7 @@ class RecordAccumulator:
             memory_limit=limits.buffer_memory,
         )
         self.new_batches: deque[Batch] = deque()
-        """Batches that the sender has not seen yet, the oldest first. A batch may be empty if Ctrl-C
-        interrupted ``send``."""
+        """New batches for the sender, the oldest first. A batch may be empty if Ctrl-C ended a ``send``."""
         self.due_batches: deque[Batch] = deque()
         """Batches that were sealed before ``linger`` had passed, and whose partition has no newer batch. The
         sender sends them at once."""
@@ -91,8 +92,7 @@ class RecordAccumulator:
         self._unfinished: dict[str, dict[int, dict[Batch, None]]] = {}
         """The batches that are not done, by topic and partition, the oldest of a partition first."""
         self._extra_memory = 0
-        """The memory of the batch whose callbacks are running now. These callbacks may use it for new
-        records."""
+        """The memory of the batch whose callbacks are running now. They may use it for new records."""
         self._closed_by: KafkaError | None = None
 
     def append_slowly(
@@ -150,6 +150,7 @@ class RecordAccumulator:
         """Drop all state of *topic*. The next record for it asks for its metadata again."""
         self.appender.remove_topic(topic)
         self._topics.forget(topic)
+        self.counts.forget(topic)
 
     def shrunk(self, batch: Batch, saved: int) -> None:
         """Release the *saved* bytes of memory by which compression has made *batch* smaller."""

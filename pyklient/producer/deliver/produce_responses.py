@@ -5,6 +5,7 @@ and reports outcomes to the threads of users.
 """
 
 import logging
+import time
 from typing import Final, TypeAlias
 
 from pyklient.errors import (
@@ -23,6 +24,7 @@ from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.producer.metadata_refresher import MetadataRefresher
 from pyklient.producer.threads.timers import NEVER
 from pyklient.protocol.messages import ProduceResponse
+from pyklient.topic_partition import TopicPartition
 
 __all__ = ["Batches", "ProduceResponses"]
 
@@ -38,7 +40,8 @@ PartitionResponse: TypeAlias = ProduceResponse.TopicProduceResponse.PartitionPro
 
 
 class ProduceResponses:
-    """Applies Produce responses to the batches of their requests. Its caller must hold the sender lock.
+    """Applies Produce responses to the batches of their requests, and counts the outcomes. Its caller must
+    hold the sender lock.
 
     *delivery_timeout_ms* is used only in error messages.
     """
@@ -54,6 +57,7 @@ class ProduceResponses:
         self._policy = policy
         self._metadata = metadata
         self._delivery_timeout_ms = delivery_timeout_ms
+        self._counts = accumulator.counts
 
     def apply(self, batches: Batches, response: ProduceResponse, node_id: int) -> None:
         """Apply the response of broker *node_id* to the *batches* of the request."""
@@ -121,6 +125,7 @@ class ProduceResponses:
         if action is Action.STORED:
             self._stored(queue, batch, _UNKNOWN, one.log_append_time_ms)
             return
+        self._counts.error(queue.at, code)
         error: KafkaError = broker_error(code, _context(queue, one))
         if error_facts(code).refresh_metadata:
             self._metadata.want()
@@ -139,6 +144,7 @@ class ProduceResponses:
                 queue.at,
                 error,
             )
+            self._counts.retry(queue.at)
             queue.retry_in_sequence(batch, error, not_before=self._policy.not_before(batch))
         elif action is Action.RETRY:
             self._retry(queue, batch, error, in_doubt=not is_certainly_not_stored(code))
@@ -157,6 +163,7 @@ class ProduceResponses:
 
     def _retry(self, queue: PartitionQueue, batch: SealedBatch, error: KafkaError, *, in_doubt: bool) -> None:
         log.debug("%d records of %s are sent again, because of an error: %s", batch.count, queue.at, error)
+        self._counts.retry(queue.at)
         queue.retry(batch, error, in_doubt=in_doubt, not_before=self._policy.not_before(batch))
 
     def _stored(
@@ -168,6 +175,8 @@ class ProduceResponses:
             # the broker or the producer set that.
             log_append_time_ms = _UNKNOWN
         if not batch.expired:
+            now = time.monotonic()
+            self._counts.deliver(queue.at, batch.count, batch.size, now - batch.batch.created, now)
             queue.add_outcome(batch, base_offset, log_append_time_ms, None)
             self._report_outcomes(queue)
 
@@ -193,6 +202,8 @@ class ProduceResponses:
 
         When the outcomes of all records of *batch* are known, run the callbacks of *batch*.
         """
+        if error is not None:
+            self._counts.fail(TopicPartition(batch.topic, batch.partition), stop - first)
         listeners = batch.report(first, stop, base_offset, timestamp_ms, error)
         if listeners is not None:
             self._accumulator.finished(batch, listeners)

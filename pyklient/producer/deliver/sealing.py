@@ -9,22 +9,25 @@ A batch is due to be sent in two cases:
 The sender compresses a batch when it drains the batch from the queue of its partition.
 """
 
+import time
+
 from pyklient.kernel import Batch
 from pyklient.producer.accumulate.accumulator import RecordAccumulator
 from pyklient.producer.deliver.sealed_batch import SealedBatch
 from pyklient.protocol.records import Compression, compress
-from pyklient.protocol.records.layout import Buffer
+from pyklient.protocol.records.layout import BATCH_SIZE, Buffer
 
 __all__ = ["Sealer", "seal"]
 
 
 class Sealer:
-    """Seals and compresses the batches of a producer. *linger* is in seconds."""
+    """Seals, compresses and counts the batches of a producer. *linger* is in seconds."""
 
     def __init__(self, accumulator: RecordAccumulator, codec: Compression, linger: float) -> None:
         self.linger = linger
         self._accumulator = accumulator
         self._codec = codec
+        self._counts = accumulator.counts
 
     def seal(self, batch: Batch) -> SealedBatch | None:
         """Seal *batch* and return its records compressed. Return None if *batch* has no records; it is then
@@ -36,10 +39,11 @@ class Sealer:
         if not batch.count:  # Ctrl-C interrupted the thread that began the batch
             self._accumulator.finished(batch, batch.report(0, 0, -1, -1, None) or [])
             return None
-        capacity = batch.capacity
+        capacity, size, now = batch.capacity, batch.size, time.monotonic()
         sealed = seal(batch, self._codec)
         if self._codec:
             self._accumulator.shrunk(batch, capacity - len(sealed.payload))
+        self._counts.seal(batch.count, size + BATCH_SIZE, sealed.size, now - batch.created, now)
         return sealed
 
 

@@ -49,6 +49,7 @@ def test_a_partition_is_asked_for_again_after_an_error_that_may_pass(leader: Lea
     leader.errors = [code, code]
     with connect(leader) as connector:
         assert next(iter(connector.stream("t"))).value == b"a"
+        assert connector.metrics().errors == {code.name: 2}
     assert leader.errors == []
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerConnectionError, ClosedError
+from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection, Remainder
 from pyklient.net.connection.transport import Endpoint, TcpTransport
 from pyklient.protocol.messages import (
@@ -111,6 +112,7 @@ def test_what_nobody_foresaw_in_a_write_is_told_once_and_ends_the_connection(at_
         request_timeout=5,
         max_idle=60,
         max_response=1_000,
+        traffic=Traffic(1),
     )
     connection.complete_setup({HeartbeatRequest.api_key: (0, 4)}, None, "")
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pyklient.errors import BrokerConnectionError
+from pyklient.metrics.traffic import Traffic
 from pyklient.net.connection.connection import Connection
 from pyklient.net.connection.connection_setup import NoVersionsError, open_connection
 from pyklient.net.connection.transport import Endpoint
@@ -65,7 +66,7 @@ def kafka_0_9(sock: socket.socket) -> None:
 
 def opened(server: RawServer, old_brokers: OldBrokers, timeout: float = 3.0) -> Connection:
     endpoint = Endpoint(server.node_id, server.host, server.port)
-    return open_connection(config_for(server), None, old_brokers, endpoint, timeout, lambda: None)
+    return open_connection(config_for(server), None, old_brokers, endpoint, timeout, lambda: None, Traffic(1))
 
 
 def use(connection: Connection) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import BrokerError, ClosedError, KafkaError, KafkaTimeoutError
+from pyklient.errors import BrokerError, ClosedError, DeliveryError, KafkaError, KafkaTimeoutError
 from pyklient.kernel import Delivery, read_records
 from pyklient.protocol.messages import ProduceRequest, ProduceResponse
 from pyklient.protocol.records import iter_batches
+from pyklient.topic_partition import TopicPartition
 from tests.net.scripted import HANG_UP
 from tests.producer.script import (
     ONE_BY_ONE,
@@ -225,3 +226,37 @@ def test_what_is_stored_behind_one_that_goes_again_counts_as_stored_when_the_pro
             failures = [type(delivery.exception(5)) for delivery in sent]
             assert failures == [type(None), ClosedError, type(None)]
             assert producer._accumulator.appender.used_memory == 0
+
+
+def test_retries_failures_and_error_codes_are_counted_by_partition(broker: ProduceBroker) -> None:
+    refused = [ErrorCode.NOT_ENOUGH_REPLICAS] * 2 + [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+    broker.faults.extend([*map(Refuse, refused), Refuse(ErrorCode.INVALID_RECORD)])
+    with producing(broker, **ONE_BY_ONE) as producer:
+        failed = producer.send(TOPIC, b"x", partition=0)
+        assert isinstance(failed.exception(10), BrokerError)
+        producer.send(TOPIC, b"y", partition=0).result(10)
+        found = producer.metrics()
+    errors = {"NOT_ENOUGH_REPLICAS": 2, "NOT_LEADER_OR_FOLLOWER": 1, "INVALID_RECORD": 1}
+    assert found.errors == found.partitions[TopicPartition(TOPIC, 0)].errors == errors
+    assert (found.retried_batches, found.failed_records, found.delivered.records) == (3, 1, 1)
+
+
+def test_what_waits_for_a_broker_is_counted_as_waiting(broker: ProduceBroker) -> None:
+    go_on = threading.Event()
+
+    def hang_up_later(request: ProduceRequest) -> Any:
+        go_on.wait(10)
+        return HANG_UP
+
+    with producing(broker, **ONE_BY_ONE) as producer:
+        producer.send(TOPIC, b"x").result(10)
+        broker.on(ProduceRequest, hang_up_later)
+        producer.send(TOPIC, b"y")
+        waiting = producer.metrics()
+        assert (waiting.waiting_records, waiting.waiting_batches) == (1, 1)
+        assert waiting.buffer_used > 0
+        go_on.set()
+        with pytest.raises(DeliveryError):
+            producer.close(0.1)
+    after = producer.metrics()
+    assert (after.waiting_records, after.failed_records, after.buffer_used) == (0, 1, 0)

@@ -1,0 +1,66 @@
+"""Gathers the counts of a connector's parts into one snapshot."""
+
+import time
+from collections.abc import Sequence
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.fetch.fetcher_manager import FetcherManager
+from pyklient.consumer.offsets.offset_committer import OffsetCommitter
+from pyklient.consumer.owned_partitions import Ownership
+from pyklient.consumer.stream.consumed_positions import Position
+from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.metrics.snapshots import ConsumedPartition, ConsumerMetrics
+from pyklient.metrics.traffic import by_broker
+from pyklient.net.network_client import NetworkClient
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["consumer_metrics"]
+
+
+def consumer_metrics(
+    config: ConsumerConfig,
+    client: NetworkClient,
+    fetchers: FetcherManager,
+    streams: Sequence[StreamCore],
+    ownership: Ownership,
+    commits: OffsetCommitter,
+) -> ConsumerMetrics:
+    """Return the metrics of the connector that consists of these parts."""
+    positions: dict[TopicPartition, Position] = {}
+    for stream in list(streams):
+        stream.count_handed()
+        for partition, reached in stream.handed(in_hand=True).items():
+            # A partition may have moved from one of the streams to another.
+            if partition not in positions or positions[partition].generation <= reached.generation:
+                positions[partition] = reached
+    now = time.monotonic()
+    consumed, fetched, errors = fetchers.counts.total(now)
+    return ConsumerMetrics(
+        client_id=config.client_id,
+        group_id=config.group_id,
+        time=time.time(),
+        age=now - fetchers.counts.began,
+        consumed=consumed,
+        fetched=fetched,
+        errors=errors,
+        rebalances=ownership.counts.snapshot(now),
+        commits=commits.metrics(),
+        partitions={
+            cursor.partition: _partition(cursor, positions.get(cursor.partition), now)
+            for cursor in sorted(fetchers.cursors, key=lambda cursor: cursor.partition)
+        },
+        brokers=by_broker(client.traffic(), now),
+    )
+
+
+def _partition(cursor: Cursor, reached: Position | None, now: float) -> ConsumedPartition:
+    counts = cursor.counts
+    return ConsumedPartition(
+        consumed=counts.consumed.snapshot(now),
+        fetched=counts.fetched.snapshot(now),
+        position=cursor.owned.start if reached is None else reached.offset,
+        end=counts.readable_to,
+        queued_bytes=cursor.waiting_bytes,
+        errors=dict(counts.errors),
+    )

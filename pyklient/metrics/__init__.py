@@ -1,0 +1,30 @@
+"""What a Producer or a ConsumerConnector has done so far, and how fast.
+
+``Producer.metrics`` and ``ConsumerConnector.metrics`` return snapshots, which are the dataclasses here.
+"""
+
+from pyklient.metrics.snapshots import (
+    BrokerMetrics,
+    CommitMetrics,
+    ConsumedPartition,
+    ConsumerMetrics,
+    Durations,
+    ProducedPartition,
+    ProducerMetrics,
+    RebalanceMetrics,
+    RequestMetrics,
+    Throughput,
+)
+
+__all__ = [
+    "BrokerMetrics",
+    "CommitMetrics",
+    "ConsumedPartition",
+    "ConsumerMetrics",
+    "Durations",
+    "ProducedPartition",
+    "ProducerMetrics",
+    "RebalanceMetrics",
+    "RequestMetrics",
+    "Throughput",
+]

@@ -1,0 +1,258 @@
+"""The snapshots that ``Producer.metrics`` and ``ConsumerConnector.metrics`` return.
+
+Times are in seconds and sizes in bytes. A total counts since the client was made, and never falls. A rate is
+the mean of the last 30 to 35 seconds, or of the time since the client was made if that is shorter. Quantiles
+are those of the last 30 to 60 seconds, and off by 6 % at most.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pyklient.topic_partition import TopicPartition
+
+__all__ = [
+    "BrokerMetrics",
+    "CommitMetrics",
+    "ConsumedPartition",
+    "ConsumerMetrics",
+    "Durations",
+    "ProducedPartition",
+    "ProducerMetrics",
+    "RebalanceMetrics",
+    "RequestMetrics",
+    "Throughput",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Throughput:
+    """What has passed since the client was made, and the present rates."""
+
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    batches_per_second: float = 0.0
+    records_per_second: float = 0.0
+    bytes_per_second: float = 0.0
+
+    @staticmethod
+    def sum(parts: "Iterable[Throughput]") -> "Throughput":
+        """Return the sum of *parts*."""
+        every = list(parts)
+        return Throughput(
+            batches=sum(each.batches for each in every),
+            records=sum(each.records for each in every),
+            bytes=sum(each.bytes for each in every),
+            batches_per_second=sum(each.batches_per_second for each in every),
+            records_per_second=sum(each.records_per_second for each in every),
+            bytes_per_second=sum(each.bytes_per_second for each in every),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How long something took, in seconds. The quantiles are None if it has not happened in the last minute.
+
+    *count* and *total* are since the client was made.
+    """
+
+    count: int = 0
+    total: float = 0.0
+    p50: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestMetrics:
+    """The requests of one kind, such as ``Produce``, to one broker."""
+
+    sent: int = 0
+    answered: int = 0
+    failed: int = 0
+    """The requests whose connection ended, or whose time-out passed, before they were answered."""
+    bytes_sent: int = 0
+    bytes_received: int = 0
+    latency: Durations = field(default_factory=Durations)
+    """The time from sending a request to its response. For ``Fetch``, it includes the time for which the
+    broker has waited for records."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerMetrics:
+    """The traffic with one broker, over all connections to it."""
+
+    address: str
+    """The host and port that were contacted last."""
+    connections: int = 0
+    """The connections that were opened, including their logins."""
+    failed_connections: int = 0
+    requests: Mapping[str, RequestMetrics] = field(default_factory=dict)
+    """The requests by name, such as ``Produce``, ``Fetch`` and ``OffsetCommit``."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """The error responses to whole requests, by the name of the error code. Errors of single partitions are
+    counted with the partition."""
+    throttle_time: float = 0.0
+    """The seconds for which the broker has asked this client to wait, because the client exceeded a quota."""
+
+    @property
+    def bytes_sent(self) -> int:
+        """The bytes of all requests."""
+        return sum(each.bytes_sent for each in self.requests.values())
+
+    @property
+    def bytes_received(self) -> int:
+        """The bytes of all responses."""
+        return sum(each.bytes_received for each in self.requests.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ProducedPartition:
+    """The records that a producer has sent to one partition."""
+
+    delivered: Throughput = field(default_factory=Throughput)
+    """The records that the broker has confirmed (with ``acks=0``: that were sent), and their batches as they
+    were sent, that is compressed and with their headers."""
+    failed_records: int = 0
+    """The records that were not delivered."""
+    retried_batches: int = 0
+    """The batches that were sent again, each time counted."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """The error responses to batches, by the name of the error code. Most of them lead to a retry."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerMetrics:
+    """The state of a Producer at one time. See ``Producer.metrics``."""
+
+    client_id: str
+    time: float
+    """The time of the snapshot, in seconds since 1970."""
+    age: float
+    """The seconds since the producer was made."""
+    delivered: Throughput
+    """The records of all partitions that the brokers have confirmed."""
+    failed_records: int
+    retried_batches: int
+    errors: Mapping[str, int]
+    """The error responses to batches, by the name of the error code."""
+    waiting_records: int
+    """The records that ``send`` has accepted and that are neither confirmed nor failed."""
+    waiting_batches: int
+    buffer_used: int
+    """The bytes of ``buffer_memory`` that are in use."""
+    buffer_memory: int
+    batch_fill: float | None
+    """The mean size of the batches that were sent in the last 30 to 35 seconds, before compression, as a part
+    of ``batch_size``. None if none was sent."""
+    compression_ratio: float | None
+    """The size of these batches after compression, as a part of their size before. None if none was sent."""
+    queue_time: Durations
+    """The time from the first record of a batch until the batch is sent for the first time. It includes
+    ``linger_ms``."""
+    delivery_time: Durations
+    """The time from the first record of a batch until the batch is confirmed."""
+    partitions: Mapping[TopicPartition, ProducedPartition]
+    """The partitions of the topics in use. Topics that were idle for ``metadata_max_idle_ms`` are left
+    out."""
+    brokers: Mapping[int, BrokerMetrics]
+    """The traffic with each broker, by node id. Bootstrap servers have negative numbers."""
+
+    @property
+    def throttle_time(self) -> float:
+        """The seconds for which the brokers have asked this producer to wait."""
+        return sum(each.throttle_time for each in self.brokers.values())
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumedPartition:
+    """One partition that a consumer reads."""
+
+    consumed: Throughput = field(default_factory=Throughput)
+    """The records that were handed out, and the bytes that were decoded for them, as they were fetched. A
+    record that is handed out twice counts twice."""
+    fetched: Throughput = field(default_factory=Throughput)
+    """The responses with records (as batches), and their bytes. The records in them are not counted."""
+    position: int | None = None
+    """The offset of the next message. None until it is known."""
+    end: int | None = None
+    """The offset up to which the partition can be read, as of the last response: the high watermark, or with
+    ``read_committed`` the last stable offset. None until the first response."""
+    queued_bytes: int = 0
+    """The bytes that were fetched and are not yet read."""
+    errors: Mapping[str, int] = field(default_factory=dict)
+    """The error responses to fetches of this partition, by the name of the error code."""
+
+    @property
+    def lag(self) -> int | None:
+        """The number of offsets from the position to the end. None if one of them is not known."""
+        if self.position is None or self.end is None:
+            return None
+        return max(0, self.end - self.position)
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceMetrics:
+    """The assignments of a consumer."""
+
+    assignments: int = 0
+    """The number of times that partitions were assigned, the first time included."""
+    revoked_partitions: int = 0
+    """The partitions that were given back, each time counted."""
+    lost_partitions: int = 0
+    """The partitions that the group gave to other members without waiting for this one, each time
+    counted."""
+    durations: Durations = field(default_factory=Durations)
+    """The time from the moment at which the consumer began to give partitions back, or to join its group,
+    until its next assignment. Empty for a consumer without a group."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitMetrics:
+    """The commits of a consumer, automatic ones included."""
+
+    commits: int = 0
+    """The commits that have stored offsets."""
+    offsets: int = 0
+    """The offsets that they have stored, one for each partition."""
+    failed: int = 0
+    """The commits that have failed, for all or for some of their partitions."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMetrics:
+    """The state of a ConsumerConnector at one time. See ``ConsumerConnector.metrics``."""
+
+    client_id: str
+    group_id: str | None
+    time: float
+    """The time of the snapshot, in seconds since 1970."""
+    age: float
+    """The seconds since the connector was made."""
+    consumed: Throughput
+    """The records that were handed out, of all partitions that were ever assigned."""
+    fetched: Throughput
+    """The responses with records (as batches), and their bytes."""
+    errors: Mapping[str, int]
+    """The error responses to fetches of partitions, by the name of the error code."""
+    rebalances: RebalanceMetrics
+    commits: CommitMetrics
+    partitions: Mapping[TopicPartition, ConsumedPartition]
+    """The partitions that are assigned now."""
+    brokers: Mapping[int, BrokerMetrics]
+    """The traffic with each broker, by node id. Bootstrap servers have negative numbers."""
+
+    @property
+    def lag(self) -> int:
+        """The sum of the lags of all partitions. Partitions whose lag is not known yet count as 0."""
+        return sum(each.lag or 0 for each in self.partitions.values())
+
+    @property
+    def queued_bytes(self) -> int:
+        """The bytes that were fetched and are not yet read."""
+        return sum(each.queued_bytes for each in self.partitions.values())
+
+    @property
+    def throttle_time(self) -> float:
+        """The seconds for which the brokers have asked this connector to wait."""
+        return sum(each.throttle_time for each in self.brokers.values())
