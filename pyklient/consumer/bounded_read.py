@@ -179,7 +179,7 @@ class BoundedRead:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "the result of read() cannot be pickled; pass on its bounds, and call read() where it is used"
+            "the result of read() cannot be pickled; call read() in the process that uses the messages"
         )
 
     def _check_open(self) -> None:

@@ -98,7 +98,7 @@ class ConnectorLifecycle:
         if self._forked:
             raise ForkError(
                 "this ConsumerConnector was made before a fork and belongs to the parent process; "
-                "create a new one in the child"
+                "create a new one in the child process"
             )
         if self._closed:
             raise ClosedError("this ConsumerConnector has been closed; create a new one")

@@ -41,7 +41,7 @@ class ConsumerConnector:
 
     With ``group_id`` the partitions are shared with the group's other members, and offsets are committed to
     Kafka: by ``commit_offsets()``, and automatically while ``enable_auto_commit`` is on. An automatic commit
-    never covers a message that a loop still has in hand. At a clean end of the ``with`` block, everything
+    never includes a message that a loop still has in hand. At a clean end of the ``with`` block, everything
     that was handed out is committed. If an exception ends the block, the message in hand is not committed.
 
     Without ``group_id`` all partitions are read, beginning at ``auto_offset_reset``, and nothing is

@@ -95,8 +95,9 @@ class KafkaStream:
         and so does the present loop if it continues.
 
         Call this method where a handler has failed, before a new loop marks the message as done. No commit
-        covers the message until it is handed out again. If a commit has covered it already, the next commit
-        takes that back. After an error of a decoder, the message that could not be decoded comes again.
+        includes the message until it is handed out again. If a commit has included it already, the next
+        commit stores the earlier offset. After an error of a decoder, the message that could not be decoded
+        comes again.
 
         Without a message in hand, this method does nothing: before the first message, and after
         ConsumerTimeout, because the loop had asked for the next message. If a rebalance has revoked the

@@ -48,7 +48,7 @@ class LookedUp(NamedTuple):
 class PartlyCommitted(OffsetAndMetadata):
     """A committed offset that only one of the group's two offset stores has.
 
-    Reading begins there. The offset is committed again, to both stores, also if no message is read.
+    Reading begins at this offset. It is committed again, to both stores, also if no message is read.
     """
 
     __slots__ = ()

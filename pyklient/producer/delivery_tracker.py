@@ -64,7 +64,8 @@ class DeliveryTracker:
             return batch.done
 
     def abandon(self, error: KafkaError) -> None:
-        """Make every ``wait`` raise *error*, because this is the child of a fork, where nothing is delivered.
+        """Make every ``wait`` raise *error*, because this is a child process after a fork, where nothing is
+        delivered.
 
         The lock is replaced, because a thread that exists only in the parent may hold the old one.
         """

@@ -27,7 +27,8 @@ def new_sender_lock() -> threading.Lock:
 
 
 def new_batch_lock() -> AbstractContextManager[Any]:
-    """Return a new batch lock. It guards the topics, the unfinished batches and the queue for memory."""
+    """Return a new batch lock. It guards the topics, the unfinished batches and the queue of threads that
+    wait for memory."""
     batch_lock: AbstractContextManager[Any] = threading.RLock()
     return batch_lock
 

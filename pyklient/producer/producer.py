@@ -291,7 +291,7 @@ class Producer:
             )
 
     def _abandon(self) -> None:
-        """Make every call raise ForkError, because this is the child of a fork.
+        """Make every call raise ForkError, because this is a child process after a fork.
 
         The child has no sender. The parent sends the records that the producer has accepted.
         """
@@ -299,7 +299,7 @@ class Producer:
         self._accumulator.abandon(
             ForkError(
                 "this producer was created before a fork and belongs to the parent process; "
-                "create a new one in the child"
+                "create a new one in the child process"
             )
         )
 

@@ -79,7 +79,7 @@ class KazooThreads(SequentialThreadingHandler):
                 return
 
     def abandon(self) -> None:
-        """Close the socket in the child of a fork, without a message to the server."""
+        """Close the socket in a child process after a fork, without a message to the server."""
         if self._socket is not None:
             self._socket.close()
 

@@ -154,8 +154,8 @@ class ZooKeeper:
             self._client.close()
 
     def abandon(self) -> None:
-        """Close the socket in the child of a fork. The session stays with the parent process. Every later use
-        raises ForkError."""
+        """Close the socket in a child process after a fork. The session stays with the parent process. Every
+        later use raises ForkError."""
         self._forked = True
         self._threads.abandon()
 

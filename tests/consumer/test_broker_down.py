@@ -79,7 +79,7 @@ def test_a_commit_behind_one_that_waits_for_a_broker_names_the_refused_connectio
     first.start()
     wait_for(home.connector._commits._turn.locked, "the first commit to begin")
     wait_for(lambda: home.connector._store.unreachable() is not None, "a refused connection")
-    with pytest.raises(KafkaTimeoutError, match=r"the previous commit is not done; .* connection refused"):
+    with pytest.raises(KafkaTimeoutError, match=r"the previous commit has not ended; .* connection refused"):
         home.connector.commit_offsets(timeout=0.5)
     home.connector.close()  # which ends the first one too
     first.join(10)

@@ -36,8 +36,8 @@ def wait_until_left(registry: "ZooKeeper", group_id: str, timeout: float, connec
 def await_end_of_members(group_id: str, timeout: float) -> RegistryDialogue[None]:
     """Look at the group again and again, until group *group_id* has no members in ZooKeeper.
 
-    The node of a member that was killed goes with its session. If the group still has members after *timeout*
-    seconds, raises KafkaTimeoutError, which names them.
+    The node of a member that was killed is deleted when its session ends. If the group still has members
+    after *timeout* seconds, raises KafkaTimeoutError, which names them.
     """
     waited = 0.0
     while members := (yield Children(paths.consumer_ids(group_id))):

@@ -139,8 +139,8 @@ class OffsetCommitter:
         """
         if not self._turn.acquire(timeout=max(0.0, timeout)):
             raise KafkaTimeoutError(
-                f"offsets were not committed within {timeout:.3g} s, because the previous commit is not done"
-                f"{self._why_it_takes_time()}"
+                f"offsets were not committed within {timeout:.3g} s, because the previous commit has not "
+                f"ended{self._why_it_takes_time()}"
             )
         try:
             yield

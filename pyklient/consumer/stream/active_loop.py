@@ -67,12 +67,12 @@ class ActiveLoop:
         if self.forked:
             raise ForkError(
                 "this stream was made before a fork and is read in the parent process; create a new "
-                "ConsumerConnector, or call read() again, in the child"
+                "ConsumerConnector, or call read() again, in the child process"
             )
 
     def disown(self) -> None:
-        """Leave the stream to the parent process. This is called in the child, where no lock can be relied
-        on."""
+        """Leave the stream to the parent process. This is called in a forked child process, and takes no
+        lock."""
         self.forked = True
         self._cut()
 

@@ -246,8 +246,8 @@ class Appender(OpenBatches[Batch]):
     it calls *decline* with the same arguments and returns the result. If *plain* is False, it does so for
     every record, because an encoder or a partitioner of the user must be called. *clock_ns* returns the time
     for records without a timestamp, in nanoseconds since 1970. *batch_size* limits the records of a batch in
-    bytes (a single record may be larger). *memory_limit* limits the memory of all batches that are not done
-    yet.
+    bytes (a single record may be larger). *memory_limit* limits the memory of all batches whose records do
+    not all have a result yet.
     """
 
     __module__ = "pyklient.kernel"

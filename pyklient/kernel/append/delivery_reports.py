@@ -138,7 +138,7 @@ class DeliveryState(ABC):
         return callbacks or []
 
     def report_of(self, index: int) -> DeliveryReport:
-        """Return the report that covers record *index*. The batch must be done."""
+        """Return the report on record *index*. The batch must be done."""
         reports = self._reports
         if len(reports) == 1:
             return reports[0]

@@ -87,7 +87,7 @@ class OpenBatches(Generic[B]):
 
     @property
     def used_memory(self) -> int:
-        """The memory in bytes that is charged for batches that are not done yet."""
+        """The memory in bytes that is charged for batches whose records do not all have a result yet."""
         return self._charged - self._released
 
     def set_partitions(self, topic: str, partitions: int) -> None:

@@ -316,7 +316,7 @@ class Connection:
                 reader.start()
                 self._reader = reader
         except RuntimeError as error:
-            log.info("senders read the responses of %s: no thread can be started: %s", self.endpoint, error)
+            log.info("no thread can be started to read from %s, so requests wait: %s", self.endpoint, error)
             return False
         finally:
             self._turn.release()
@@ -326,7 +326,7 @@ class Connection:
         """Read responses until the connection ends, and give each response to the function that waits for it.
 
         Runs in the reader thread. If there is no reader thread, runs in a thread that sends a request, until
-        *outcome* is not empty.
+        *outcome* has the response to that request.
         """
         try:
             while not outcome:

@@ -90,7 +90,7 @@ class RecordAccumulator:
         self._waiting: deque[Wakeup] = deque()
         """The threads that wait for memory. The thread that has waited longest is the first."""
         self._unfinished: dict[str, dict[int, dict[Batch, None]]] = {}
-        """The batches that are not done, by topic and partition, the oldest of a partition first."""
+        """Batches that wait for results, by topic and partition, the oldest of a partition first."""
         self._extra_memory = 0
         """The memory of the batch whose callbacks are running now. They may use it for new records."""
         self._closed_by: KafkaError | None = None
@@ -127,8 +127,8 @@ class RecordAccumulator:
                 return delivery
 
     def seal_open_batches(self) -> list[Batch]:
-        """Seal all open batches, so that the sender sends them at once. Return all batches that are not
-        done."""
+        """Seal all batches under construction, so that the sender sends them at once. Return all batches
+        whose records do not all have a result yet."""
         batches = self.unfinished()
         for batch in batches:
             if not batch.sealed:
@@ -137,7 +137,7 @@ class RecordAccumulator:
         return batches
 
     def unfinished(self) -> list[Batch]:
-        """Return the batches that are not done, of all topics."""
+        """Return the batches of all topics whose records do not all have a result yet."""
         with self.tracker.lock:
             return [
                 batch
@@ -185,8 +185,8 @@ class RecordAccumulator:
             self._wake_waiting()
 
     def abandon(self, error: KafkaError) -> None:
-        """Make every ``send`` raise *error* from now on, in the child of a fork. No lock is taken, because a
-        thread of the parent may have held it at the fork."""
+        """Make every ``send`` raise *error* from now on, in a child process after a fork. No lock is taken,
+        because a thread of the parent may have held it at the fork."""
         self._closed_by = error
         self.appender.shut()
         self.tracker.abandon(error)

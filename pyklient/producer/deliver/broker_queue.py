@@ -96,7 +96,8 @@ class BrokerQueue(Timed):
         self._thread = thread
         self._changed = changed
         self._snapshot: Metadata | None = None
-        """The metadata by which ``drop_moved`` last checked that this broker leads the partitions in line."""
+        """The metadata by which ``drop_moved`` last checked that this broker leads the partitions in
+        ``line``."""
         self._given = 0
         """The number of requests given to the worker so far. ``_done`` is how many of them it has
         finished."""

@@ -207,8 +207,8 @@ class Sender(SenderWork, Timed):
         return queue
 
     def _check(self, queue: PartitionQueue) -> None:
-        """Fail the batches of *queue* that have expired. If *queue* has a batch to send, put it in line at a
-        broker."""
+        """Fail the batches of *queue* that have expired. If *queue* has a batch to send, add it to the line
+        of a BrokerQueue."""
         now = time.monotonic()
         next_check = queue.next_check(now)
         if next_check <= now:
@@ -220,8 +220,8 @@ class Sender(SenderWork, Timed):
             self._timers.set(queue, next_check)
 
     def _route(self, queue: PartitionQueue) -> None:
-        """Put *queue*, which has a batch to send, in line at its leader, or record what it has to wait
-        for."""
+        """Add *queue*, which has a batch to send, to the line of its leader's BrokerQueue, or record what it
+        has to wait for."""
         if self._waiting_for_leader:
             self._waiting_for_leader.discard(queue)
         if self._waiting_for_identity:

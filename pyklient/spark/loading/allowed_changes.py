@@ -37,7 +37,7 @@ class AllowedChanges:
         for each in self.allowed:
             if each not in _CHANGES:
                 raise ConfigurationError(
-                    f"allow names {each!r}, which is not one of {', '.join(map(repr, _CHANGES))}"
+                    f"allow contains {each!r}, which is not one of {', '.join(map(repr, _CHANGES))}"
                 )
 
     def check_source(self, cluster_id: str | None, topics: Collection[str]) -> Manifest | None:

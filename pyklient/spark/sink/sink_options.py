@@ -96,7 +96,7 @@ def _producer_options(given: GivenOptions) -> Mapping[str, Any]:
         for name in _OBJECTS:
             if name in options:
                 raise ConfigurationError(
-                    f"{name} accepts only a Python object and cannot be set here, because Spark's options "
+                    f"{name} accepts only a Python object, so it is no option of a write: Spark's options "
                     "are text"
                 )
         ProducerConfig.from_options(options)

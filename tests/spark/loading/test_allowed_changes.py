@@ -49,7 +49,7 @@ def test_another_topic_is_not_published_beside_the_first_unless_that_is_asked_fo
     with pytest.raises(TypeError, match=re.escape("allow takes a list of changes, such as ['topics']")):
         load(spark, bootstrap, clicks, tmp_path, allow="topics")  # type: ignore[arg-type]  # what is tried
     with pytest.raises(
-        ConfigurationError, match="allow names 'topic', which is not one of 'cluster', 'columns', 'topics'"
+        ConfigurationError, match="allow contains 'topic', which is not one of 'cluster', 'columns', 'topics'"
     ):
         load(spark, bootstrap, clicks, tmp_path, allow=["topic"])  # type: ignore[list-item]  # what is tried
 

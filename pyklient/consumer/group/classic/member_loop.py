@@ -197,8 +197,8 @@ class MemberLoop:
     def _assign(self, partitions: Collection[TopicPartition]) -> None:
         """Make the handler revoke partitions that are not in *partitions*, and assign those that are new.
 
-        Only with an incremental assignor is anything revoked here: with other assignors, the member has given
-        all partitions back before. Revoked partitions go to others when all members have joined again.
+        Partitions are revoked only with an incremental assignor: with others, the member has given all
+        partitions back before it joined. Revoked partitions go to others when all members have joined again.
         """
         member, identity = self._member, self._member.identity
         if self._owned and not member.owned:

@@ -41,7 +41,7 @@ class Event(StrEnum):
     ASSIGNED = "assigned"
     """The member has got its partitions."""
     REJOIN = "rejoin"
-    """The group rebalances, or its leader sees partitions that no member owns."""
+    """The group rebalances, or this member is its leader and has noticed a change of partitions."""
     LOST = "lost"
     """The coordinator has removed the member, or has begun a generation without it."""
     STALLED = "stalled"

@@ -80,8 +80,8 @@ def add_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
 def renew_member(member: ZooKeeperMember) -> RegistryDialogue[bool]:
     """Delete the node of *member* and create it again, because its subscription has changed.
 
-    Other members watch which nodes come and go, and not the content of the nodes. Return False if another
-    session has a node of the same name.
+    Other members are told when a node is created or deleted, but not when its content changes. Return False
+    if another session has a node of the same name.
     """
     yield Delete(paths.consumer(member.group_id, member.consumer_id))
     return (yield from add_member(member))
