@@ -1,7 +1,8 @@
 """Move the committed offsets of a group from ZooKeeper to Kafka, while the group reads, member by member.
 
 Run: python examples/zookeeper/offsets_to_kafka.py host:port/chroot, with the address of ZooKeeper.
-The brokers must be of Kafka 0.10.1 or later, because the program creates a topic.
+On brokers before Kafka 0.10.1, which cannot create a topic for the program, create an empty topic with
+4 partitions by Kafka's kafka-topics.sh, and give its name as the second argument.
 """
 
 import sys
@@ -50,11 +51,12 @@ class Member(threading.Thread):
         self.join(30)
 
 
-def main(zookeeper: str) -> None:
+def main(zookeeper: str, topic: str | None) -> None:
     """Write in each step, and check at the end that each record was read once."""
-    topic = f"moved-{uuid.uuid4().hex[:8]}"
     with Admin(zookeeper=zookeeper) as admin, Producer(zookeeper=zookeeper) as producer:
-        admin.create_topic(topic, partitions=PARTITIONS)
+        if topic is None:
+            topic = f"moved-{uuid.uuid4().hex[:8]}"
+            admin.create_topic(topic, partitions=PARTITIONS)
         everyone: list[Member] = []
         members: list[Member | None] = [None] * MEMBERS
         for number, (where, options) in enumerate(STEPS, 1):
@@ -79,4 +81,5 @@ def main(zookeeper: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "localhost:2181")
+    arguments = sys.argv[1:]
+    main(arguments[0] if arguments else "localhost:2181", arguments[1] if len(arguments) > 1 else None)

@@ -2,7 +2,8 @@
 same group would be members too.
 
 Run: python examples/zookeeper/zookeeper_group.py host:port/chroot, with the address of ZooKeeper.
-The brokers must be of Kafka 0.10.1 or later, because the program creates a topic.
+On brokers before Kafka 0.10.1, which cannot create a topic for the program, create an empty topic with
+6 partitions by Kafka's kafka-topics.sh, and give its name as the second argument.
 """
 
 import sys
@@ -37,11 +38,12 @@ class Worker(threading.Thread):
                 self.done.add((message.partition, message.offset))
 
 
-def main(zookeeper: str) -> None:
+def main(zookeeper: str, topic: str | None) -> None:
     """Send the jobs, and wait until each of them is done and committed."""
-    topic = f"jobs-{uuid.uuid4().hex[:8]}"
     with Admin(zookeeper=zookeeper) as admin, Producer(zookeeper=zookeeper) as producer:
-        admin.create_topic(topic, partitions=PARTITIONS)
+        if topic is None:
+            topic = f"jobs-{uuid.uuid4().hex[:8]}"
+            admin.create_topic(topic, partitions=PARTITIONS)
         for number in range(JOBS):
             producer.send(topic, f"job {number}".encode(), partition=number % PARTITIONS)
     workers = [Worker(zookeeper, topic) for _ in range(WORKERS)]
@@ -67,4 +69,5 @@ def committed(admin: Admin, group: str) -> int:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1] if len(sys.argv) > 1 else "localhost:2181")
+    arguments = sys.argv[1:]
+    main(arguments[0] if arguments else "localhost:2181", arguments[1] if len(arguments) > 1 else None)

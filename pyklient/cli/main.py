@@ -65,10 +65,7 @@ def pyklient(context: click.Context, verbose: int) -> None:
         handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
     else:
         handler.setFormatter(_Sentence())
-    # On a terminal, warn of a broker that does not answer while the command still tries. A program that reads
-    # standard error gets one sentence at the end.
-    quiet = logging.WARNING if sys.stderr.isatty() else logging.CRITICAL
-    level = {0: quiet, 1: logging.INFO}.get(verbose, logging.DEBUG)
+    level = {0: logging.WARNING, 1: logging.INFO}.get(verbose, logging.DEBUG)
     logging.basicConfig(handlers=[handler], level=level)
 
 

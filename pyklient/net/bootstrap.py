@@ -1,5 +1,6 @@
 """Finds the first broker of a client: by the bootstrap servers, and in ZooKeeper."""
 
+import socket
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -52,7 +53,8 @@ class Bootstrap:
         """If the client uses ZooKeeper, and a node there has changed, read the brokers from ZooKeeper
         again.
 
-        Raises NobodyThereError if ZooKeeper has refused connections for ``bootstrap_refused_timeout_ms``.
+        Raises NobodyThereError if ZooKeeper has refused connections, or its host has had no address, for
+        ``bootstrap_refused_timeout_ms``.
         """
         if self._discovery is None:
             return
@@ -61,7 +63,7 @@ class Bootstrap:
         try:
             self._discovery.look(min(timeout, limit) if is_limited else timeout)
         except RegistryConnectionError as error:
-            if is_limited and isinstance(error.__cause__, ConnectionRefusedError):
+            if is_limited and isinstance(error.__cause__, (ConnectionRefusedError, socket.gaierror)):
                 raise NobodyThereError(
                     f"{error}. bootstrap_refused_timeout_ms sets the time to wait"
                 ) from error

@@ -1,16 +1,22 @@
 """The threads, the socket and the log of kazoo, as ``ZooKeeper`` needs them."""
 
 import logging
+import math
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable
 from copy import copy
-from typing import Any
+from typing import Any, Final
 
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 __all__ = ["KazooLog", "KazooThreads"]
+
+_log = logging.getLogger("pyklient")
+
+_SLOW_SECONDS: Final = 2.0
 
 
 class KazooThreads(SequentialThreadingHandler):
@@ -24,6 +30,7 @@ class KazooThreads(SequentialThreadingHandler):
         super().__init__()
         self._tls = tls
         self.last_failure: OSError | None = None
+        self._slow_after = math.inf
         self._socket: socket.socket | None = None
         self._cut = False
         self._started: list[threading.Thread] = []
@@ -34,8 +41,23 @@ class KazooThreads(SequentialThreadingHandler):
             target=func, args=args, kwargs=kwargs, name="pyklient-zookeeper", daemon=True
         )
         thread.start()
+        if not self._started:
+            self._slow_after = time.monotonic() + _SLOW_SECONDS
         self._started = [*(each for each in self._started if each.is_alive()), thread]
         return thread
+
+    @property
+    def why_not_connected(self) -> str:
+        """The reason of the last failure to connect."""
+        if isinstance(self.last_failure, socket.gaierror):
+            return f"no address for the name of its host: {self.last_failure.strerror}"
+        return str(self.last_failure or "it does not answer")
+
+    def warn_if_slow(self, server: object) -> None:
+        """Warn that there is no connection to *server* yet. Do so once, two seconds after the start."""
+        if time.monotonic() > self._slow_after:
+            self._slow_after = math.inf
+            _log.warning("%s cannot be reached (%s); still trying", server, self.why_not_connected)
 
     @property
     def runs_here(self) -> bool:
@@ -87,10 +109,19 @@ class KazooThreads(SequentialThreadingHandler):
 class KazooLog(logging.LoggerAdapter[logging.Logger]):
     """Logs kazoo's warnings at the level DEBUG.
 
-    kazoo warns of each attempt to connect, and ``ZooKeeper`` itself logs one warning instead.
+    kazoo warns of each attempt to connect, and ``ZooKeeper`` itself logs one warning instead. *threads*
+    stores the reason if no host name has an address.
     """
 
+    def __init__(self, logger: logging.Logger, threads: KazooThreads) -> None:
+        super().__init__(logger, {})
+        self._threads = threads
+
     def log(self, level: int, msg: object, *args: object, **kwargs: Any) -> None:
+        """Log *msg*, and store an error about a host name in *args*."""
+        for each in args:
+            if isinstance(each, socket.gaierror):
+                self._threads.last_failure = copy(each)
         super().log(level if level >= logging.ERROR else min(level, logging.DEBUG), msg, *args, **kwargs)
 
     warn = logging.LoggerAdapter.warning

@@ -62,7 +62,7 @@ class ZooKeeper:
             default_acl=acl,
             auth_data=user,
             connection_retry=_RECONNECT,
-            logger=KazooLog(log, {}),
+            logger=KazooLog(log, self._threads),
         )
         self._client.add_listener(self._state_changed)
         self._requests = KazooRequests(self._client, str(self), settings.username)
@@ -201,12 +201,12 @@ class ZooKeeper:
             waiting.wait(min(_POLL, deadline.left))
             self._raise_if_closed()
             if not deadline.left and not self._client.connected:
-                failure = self._threads.last_failure
                 raise RegistryConnectionError(
                     f"{self} could not be reached within {round(waits, 2):.3g} s "
-                    f"({failure or 'it does not answer, or the name of its host is unknown'}); "
-                    "check that it runs at this address"
-                ) from failure
+                    f"({self._threads.why_not_connected}); check that it runs at this address"
+                ) from self._threads.last_failure
+            if self._suspended_since is None:
+                self._threads.warn_if_slow(self)
         if not self._chroot_found:
             self._check_chroot(deadline)
 

@@ -13,6 +13,7 @@ import pytest
 from pyklient.broker import Broker
 from pyklient.version import VERSION
 from tests.servers.fixtures import NewName
+from tests.servers.ports import HOST, free_port
 from tools.repository import ROOT
 
 _PYKLIENT = [sys.executable, "-m", "pyklient"]
@@ -43,6 +44,22 @@ def test_a_reader_that_goes_away_ends_the_command_without_a_word(
     assert done.stdout.count(b"\n") == 3
     assert done.stderr == b""
     assert done.returncode == 128 + signal.SIGPIPE
+
+
+def test_a_warning_is_shown_before_the_error_also_if_no_terminal_shows_it() -> None:
+    nobody = f"{HOST}:{free_port()}"
+    done = subprocess.run(
+        [*_PYKLIENT, "topics", "list", "-b", nobody, "--timeout", "1"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    warning, error = done.stderr.splitlines()
+    assert warning.startswith(f"pyklient: cannot connect to bootstrap server {nobody}: ")
+    assert error.startswith("pyklient: No broker ")
+    assert (done.returncode, done.stdout) == (1, "")
 
 
 @pytest.mark.parametrize(

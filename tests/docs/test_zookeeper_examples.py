@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.servers.pool import ServerPool
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 from tools.repository import ROOT
 
 _EXAMPLES = sorted((ROOT / "examples" / "zookeeper").glob("*.py"))
+
+
+_NEEDED = {"offsets_to_kafka": 4, "zookeeper_group": 6, "find_brokers": 1}
+"""The number of partitions of the topic that each example needs, as its docstring says."""
 
 
 @pytest.mark.java
@@ -18,9 +23,29 @@ _EXAMPLES = sorted((ROOT / "examples" / "zookeeper").glob("*.py"))
 def test_an_example_with_zookeeper_runs_and_says_so(
     example: Path, zookeeper_kafka: ZooKeeperKafka, tmp_path: Path
 ) -> None:
+    assert succeeds(example, tmp_path, zookeeper_kafka.zookeeper_connect) == []
+
+
+@pytest.mark.uses("kafka-0.8.2.2")
+@pytest.mark.parametrize("example", _EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_runs_on_a_broker_that_cannot_create_topics(
+    example: Path, servers: ServerPool, tmp_path: Path
+) -> None:
+    server = servers.get("kafka-0.8.2.2")
+    assert isinstance(server, ZooKeeperKafka)
+    topic = server.create_topic(f"example-{example.stem}", _NEEDED[example.stem])
+    warnings = succeeds(example, tmp_path, server.zookeeper_connect, topic)
+    assert [each.split(",")[0].split(" and ")[0] for each in warnings] == [
+        "broker 0 is older than Kafka 0.10",
+        "idempotence is off",
+    ]
+
+
+def succeeds(example: Path, directory: Path, *arguments: str) -> list[str]:
+    """Run *example*, which must print a last line that begins with "ok:". Return its warnings."""
     done = subprocess.run(
-        [sys.executable, str(example), zookeeper_kafka.zookeeper_connect],
-        cwd=tmp_path,
+        [sys.executable, str(example), *arguments],
+        cwd=directory,
         env=os.environ | {"PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
@@ -28,5 +53,5 @@ def test_an_example_with_zookeeper_runs_and_says_so(
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
     assert done.stdout.splitlines()[-1].startswith("ok:")
+    return done.stderr.splitlines()

@@ -195,6 +195,11 @@ def test_zookeeper_that_is_down_at_the_start_is_an_error_unless_there_are_bootst
     ):
         limited.refresh_metadata((), 10)
     limited.close()
+    nowhere = config_for(zookeeper="nohost.invalid:2181", bootstrap_refused_timeout_ms=1000)
+    unresolved = NetworkClient(nowhere)
+    with pytest.raises(NobodyThereError, match="no address for the name of its host"):
+        unresolved.refresh_metadata((), 30)
+    unresolved.close()
     with ScriptedBroker() as broker:
         broker.on(MetadataRequest, lambda _: metadata_of([broker]))
         both = NetworkClient(config_for(broker, **options))

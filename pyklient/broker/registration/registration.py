@@ -19,8 +19,9 @@ from pyklient.broker.registration.entries import (
     mirror_topics,
 )
 from pyklient.errors import ClosedError, KafkaError
+from pyklient.registry import paths
 from pyklient.registry.broker_nodes import BrokerEndpoint, BrokerNode
-from pyklient.registry.requests import RegistryDialogue
+from pyklient.registry.requests import Children, RegistryDialogue
 from pyklient.registry.session_event import SessionEvent
 from pyklient.registry.settings import ZooKeeperSettings
 from pyklient.registry.zookeeper import ZooKeeper
@@ -50,6 +51,7 @@ class Registration:
                 address=address, session_timeout=session_timeout, connection_timeout=session_timeout
             )
         )
+        self._connection_timeout = session_timeout
         self._wait_seconds = session_timeout + _MARGIN
         self._loop = loop
         self._due = asyncio.Event()
@@ -61,7 +63,9 @@ class Registration:
         self._session.add_listener(self._on_session_event)
 
     async def find_cluster(self, broker_id: int) -> FoundCluster:
-        """Return the cluster id and the topics that ZooKeeper has before this broker begins to serve."""
+        """Return the cluster id and the topics that ZooKeeper has before this broker begins to serve. Raises
+        RegistryConnectionError if ZooKeeper cannot be reached within the time-out of the session."""
+        await asyncio.to_thread(self._session.ask, Children(paths.BROKER_IDS), self._connection_timeout)
         found = await self.play(find_cluster(broker_id), _START_SECONDS)
         for reason in found.ignored:
             log.warning("a topic in ZooKeeper is ignored: %s", reason)

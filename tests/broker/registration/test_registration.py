@@ -3,6 +3,7 @@
 import json
 import subprocess
 import threading
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from kazoo.client import KazooClient
 from pyklient import Admin, ConsumerConnector, Producer, read
 from pyklient.broker import Broker
 from pyklient.error_codes import ErrorCode
-from pyklient.errors import ConfigurationError, RegistryError
+from pyklient.errors import ConfigurationError, RegistryConnectionError, RegistryError
 from pyklient.protocol.messages import (
     OffsetCommitRequest,
     OffsetCommitResponse,
@@ -26,6 +27,7 @@ from pyklient.registry.topic_nodes import parse_topic
 from tests.broker.wire_client import WireClient
 from tests.servers.fixtures import NewName
 from tests.servers.java import java_command
+from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
 from tests.servers.stalling import StallingProxy
 from tests.servers.zookeeper import connected, new_chroot
@@ -61,6 +63,13 @@ def appears(client: KazooClient, path: str) -> None:
 
 def vanishes(client: KazooClient, path: str) -> None:
     wait_until(lambda: client.exists(path) is None, 20, f"the deletion of {path}")
+
+
+def test_a_zookeeper_that_is_not_there_is_an_error_when_the_time_of_a_session_has_passed() -> None:
+    began = time.monotonic()
+    with pytest.raises(RegistryConnectionError, match=r"could not be reached within 0\.3 s"):
+        Broker(zookeeper=f"{HOST}:{free_port()}", zookeeper_session_timeout_ms=300).start()
+    assert time.monotonic() - began < 5
 
 
 def test_the_nodes_are_those_of_a_real_broker(
