@@ -80,7 +80,7 @@ class _Parser:
         return node
 
     def _alternatives(self) -> Node:
-        """Return what stands before the end of the pattern or the ``)`` that closes the group."""
+        """Return the part up to the end of the pattern, or up to the ``)`` that closes the group."""
         branches: list[list[Node]] = [[]]
         repeatable = False
         while self._at < len(self._pattern) and self._pattern[self._at] != ")":

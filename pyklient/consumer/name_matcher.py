@@ -28,17 +28,19 @@ class NameMatcher:
 
 
 class _Search:
-    """The search for a way through *steps* that matches *name*."""
+    """The search for a sequence of *steps* that matches *name*."""
 
     def __init__(self, steps: Sequence[Step], name: str) -> None:
         self._steps = steps
         self._name = name
         self._ends: dict[tuple[int, int], int | None] = {}
-        """The ends that were found for groups, by their first step and the position at which they begin."""
+        """The position at which each group ends, by the first step of the group and the position at which it
+        begins."""
 
     def end(self, number: int, at: int, *, whole: bool) -> int | None:
-        """Return the position at which the preferred way from step *number* at position *at* ends, or None if
-        there is no way. If *whole*, only the end of the name counts."""
+        """Return the position in the name at which the preferred match ends that begins with step *number* at
+        position *at*. Return None if there is no match. If *whole* is true, a match must end at the end of
+        the name."""
         steps, name, size = self._steps, self._name, len(self._name)
         tried: set[tuple[int, int]] = set()
         to_try = [(number, at)]

@@ -46,7 +46,8 @@ class ChoiceStep:
 
 @dataclass(frozen=True, slots=True)
 class ConditionStep:
-    """The step that continues if *node* holds. *body* is the first step of a lookaround or atomic group."""
+    """The step that continues if the condition *node* holds. *body* is the first step of a lookaround or
+    atomic group."""
 
     node: Lookaround | Anchor | Atomic
     body: int
@@ -54,7 +55,8 @@ class ConditionStep:
 
 
 Step: TypeAlias = ReadStep | ChoiceStep | ConditionStep | None
-"""None is the end, and a step of a loop that is still being made."""
+"""A step of a pattern. None stands for the end of the pattern, and for a step of a loop that is still being
+made."""
 
 
 def make_steps(pattern: Node) -> tuple[Sequence[Step], int]:
@@ -70,7 +72,8 @@ class _Steps:
         self.steps: list[Step] = [None]
 
     def add(self, node: Node, following: int) -> int:
-        """Add the steps of *node*, which continue with step *following*. Return the number of the first."""
+        """Add the steps of *node*, after which step *following* comes. Return the number of the first new
+        step."""
         match node:
             case Characters(allowed):
                 return self._append(ReadStep(allowed, following))

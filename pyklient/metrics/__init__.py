@@ -1,6 +1,7 @@
 """What a Producer or a ConsumerConnector has done so far, and how fast.
 
-``Producer.metrics`` and ``ConsumerConnector.metrics`` return snapshots, which are the dataclasses here.
+``Producer.metrics`` and ``ConsumerConnector.metrics`` return snapshots, which are the dataclasses of this
+package.
 """
 
 from pyklient.metrics.snapshots import (

@@ -10,19 +10,20 @@ from pyklient.topic_partition import TopicPartition
 __all__ = ["CommitCounts", "ConsumerCounts", "PartitionCounts", "RebalanceCounts"]
 
 _MOST_UNUSED = 10_000
-"""The number of partitions that are not read any more and whose counts are kept one by one."""
+"""The largest number of partitions that are not read any more and still have counts of their own."""
 
 
 class PartitionCounts:
-    """What was read of one partition. The fetcher of its leader and the loop that reads it count."""
+    """The counts of what was read of one partition. The fetcher and the loop that read the partition add to
+    them."""
 
     __slots__ = ("consumed", "errors", "fetched", "readable_to")
 
     def __init__(self, began: float = 0.0) -> None:
         self.fetched = Meter(began)
-        """The responses with records. The thread of the fetcher counts."""
+        """The responses with records, counted as batches. Only the fetcher's thread adds to it."""
         self.consumed = Meter(began)
-        """The records that were handed out. The lock of the stream guards it."""
+        """The records that were handed out. A thread that adds to it must hold the lock of the stream."""
         self.errors: dict[str, int] = {}
         self.readable_to: int | None = None
         """The offset up to which the partition can be read, as of the last response: the high watermark or
@@ -40,17 +41,17 @@ class ConsumerCounts:
         self.began = time.monotonic()
         self._partitions: dict[TopicPartition, PartitionCounts] = {}
         self._gone = PartitionCounts(self.began)
-        """The counts of partitions that are not kept one by one any more."""
+        """The sum of the counts of partitions that have no counts of their own any more."""
 
     def of(self, at: TopicPartition) -> PartitionCounts:
-        """Return the counts of a partition, which go on if it was read before."""
+        """Return the counts of a partition. They contain what was read of it before."""
         found = self._partitions.get(at)
         if found is None:
             found = self._partitions[at] = PartitionCounts(self.began)
         return found
 
     def keep(self, in_use: Collection[TopicPartition]) -> None:
-        """Add up the counts of the partitions that are not *in_use*, if there are very many of them."""
+        """If very many partitions are not *in_use*, replace their counts by one sum, to limit the memory."""
         if len(self._partitions) <= len(in_use) + _MOST_UNUSED:
             return
         for at in self._partitions.keys() - set(in_use):
@@ -60,7 +61,8 @@ class ConsumerCounts:
             self._gone.errors = add_errors([self._gone.errors, counts.errors])
 
     def total(self, now: float) -> tuple[Throughput, Throughput, dict[str, int]]:
-        """Return what was consumed and fetched of all partitions, and the errors, at the time *now*."""
+        """Return what was consumed and fetched from all partitions until the time *now*, and the number of
+        each error."""
         every = [*self._partitions.values(), self._gone]
         return (
             Throughput.sum(each.consumed.snapshot(now) for each in every),
@@ -70,7 +72,8 @@ class ConsumerCounts:
 
 
 class RebalanceCounts:
-    """The assignments of one consumer. The thread that changes the assignment counts."""
+    """The counts of the assignments of one consumer. Only the thread that changes the assignment adds to
+    them."""
 
     def __init__(self) -> None:
         self.assignments = 0
@@ -93,7 +96,7 @@ class RebalanceCounts:
             self._since = None
 
     def snapshot(self, now: float) -> RebalanceMetrics:
-        """Return what is counted at the time *now*."""
+        """Return the counts at the time *now*."""
         return RebalanceMetrics(
             assignments=self.assignments,
             revoked_partitions=self.revoked,
@@ -103,7 +106,7 @@ class RebalanceCounts:
 
 
 class CommitCounts:
-    """Commits of one kind: those that a caller waits for, or those that nobody waits for."""
+    """The counts of commits of one kind: those of ``commit_offsets``, or automatic commits."""
 
     def __init__(self) -> None:
         self.commits = 0
@@ -117,7 +120,7 @@ class CommitCounts:
         self.failed += failed
 
     def plus(self, other: "CommitCounts") -> CommitMetrics:
-        """Return the sum of the commits here and in *other*."""
+        """Return the sum of these counts and those of *other*."""
         return CommitMetrics(
             commits=self.commits + other.commits,
             offsets=self.offsets + other.offsets,

@@ -16,22 +16,24 @@ from pyklient.metrics.snapshots import Durations, Throughput
 __all__ = ["DurationHistogram", "Meter", "add_errors", "count_error"]
 
 _WINDOW: Final = 30.0
-"""The seconds over which a rate is the mean, and for which durations are kept at least."""
+"""The number of seconds over which a rate is averaged. Durations are kept for at least this time."""
 _PERIOD: Final = 5.0
-"""The seconds between two marks of a Meter."""
+"""The number of seconds between two marks of a Meter."""
 _MARKS: Final = int(_WINDOW / _PERIOD) + 2
 _SHORTEST: Final = 1.0
-"""The number of seconds over which a rate is computed at least, because the rate of a moment says nothing."""
+"""The smallest number of seconds over which a rate is computed. The rate of a shorter time would say
+nothing."""
 
 _LEAST_EXPONENT: Final = -17
-"""The first bucket begins at 2 to the power of this number of seconds, which is about 8 microseconds."""
+"""An exponent of 2: the first bucket of durations begins at that power of 2, in seconds (about 8
+microseconds)."""
 _OCTAVES: Final = 28
 _PER_OCTAVE: Final = 8
 _BUCKETS: Final = _OCTAVES * _PER_OCTAVE
 
 
 class Meter:
-    """The batches, records and bytes that have passed since the start, and their rates.
+    """A counter of batches, records and bytes since the start, and of their rates.
 
     *began* is the time at which the counting has begun, in monotonic seconds. A mark has a time and the
     totals at that time. Only the last few marks are kept.
@@ -58,9 +60,10 @@ class Meter:
         self.bytes += size
 
     def add_evenly(self, records: int, size: int, since: float, now: float) -> None:
-        """Count records that have passed at an even pace since the time *since*.
+        """Count records that were handled at an even pace from the time *since* to the time *now*.
 
-        They count as a batch if *size* is not 0, as otherwise their batch is counted already.
+        They are counted as one more batch if *size* is not 0. If *size* is 0, their batch has been counted
+        already.
         """
         batches, span = self.batches + (size > 0), now - since
         if span <= _PERIOD:
@@ -110,8 +113,9 @@ class _Mark(NamedTuple):
 def _start_of_window(marks: tuple[_Mark, ...], began: float, total: _Mark) -> _Mark:
     """Return the totals at the start of the window for the rates at the time of *total*.
 
-    The window has 30 to 35 seconds, or fewer if the counting has begun later. The totals are exact: between
-    two marks that are further apart than one period, everything was added in the first period.
+    The window has 30 to 35 seconds, or fewer if the counting has begun later. The totals at its start are
+    exact: if two marks are further apart than one period, everything between them was added in the first
+    period.
     """
     start = total.time - _WINDOW
     if began >= start:

@@ -1,4 +1,5 @@
-"""Counts the batches of one producer. The thread that holds the sender lock counts, and any thread reads."""
+"""Counts the batches of one producer. A thread that counts must hold the sender lock. Any thread may read the
+counts."""
 
 from pyklient.metrics.counters import DurationHistogram, Meter, count_error
 from pyklient.metrics.snapshots import ProducedPartition
@@ -8,7 +9,7 @@ __all__ = ["ProducerCounts"]
 
 
 class _Partition:
-    """The batches of one partition, or of all partitions."""
+    """The counts of the batches of one partition, or of all partitions."""
 
     __slots__ = ("delivered", "errors", "failed_records", "retried_batches")
 
@@ -29,7 +30,7 @@ class _Partition:
 
 
 class ProducerCounts:
-    """The batches of a producer that was made at the time *began*, in monotonic seconds."""
+    """The counts of the batches of a producer that was made at the time *began*, in monotonic seconds."""
 
     def __init__(self, began: float) -> None:
         self.began = began
@@ -37,13 +38,13 @@ class ProducerCounts:
         self.sealed = Meter(began)
         """The batches that were sent for the first time, before compression."""
         self.compressed = Meter(began)
-        """The same batches after compression."""
+        """The batches that were sent for the first time, after compression."""
         self.queue_time = DurationHistogram()
         self.delivery_time = DurationHistogram()
         self._partitions: dict[TopicPartition, _Partition] = {}
 
     def partitions(self, now: float) -> dict[TopicPartition, ProducedPartition]:
-        """Return what is counted of each partition at the time *now*."""
+        """Return the counts of each partition at the time *now*."""
         return {at: each.snapshot(now) for at, each in list(self._partitions.items())}
 
     def seal(self, records: int, size: int, compressed_size: int, seconds: float, now: float) -> None:
@@ -74,7 +75,8 @@ class ProducerCounts:
         count_error(self._partition(at).errors, code)
 
     def forget(self, topic: str) -> None:
-        """Drop the counts of each partition of *topic*, which is used no longer. The totals keep them."""
+        """Drop the counts of each partition of *topic*, which is not used any more. The totals do not
+        change."""
         for at in [at for at in self._partitions if at.topic == topic]:
             del self._partitions[at]
 

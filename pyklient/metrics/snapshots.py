@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Throughput:
-    """What has passed since the client was made, and the present rates."""
+    """The numbers of batches, records and bytes since the client was made, and their present rates."""
 
     batches: int = 0
     records: int = 0
@@ -51,7 +51,8 @@ class Throughput:
 
 @dataclass(frozen=True, slots=True)
 class Durations:
-    """How long something took, in seconds. The quantiles are None if it has not happened in the last minute.
+    """How long something took, in seconds: the number of times, the total, and quantiles. The quantiles are
+    None if it has not happened in the last minute.
 
     *count* and *total* are since the client was made.
     """
@@ -70,7 +71,7 @@ class RequestMetrics:
     sent: int = 0
     answered: int = 0
     failed: int = 0
-    """The requests whose connection ended, or whose time-out passed, before they were answered."""
+    """The number of requests whose connection ended, or whose time-out passed, before they were answered."""
     bytes_sent: int = 0
     bytes_received: int = 0
     latency: Durations = field(default_factory=Durations)
@@ -85,24 +86,24 @@ class BrokerMetrics:
     address: str
     """The host and port that were contacted last."""
     connections: int = 0
-    """The connections that were opened, including their logins."""
+    """The number of connections that were opened, including TLS and login."""
     failed_connections: int = 0
     requests: Mapping[str, RequestMetrics] = field(default_factory=dict)
     """The requests by name, such as ``Produce``, ``Fetch`` and ``OffsetCommit``."""
     errors: Mapping[str, int] = field(default_factory=dict)
-    """The error responses to whole requests, by the name of the error code. Errors of single partitions are
-    counted with the partition."""
+    """The number of error responses to whole requests, by the name of the error code. Errors of single
+    partitions are counted with the partition."""
     throttle_time: float = 0.0
     """The seconds for which the broker has asked this client to wait, because the client exceeded a quota."""
 
     @property
     def bytes_sent(self) -> int:
-        """The bytes of all requests."""
+        """The number of bytes of all requests."""
         return sum(each.bytes_sent for each in self.requests.values())
 
     @property
     def bytes_received(self) -> int:
-        """The bytes of all responses."""
+        """The number of bytes of all responses."""
         return sum(each.bytes_received for each in self.requests.values())
 
 
@@ -114,11 +115,12 @@ class ProducedPartition:
     """The records that the broker has confirmed (with ``acks=0``: that were sent), and their batches as they
     were sent, that is compressed and with their headers."""
     failed_records: int = 0
-    """The records that were not delivered."""
+    """The number of records that were not delivered."""
     retried_batches: int = 0
-    """The batches that were sent again, each time counted."""
+    """The number of times that a batch was sent again."""
     errors: Mapping[str, int] = field(default_factory=dict)
-    """The error responses to batches, by the name of the error code. Most of them lead to a retry."""
+    """The number of error responses to batches, by the name of the error code. Most of them lead to a
+    retry."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,12 +137,12 @@ class ProducerMetrics:
     failed_records: int
     retried_batches: int
     errors: Mapping[str, int]
-    """The error responses to batches, by the name of the error code."""
+    """The number of error responses to batches, by the name of the error code."""
     waiting_records: int
-    """The records that ``send`` has accepted and that are neither confirmed nor failed."""
+    """The number of records that ``send`` has accepted and that are neither confirmed nor failed."""
     waiting_batches: int
     buffer_used: int
-    """The bytes of ``buffer_memory`` that are in use."""
+    """The number of bytes of ``buffer_memory`` that are in use."""
     buffer_memory: int
     batch_fill: float | None
     """The mean size of the batches that were sent in the last 30 to 35 seconds, before compression, as a part
@@ -181,7 +183,7 @@ class ConsumedPartition:
     queued_bytes: int = 0
     """The bytes that were fetched and are not yet read."""
     errors: Mapping[str, int] = field(default_factory=dict)
-    """The error responses to fetches of this partition, by the name of the error code."""
+    """The number of error responses to fetches of this partition, by the name of the error code."""
 
     @property
     def lag(self) -> int | None:
@@ -198,10 +200,10 @@ class RebalanceMetrics:
     assignments: int = 0
     """The number of times that partitions were assigned, the first time included."""
     revoked_partitions: int = 0
-    """The partitions that were given back, each time counted."""
+    """The number of partitions that were given back. A partition counts each time."""
     lost_partitions: int = 0
-    """The partitions that the group gave to other members without waiting for this one, each time
-    counted."""
+    """The number of partitions that the group gave to other members without waiting for this one. A partition
+    counts each time."""
     durations: Durations = field(default_factory=Durations)
     """The time from the moment at which the consumer began to give partitions back, or to join its group,
     until its next assignment. Empty for a consumer without a group."""
@@ -212,11 +214,11 @@ class CommitMetrics:
     """The commits of a consumer, automatic ones included."""
 
     commits: int = 0
-    """The commits that have stored offsets."""
+    """The number of commits that have stored offsets."""
     offsets: int = 0
-    """The offsets that they have stored, one for each partition."""
+    """The number of offsets that all commits have stored. A commit stores one offset for each partition."""
     failed: int = 0
-    """The commits that have failed, for all or for some of their partitions."""
+    """The number of commits that have failed, for all or for some of their partitions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +236,7 @@ class ConsumerMetrics:
     fetched: Throughput
     """The responses with records (as batches), and their bytes."""
     errors: Mapping[str, int]
-    """The error responses to fetches of partitions, by the name of the error code."""
+    """The number of error responses to fetches of partitions, by the name of the error code."""
     rebalances: RebalanceMetrics
     commits: CommitMetrics
     partitions: Mapping[TopicPartition, ConsumedPartition]

@@ -14,7 +14,7 @@ __all__ = ["Traffic", "by_broker"]
 
 
 class _Requests:
-    """The requests of one kind."""
+    """The counts of the requests of one kind, such as ``Produce``."""
 
     __slots__ = ("answered", "bytes_received", "bytes_sent", "failed", "latency", "name", "sent")
 
@@ -29,7 +29,8 @@ class _Requests:
 
 
 class Traffic:
-    """The requests of one client to the broker *node_id* for one purpose."""
+    """The counts of the requests of one client to the broker *node_id* for one purpose, over all
+    connections."""
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id

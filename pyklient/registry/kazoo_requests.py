@@ -40,7 +40,7 @@ _Steps: TypeAlias = Generator["AsyncResult[Any]", Any, Any]
 
 
 class Deadline:
-    """The time until which answers are awaited: *timeout* seconds after the beginning.
+    """The time until which answers are awaited: *timeout* seconds after this object was made.
 
     With *per_answer*, the time is *timeout* seconds after the last answer.
     """
@@ -48,7 +48,7 @@ class Deadline:
     def __init__(self, timeout: float, *, per_answer: bool = False) -> None:
         self.timeout = timeout
         self.answers = 0
-        """The number of answers that have come."""
+        """The number of answers that have arrived."""
         self._per_answer = per_answer
         self._at = time.monotonic() + timeout
 
@@ -64,15 +64,15 @@ class Deadline:
             self._at = time.monotonic() + self.timeout
 
     def before_it(self) -> str:
-        """Return a text for an error: how many answers came, and in which time."""
+        """Return a text for an error message: how many answers arrived, and in which time."""
         if self._per_answer or not self.answers:
             return f"within {self.timeout:.3g} s"
         return f"within {self.timeout:.3g} s, in which it answered {self.answers} other requests"
 
 
 class KazooRequests:
-    """Carries out requests in the session of *client*. *name* says where ZooKeeper is, and *user* who the
-    session belongs to, for errors."""
+    """Carries out requests in the session of *client*. In errors, *name* says where ZooKeeper is, and *user*
+    to whom the session belongs."""
 
     def __init__(self, client: KazooClient, name: str, user: str | None) -> None:
         self._client = client
@@ -160,7 +160,7 @@ class KazooRequests:
 
 
 class _ForbiddenError(Exception):
-    """The access list of *node* does not give *permission* to the session."""
+    """The access list of the node *node* does not give the session the permission *permission*."""
 
     def __init__(self, node: str, permission: str) -> None:
         super().__init__(node, permission)

@@ -1,7 +1,7 @@
 """The dialogues by which a member of a ZooKeeper group creates and deletes its owner nodes.
 
-The nodes of all partitions are asked for together, so that the number of partitions hardly matters even if
-ZooKeeper is far away.
+The requests for the nodes of all partitions are sent together. So many partitions take little longer than
+one, even if ZooKeeper is far away.
 """
 
 import logging
@@ -66,7 +66,7 @@ def become_owner(
 def _create_owners(
     member: ZooKeeperMember, wanted: Mapping[TopicPartition, ThreadId]
 ) -> RegistryDialogue[dict[TopicPartition, ThreadId]]:
-    """Create the owner nodes of *wanted*. Return those that exist already."""
+    """Create the owner nodes of the partitions *wanted*. Return the partitions whose nodes exist already."""
     partitions = sorted(wanted)
     requests = [
         Create(_owner_path(member, each), str(wanted[each]).encode(), ephemeral=True) for each in partitions
@@ -86,7 +86,8 @@ def _replace_own(
 ) -> RegistryDialogue[dict[TopicPartition, str]]:
     """Replace those of the owner nodes *existing* that belong to a former session of the same thread.
 
-    Return the name of the owner of each other node. The member is then told when such a node is deleted.
+    Return the owners of the other nodes in *existing*, by partition. The member will be told when one of
+    these nodes is deleted.
     """
     nodes = yield from _read_owners(member, existing, watch=True)
     others: dict[TopicPartition, str] = {}
