@@ -20,13 +20,10 @@ from pyklient import (
     UnsupportedCodecError,
     UnsupportedVersionError,
 )
-from pyklient.config import ConsumerConfig
-from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offsets.kafka_offset_store import KafkaOffsetStore
 from pyklient.consumer.owned_partitions import NOBODY
-from pyklient.net.network_client import NetworkClient
 from tests.brokers.records import START_MS, Sent, records
 from tests.brokers.release import Release
+from tests.consumer.offsets.stores import open_store
 from tests.servers.fixtures import NewName
 
 _QUICK: dict[str, Any] = {"auto_offset_reset": "earliest", "consumer_timeout_ms": 20_000}
@@ -120,16 +117,11 @@ def test_offsets_are_committed_to_kafka_without_a_group_of_kafkas(
 ) -> None:
     """Members of a ZooKeeper group may keep their offsets so, also with Kafka 0.8."""
     topic, group = release.new_topic(new_name(), 2), new_name()
-    config = ConsumerConfig.from_options({"bootstrap_servers": release.bootstrap, "group_id": group})
-    client = NetworkClient(config)
-    store = KafkaOffsetStore(client, config, GroupCoordinatorClient(group))
     where = [TopicPartition(topic, number) for number in range(2)]
-    try:
+    with open_store(release.server, "kafka", group) as store:
         assert store.fetch(where, 30) == dict.fromkeys(where)
         assert not store.commit({where[0]: OffsetAndMetadata(7, "note")}, NOBODY, 30)
         found = store.fetch(where, 30)
-    finally:
-        client.close()
     assert found[where[1]] is None
     kept = found[where[0]]
     assert kept is not None
@@ -142,19 +134,13 @@ def test_committed_offsets_are_kept_for_the_time_that_was_asked_for(
 ) -> None:
     topic, group = release.new_topic(new_name()), new_name()
     where = TopicPartition(topic, 0)
-    options = {"bootstrap_servers": release.bootstrap, "group_id": group, "offsets_retention_ms": 7_200_000}
-    config = ConsumerConfig.from_options(options)
-    client = NetworkClient(config)
-    store = KafkaOffsetStore(client, config, GroupCoordinatorClient(group))
     before = int(time.time() * 1000)
-    try:
+    with open_store(release.server, "kafka", group, offsets_retention_ms=7_200_000) as store:
         if release.version < (0, 9):
             with pytest.raises(UnsupportedVersionError, match=r"OffsetCommit.*, which needs Kafka 0\.9"):
                 store.commit({where: OffsetAndMetadata(7)}, NOBODY, 30)
             return
         assert not store.commit({where: OffsetAndMetadata(7)}, NOBODY, 30)
-    finally:
-        client.close()
     [written] = [
         message.value
         for message in pyklient.read(release.bootstrap, "__consumer_offsets")

@@ -26,7 +26,7 @@ from pyklient.serialization import decode_json, decode_text
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 from tests.consumer.feed import Feed, wait_for
 from tests.consumer.stream.bench import until_raised, values
-from tests.servers.proxy import RecordingProxy
+from tests.servers.recording_proxy import RecordingProxy
 
 QUICK: dict[str, Any] = {
     "auto_offset_reset": "earliest",

@@ -9,11 +9,8 @@ import pytest
 
 from pyklient import OffsetAndMetadata, Producer, TopicPartition
 from pyklient.admin import Admin, GroupListing
-from pyklient.config import ConsumerConfig
-from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.consumer.offsets.kafka_offset_store import KafkaOffsetStore
-from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.net.network_client import NetworkClient
+from pyklient.consumer.owned_partitions import NOBODY
+from tests.consumer.offsets.stores import open_store
 from tests.servers.fixtures import NewName
 from tests.servers.java import java_command
 from tests.servers.process import wait_until
@@ -58,14 +55,6 @@ def checked(server: ZooKeeperKafka, group: str, topic: str) -> dict[int, tuple[i
     return {int(row[2]): (int(row[3]), int(row[4]), int(row[5]), row[6]) for row in rows}
 
 
-def commit_to_kafka(bootstrap: str, group: str, positions: dict[TopicPartition, OffsetAndMetadata]) -> None:
-    config = ConsumerConfig(bootstrap_servers=bootstrap, group_id=group)
-    client = NetworkClient(config)
-    store = KafkaOffsetStore(client, config, GroupCoordinatorClient(group))
-    assert store.commit(positions, MemberIdentity(-1, ""), 60) == {}
-    client.close()
-
-
 @pytest.mark.java
 def test_a_group_of_scala_consumers_is_described_as_kafkas_own_tool_describes_it(
     oldest_kafka: ZooKeeperKafka, new_name: NewName, tmp_path: Path
@@ -82,9 +71,9 @@ def test_a_group_of_scala_consumers_is_described_as_kafkas_own_tool_describes_it
         for number, offset in in_zookeeper.items():
             path = f"/consumers/{group}/offsets/{topic}/{number}"
             client.create(path, str(offset).encode(), makepath=True)
-    commit_to_kafka(
-        bootstrap, group, {partitions[each]: OffsetAndMetadata(at) for each, at in in_kafka.items()}
-    )
+    with open_store(oldest_kafka, "kafka", group) as store:
+        positions = {partitions[each]: OffsetAndMetadata(at) for each, at in in_kafka.items()}
+        assert store.commit(positions, NOBODY, 60) == {}
     config = tmp_path / "consumer.properties"
     config.write_text(_CONFIG.format(group=group))
     with Admin(zookeeper=oldest_kafka.zookeeper_connect) as admin:

@@ -12,7 +12,7 @@ from tests.servers.fixtures import NewName, NewTopic
 from tests.servers.java import java_command
 from tests.servers.maven import kafka_libs
 from tests.servers.process import wait_until
-from tests.servers.proxy import RecordingProxy
+from tests.servers.recording_proxy import RecordingProxy
 
 pytestmark = [pytest.mark.brokers(real=False), pytest.mark.slow]
 

@@ -21,7 +21,7 @@ from pyklient.registry.requests import Children, Node, Read, Together
 from tests.net.scripted import ScriptedBroker, config_for, metadata_of
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
-from tests.servers.stalling import StallingProxy
+from tests.servers.stalling_proxy import StallingProxy
 from tests.servers.zookeeper import new_chroot
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 

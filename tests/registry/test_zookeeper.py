@@ -40,7 +40,7 @@ from pyklient.registry.zookeeper import ZooKeeper
 from tests.servers.delaying import DelayingProxy
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
-from tests.servers.stalling import StallingProxy
+from tests.servers.stalling_proxy import StallingProxy
 from tests.servers.zookeeper import connected
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 

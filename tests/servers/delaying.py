@@ -6,7 +6,7 @@ import threading
 import time
 from queue import SimpleQueue
 
-from tests.servers.stalling import StallingProxy
+from tests.servers.stalling_proxy import StallingProxy
 
 __all__ = ["DelayingProxy"]
 

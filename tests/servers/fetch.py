@@ -13,11 +13,11 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 from pathlib import Path
 
+from tests.servers.class_recording import record_kafka, record_spark
 from tests.servers.kafka import NEWEST
 from tests.servers.maven import VERSIONS, FetchError, connector_libs, kafka_libs
 from tests.servers.old_pyspark import VERSION, old_pyspark
 from tests.servers.programs import MissingProgramError, program
-from tests.servers.recording import record_kafka, record_spark
 
 __all__ = ["fetch", "things"]
 

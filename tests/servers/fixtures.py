@@ -87,49 +87,37 @@ def any_broker(request: pytest.FixtureRequest) -> Server:
 @pytest.fixture(scope="session")
 def kafka_cluster(servers: ServerPool) -> KraftCluster:
     """Three brokers of Kafka 4.3.1, with replication factor 3 and at least two in-sync replicas."""
-    server = servers.get("cluster")
-    assert isinstance(server, KraftCluster)
-    return server
+    return servers.get_as(KraftCluster, "cluster")
 
 
 @pytest.fixture(scope="session")
 def newest_kafka(servers: ServerPool) -> KraftCluster:
     """One broker of Kafka 4.3.1, the same broker that ``any_broker`` uses."""
-    server = servers.get("kafka-4.3.1")
-    assert isinstance(server, KraftCluster)
-    return server
+    return servers.get_as(KraftCluster, "kafka-4.3.1")
 
 
 @pytest.fixture(scope="session")
 def secure_kafka(servers: ServerPool) -> SecureBroker:
     """A broker of Kafka 4.3.1 with TLS and SASL."""
-    server = servers.get("secure")
-    assert isinstance(server, SecureBroker)
-    return server
+    return servers.get_as(SecureBroker, "secure")
 
 
 @pytest.fixture(scope="session")
 def zookeeper_kafka(servers: ServerPool) -> ZooKeeperKafka:
     """A broker of Kafka 2.8.2 and its ZooKeeper, the same that ``any_broker`` uses."""
-    server = servers.get("kafka-2.8.2")
-    assert isinstance(server, ZooKeeperKafka)
-    return server
+    return servers.get_as(ZooKeeperKafka, "kafka-2.8.2")
 
 
 @pytest.fixture(scope="session")
 def oldest_kafka(servers: ServerPool) -> ZooKeeperKafka:
     """A broker of Kafka 0.8.2.2 and its ZooKeeper."""
-    server = servers.get("kafka-0.8.2.2")
-    assert isinstance(server, ZooKeeperKafka)
-    return server
+    return servers.get_as(ZooKeeperKafka, "kafka-0.8.2.2")
 
 
 @pytest.fixture(scope="session")
 def reference_broker(servers: ServerPool) -> ReferenceBroker:
     """The reference broker in a separate process."""
-    server = servers.get("reference")
-    assert isinstance(server, ReferenceBroker)
-    return server
+    return servers.get_as(ReferenceBroker, "reference")
 
 
 @pytest.fixture

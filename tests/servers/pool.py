@@ -18,6 +18,7 @@ from tests.servers.server import ExternalKafka, Server
 
 __all__ = ["SERVERS", "ExternalKafka", "Served", "Server", "ServerPool", "Use"]
 
+_Kind = TypeVar("_Kind")
 _Lent = TypeVar("_Lent")
 
 _CHEAP = "reference"
@@ -94,6 +95,12 @@ class ServerPool:
         """Return server *name*, which is started if necessary. If it could not be started, raise that error
         in each call."""
         return self._prepare(name).result(timeout=300).server
+
+    def get_as(self, kind: type[_Kind], name: str) -> _Kind:
+        """Return server *name*, as :meth:`get` does, which is of the class *kind*."""
+        server = self.get(name)
+        assert isinstance(server, kind), f"{name} is a {type(server).__name__}"
+        return server
 
     def lend(self, name: str, start: Callable[[], _Lent], stop: Callable[[_Lent], None]) -> _Lent:
         """Return the result of *start*. The thread of the tests must call *start* and *stop*, as for

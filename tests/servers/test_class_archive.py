@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.servers.class_archive import sharing_options
+from tests.servers.class_recording import record_kafka
 from tests.servers.java import java_command
 from tests.servers.kafka import NEWEST
 from tests.servers.maven import kafka_libs
-from tests.servers.recording import record_kafka
 
 
 @pytest.mark.java

@@ -10,7 +10,7 @@ from pyklient.error_codes import ErrorCode
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from tests.servers.fixtures import NewName, NewTopic, StartReference
 from tests.servers.process import wait_until
-from tests.servers.proxy import Exchange, RecordingProxy
+from tests.servers.recording_proxy import Exchange, RecordingProxy
 from tests.servers.topics import create_topic
 from tests.system.reading import connector
 

@@ -19,7 +19,7 @@ from pyklient.protocol.messages import (
 )
 from pyklient.protocol.records import iter_batches
 from tests.servers.fixtures import NewName, NewTopic
-from tests.servers.proxy import Exchange, RecordingProxy
+from tests.servers.recording_proxy import Exchange, RecordingProxy
 from tests.system.reading import connector
 
 pytestmark = pytest.mark.brokers(min="2.4")

@@ -29,7 +29,7 @@ from tests.servers.fixtures import NewName
 from tests.servers.java import java_command
 from tests.servers.ports import HOST, free_port
 from tests.servers.process import wait_until
-from tests.servers.stalling import StallingProxy
+from tests.servers.stalling_proxy import StallingProxy
 from tests.servers.zookeeper import connected, new_chroot
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 

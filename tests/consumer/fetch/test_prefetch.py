@@ -6,7 +6,7 @@ import pytest
 from pyklient.consumer.consumer_connector import ConsumerConnector
 from pyklient.protocol.messages import FetchRequest, FetchResponse
 from tests.consumer.feed import Feed, wait_for
-from tests.servers.proxy import RecordingProxy
+from tests.servers.recording_proxy import RecordingProxy
 
 KIB = 1024
 BATCH = 10

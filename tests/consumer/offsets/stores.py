@@ -9,6 +9,7 @@ from pyklient.consumer.group.membership_and_offset_store import choose_coordinat
 from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
 from pyklient.consumer.offsets.offset_store import OffsetStore
 from pyklient.net.network_client import NetworkClient
+from tests.servers.kafka import KraftCluster
 from tests.servers.zookeeper import connected
 from tests.servers.zookeeper_kafka import ZooKeeperKafka
 
@@ -30,10 +31,15 @@ KINDS: Final[Mapping[str, tuple[bool, Mapping[str, Any]]]] = {
 
 
 @contextmanager
-def open_store(broker: ZooKeeperKafka, kind: str, group: str, **options: Any) -> Iterator[OffsetStore]:
+def open_store(
+    broker: ZooKeeperKafka | KraftCluster, kind: str, group: str, **options: Any
+) -> Iterator[OffsetStore]:
     """Return the store of *kind* that a connector of *group* would use to keep positions."""
     needs_address, chosen = KINDS[kind]
-    address = {"zookeeper": broker.zookeeper_connect} if needs_address else {}
+    address = {}
+    if needs_address:
+        assert isinstance(broker, ZooKeeperKafka)
+        address["zookeeper"] = broker.zookeeper_connect
     given = {"bootstrap_servers": broker.bootstrap_servers, "group_id": group, **address, **chosen, **options}
     config = ConsumerConfig.from_options(given)
     client = NetworkClient(config)

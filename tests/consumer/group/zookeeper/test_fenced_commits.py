@@ -10,7 +10,7 @@ from pyklient import CommitError, KafkaStream
 from pyklient.errors import KafkaError
 from tests.consumer.feed import wait_for
 from tests.consumer.group.zookeeper.planted import PlantedCluster
-from tests.servers.stalling import StallingProxy
+from tests.servers.stalling_proxy import StallingProxy
 
 STORES = (
     {"offsets_storage": "zookeeper"},

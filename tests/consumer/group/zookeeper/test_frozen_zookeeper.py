@@ -13,7 +13,7 @@ from pyklient.errors import KafkaError
 from tests.consumer.feed import wait_for
 from tests.consumer.group.zookeeper.planted import PlantedCluster
 from tests.servers.process import wait_until
-from tests.servers.stalling import StallingProxy
+from tests.servers.stalling_proxy import StallingProxy
 from tests.system.members import Member
 
 FORKS = """

@@ -16,7 +16,7 @@ from tests.consumer.group.test_groups import Reader, spread
 from tests.consumer.group.zookeeper.planted import PlantedCluster
 from tests.servers.process import wait_until
 from tests.servers.reaper import Reaper
-from tests.servers.stalling import StallingProxy
+from tests.servers.stalling_proxy import StallingProxy
 from tests.servers.zookeeper import ZooKeeper
 
 SESSION = 1.0
