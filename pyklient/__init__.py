@@ -23,6 +23,7 @@ from pyklient.version import VERSION
 
 if TYPE_CHECKING:
     from pyklient.admin import Admin
+    from pyklient.assignor import Assignor, LastAssignment, Subscriber
     from pyklient.config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig
     from pyklient.config.keyword_types import (
         AdminOptions,
@@ -87,6 +88,10 @@ __all__ = [
     "ConsumerRebalanceListener",
     "RecordMetadata",
     "TopicPartition",
+    # assignors
+    "Assignor",
+    "LastAssignment",
+    "Subscriber",
     # filters of topics
     "Blacklist",
     "Whitelist",
@@ -131,6 +136,7 @@ __all__ = [
 # consumer, and the processes in which Spark plans a query (three for each) import almost nothing.
 _HOMES: Final = {
     "pyklient.admin": "Admin",
+    "pyklient.assignor": "Assignor LastAssignment Subscriber",
     "pyklient.config": "AdminConfig ClientConfig ConsumerConfig ProducerConfig",
     "pyklient.consumer.consumer_connector": "ConsumerConnector",
     "pyklient.consumer.group.rebalance_listener": "ConsumerRebalanceListener",

@@ -1,9 +1,12 @@
 """The options of ConsumerConnector and of read(). Each option is declared once, here."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from pyklient.assignor import Assignor
+from pyklient.config.assignment_strategy import parse_strategy
 from pyklient.config.client_options import ClientConfig
 from pyklient.config.option import MIB, option
 from pyklient.errors import ConfigurationError
@@ -14,6 +17,7 @@ NOT_READ: Final = frozenset(
     {
         "auto_commit_interval_ms",
         "auto_offset_reset",
+        "client_rack",
         "consumer_id",
         "coordination",
         "dual_commit_enabled",
@@ -49,10 +53,17 @@ class ConsumerConfig(ClientConfig):
         "name of the member that stays the same across restarts, so that a quick restart causes no "
         "rebalance (KIP-345)",
     )
-    partition_assignment_strategy: str = option(
+    partition_assignment_strategy: str | Assignor | Sequence[str | Assignor] = option(
         "range",
-        "assignor by which the group assigns partitions to its members",
-        choices=("range", "roundrobin"),
+        "assignor by which the group assigns partitions to its members, or a list of assignors in order of "
+        "preference: range, roundrobin, sticky, cooperative-sticky, or an object of a subclass of "
+        "pyklient.Assignor; the group uses an assignor that all members have. Groups that ZooKeeper "
+        "coordinates have range and roundrobin only",
+    )
+    client_rack: str | None = option(
+        None,
+        "rack of this client: the assignors range, sticky and cooperative-sticky prefer partitions that have "
+        "a replica in this rack (KIP-881); messages are still fetched from the leaders",
     )
     coordination: str = option(
         "kafka",
@@ -166,6 +177,7 @@ class ConsumerConfig(ClientConfig):
             )
         if self.group_id is not None and not self.group_id:
             raise ConfigurationError("group_id is empty; give the group a name")
+        parse_strategy(self.partition_assignment_strategy, in_zookeeper=self.coordination == "zookeeper")
         self._validate_coordination()
         self._validate_retention()
 

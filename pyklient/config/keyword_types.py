@@ -4,9 +4,10 @@ Written from ``pyklient/config/…_options.py`` by ``python -m tools.docs.option
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict
 
+from pyklient.assignor import Assignor
 from pyklient.config.producer_options import HasPartition
 from pyklient.serialization import Encoder
 
@@ -189,8 +190,11 @@ class ProducerOptions(ClientOptions, total=False):
 class ReadOptions(ClientOptions, total=False):
     """Options of read()."""
 
-    partition_assignment_strategy: Literal["range", "roundrobin"]
-    """assignor by which the group assigns partitions to its members"""
+    partition_assignment_strategy: str | Assignor | Sequence[str | Assignor]
+    """assignor by which the group assigns partitions to its members, or a list of assignors in order of
+    preference: range, roundrobin, sticky, cooperative-sticky, or an object of a subclass of
+    pyklient.Assignor; the group uses an assignor that all members have. Groups that ZooKeeper coordinates
+    have range and roundrobin only"""
 
     session_timeout_ms: int
     """the group removes a member that sends no heartbeat for this long"""
@@ -241,6 +245,10 @@ class ConsumerOptions(ReadOptions, total=False):
     group_instance_id: str | None
     """name of the member that stays the same across restarts, so that a quick restart causes no rebalance
     (KIP-345)"""
+
+    client_rack: str | None
+    """rack of this client: the assignors range, sticky and cooperative-sticky prefer partitions that have a
+    replica in this rack (KIP-881); messages are still fetched from the leaders"""
 
     coordination: Literal["kafka", "zookeeper"]
     """kafka: a broker coordinates the group, as in all clients since Kafka 0.9; zookeeper: the members

@@ -71,7 +71,6 @@ _NO_METRICS: Final = "metrics and statistics are not supported yet"
 _NONE_HERE: Final = {
     "api_version": "API versions are negotiated with each broker",
     "client_dns_lookup": "all addresses of a host name are tried",
-    "client_rack": "reading from the nearest replica (KIP-392) is not supported yet",
     "compression_gzip_level": _LEVEL,
     "compression_level": _LEVEL,
     "compression_lz4_level": _LEVEL,

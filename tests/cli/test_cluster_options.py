@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from pyklient.assignor import Assignor
 from pyklient.cli.cluster_options import ClusterOptions, cluster_options
 from pyklient.config import AdminConfig, ConsumerConfig, ProducerConfig
 from pyklient.errors import ConfigurationError
@@ -115,7 +116,14 @@ def test_an_empty_variable_is_not_the_broker_of_this_machine(monkeypatch: pytest
     assert _cluster("-b", "flag:1").servers == "flag:1"
 
 
-_TEXTUAL = (str, str | None, bool, bool | None, str | Sequence[str])
+_TEXTUAL = (
+    str,
+    str | None,
+    bool,
+    bool | None,
+    str | Sequence[str],
+    str | Assignor | Sequence[str | Assignor],
+)
 _OBJECTS = {
     item.name
     for config in (ProducerConfig, ConsumerConfig)

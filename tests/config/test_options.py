@@ -119,7 +119,6 @@ def test_the_error_names_the_value_that_scalas_consumer_calls_otherwise() -> Non
         (ProducerConfig, "message.timeout.ms", "pyklient calls it delivery_timeout_ms"),
         (ConsumerConfig, "group_protocol", r"classic protocol; KIP-848 is not supported yet"),
         (ProducerConfig, "statistics.interval.ms", "metrics and statistics are not supported yet"),
-        (ConsumerConfig, "client_rack", r"KIP-392\) is not supported yet"),
         (ProducerConfig, "compression_level", "its level cannot be set"),
         (ConsumerConfig, "heartbeat", "did you mean 'heartbeat_interval_ms'"),
     ],

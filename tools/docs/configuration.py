@@ -92,6 +92,8 @@ def _takes(item: "Field[Any]") -> str:
         return "text, never shown"
     if "bool" in str(item.type):
         return "`True`, `False`"
+    if "Assignor" in str(item.type):
+        return "a name, an object, or a list of them"
     if "SSLContext" in str(item.type) or item.type is ssl.SSLContext:
         return "`ssl.SSLContext`"
     return "a function or an object" if "partitioner" in item.name or "encoder" in item.name else "text"

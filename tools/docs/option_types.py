@@ -30,9 +30,10 @@ Written from ``pyklient/config/…_options.py`` by ``python -m tools.docs.option
 """
 
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal, TypedDict
 
+from pyklient.assignor import Assignor
 from pyklient.config.producer_options import HasPartition
 from pyklient.serialization import Encoder
 

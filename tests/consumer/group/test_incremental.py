@@ -1,42 +1,18 @@
 """Groups whose members keep their partitions while the group rebalances (KIP-429)."""
 
 import threading
-from collections.abc import Iterable
 from itertools import islice
-from math import ceil
 from typing import Any
 
-import pytest
-
 from pyklient.consumer.consumer_connector import ConsumerConnector
-from pyklient.consumer.group import assignors
-from pyklient.consumer.group.assignors import Assignor, Partitions, Subscriber
-from pyklient.topic_partition import TopicPartition
 from tests.consumer.feed import Feed, wait_for
-from tests.consumer.group.test_groups import Listener, connect, held
+from tests.consumer.group.test_groups import Listener, held
+from tests.consumer.group.test_groups import connect as connect_to_group
 from tests.consumer.group.test_rebalances import Holder
 
 
-def assign_sticky(members: Iterable[Subscriber], partitions: Partitions) -> dict[str, list[TopicPartition]]:
-    """Let members keep an equal share of the partitions that they own, and assign the partitions that nobody
-    owns."""
-    ordered = sorted(members)
-    everything = [
-        TopicPartition(topic, n) for topic, of in sorted(partitions.items()) for n in range(len(of))
-    ]
-    most = ceil(len(everything) / len(ordered))
-    assigned = {member.member_id: sorted(member.owned)[:most] for member in ordered}
-    owned = {each for member in ordered for each in member.owned}
-    for each in everything:
-        if each not in owned:
-            taker = min(assigned, key=lambda name: len(assigned[name]))
-            assigned[taker].append(each)
-    return assigned
-
-
-@pytest.fixture(autouse=True)
-def _sticky(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(assignors.ASSIGNORS, "range", Assignor("sticky", assign_sticky, incremental=True))
+def connect(feed: Feed, group: str, **options: Any) -> ConsumerConnector:
+    return connect_to_group(feed, group, **{"partition_assignment_strategy": "cooperative-sticky", **options})
 
 
 def queued(connector: ConsumerConnector) -> dict[int, Any]:

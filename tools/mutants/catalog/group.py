@@ -9,36 +9,30 @@ __all__ = ["MUTANTS"]
 MUTANTS: Final = (
     Mutant(
         "consumer/group: the longer runs go to the last members",
-        "pyklient/consumer/group/assignors.py",
+        "pyklient/consumer/group/assignors/even_split.py",
         "starts = [share * taker + min(taker, extra) for taker in range(takers + 1)]",
         "starts = [share * taker + max(0, taker + extra - takers) for taker in range(takers + 1)]",
         (
-            "tests/consumer/group/test_assignors.py::test_the_range_rule_deals_runs_of_neighbours_with_the_longer_ones_first",
+            "tests/consumer/group/assignors/test_assignors.py::test_the_range_rule_deals_runs_of_neighbours_with_the_longer_ones_first",
         ),
     ),
     Mutant(
         "consumer/group: members are dealt to in the order in which they joined",
-        "pyklient/consumer/group/assignors.py",
+        "pyklient/consumer/group/assignors/range_assignor.py",
+        "        ordered = sorted(members, key=static_members_first)",
+        "        ordered = list(members)",
         (
-            "    ordered = sorted(members, key=_rank)\n"
-            "    assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}\n"
-            "    for topic in sorted(partitions):"
-        ),
-        (
-            "    ordered = list(members)\n"
-            "    assigned: dict[str, list[TopicPartition]] = {member.member_id: [] for member in ordered}\n"
-            "    for topic in sorted(partitions):"
-        ),
-        (
-            "tests/consumer/group/test_assignors.py::test_range_deals_each_topic_on_its_own_so_the_first_member_gets_the_longer_runs",
+            "tests/consumer/group/assignors/test_assignors.py::test_range_deals_each_topic_on_its_own_so_the_first_member_gets_the_longer_runs",
         ),
     ),
     Mutant(
         "consumer/group: static members have no place of their own",
-        "pyklient/consumer/group/assignors.py",
-        "return member.instance_id is None, name.encode",
-        "return member.instance_id is not None, name.encode",
-        ("tests/consumer/group/test_assignors.py::test_static_members_come_first_by_their_instance_ids",),
+        "pyklient/consumer/group/assignors/range_assignor.py",
+        "return member.instance_id is None, utf16",
+        "return member.instance_id is not None, utf16",
+        (
+            "tests/consumer/group/assignors/test_assignors.py::test_static_members_come_first_by_their_instance_ids",
+        ),
     ),
     Mutant(
         "consumer/group: a removed member believes in a rebalance",

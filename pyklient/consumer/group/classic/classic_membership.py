@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
-from pyklient.consumer.group.assignors import ASSIGNORS
+from pyklient.consumer.group.assignors.offered_assignors import offered_assignors
 from pyklient.consumer.group.change_of_coordination import wait_until_left
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.member_loop import MemberLoop
@@ -34,9 +34,10 @@ class ClassicMembership:
         self._member = Member(
             coordinator,
             config.group_instance_id,
-            [ASSIGNORS[config.partition_assignment_strategy]],
+            offered_assignors(config),
             session_timeout_ms=config.session_timeout_ms,
             rebalance_timeout_ms=config.rebalance_timeout_ms,
+            rack=config.client_rack,
         )
         self._loop = MemberLoop(client, config, self._member)
         self._first_contact_timeout = config.default_api_timeout_ms / 1000

@@ -7,6 +7,7 @@ over a list of responses. Their results are kept in the :class:`Member`.
 import logging
 from collections.abc import Iterable
 
+from pyklient.assignor import Assignor, LastAssignment
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.classic.heartbeat import wait_or_raise
 from pyklient.consumer.group.classic.leader import assign_all
@@ -29,8 +30,6 @@ __all__ = ["join"]
 log = logging.getLogger("pyklient.consumer")
 
 _PROTOCOL_TYPE = "consumer"
-_SUBSCRIPTION_VERSION = 1
-"""The first version of a member's subscription that contains the partitions that the member owns."""
 _FIRST_WITH_INSTANCE_ID = 5
 """The first version of JoinGroup with static members (KIP-345)."""
 _DEFAULT_SESSION_TIMEOUT_MS = ConsumerConfig.session_timeout_ms
@@ -71,9 +70,6 @@ def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
     Return the response when a generation with the member has begun. Return None if the member has to try
     again.
     """
-    subscription = ConsumerProtocolSubscription(
-        topics=sorted(member.topics), owned_partitions=_owned(member.owned)
-    ).encode_blob(_SUBSCRIPTION_VERSION)
     request = JoinGroupRequest(
         group_id=member.group_id,
         session_timeout_ms=member.session_timeout_ms,
@@ -82,7 +78,9 @@ def _join(member: Member, reason: str) -> Dialogue[JoinGroupResponse | None]:
         group_instance_id=member.instance_id,
         protocol_type=_PROTOCOL_TYPE,
         protocols=[
-            JoinGroupRequest.JoinGroupRequestProtocol(name=assignor.name, metadata=subscription)
+            JoinGroupRequest.JoinGroupRequestProtocol(
+                name=assignor.name, metadata=_subscription(member, assignor)
+            )
             for assignor in member.assignors
         ],
         reason=reason,
@@ -135,7 +133,9 @@ def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicParti
     response = yield from member.coordinator.ask(request, timeout=timeout)
     match response.error_code:
         case ErrorCode.NONE:
-            return _partitions(response.assignment)
+            partitions = _partitions(response.assignment)
+            member.last = LastAssignment(partitions, member.generation)
+            return partitions
         case ErrorCode.REBALANCE_IN_PROGRESS:
             return None
         case ErrorCode.UNKNOWN_MEMBER_ID | ErrorCode.ILLEGAL_GENERATION:
@@ -144,6 +144,18 @@ def _sync(member: Member, joined: JoinGroupResponse) -> Dialogue[list[TopicParti
         case _:
             yield from wait_or_raise(member, response.error_code, "sync with")
             return None
+
+
+def _subscription(member: Member, assignor: Assignor) -> bytes:
+    """Return the subscription of *member* for the case that the group chooses *assignor*."""
+    topics = frozenset(member.topics)
+    return ConsumerProtocolSubscription(
+        topics=sorted(topics),
+        user_data=assignor.user_data(topics, member.last),
+        owned_partitions=_owned(member.owned),
+        generation_id=member.generation,
+        rack_id=member.rack,
+    ).encode_blob()
 
 
 def _owned(partitions: Iterable[TopicPartition]) -> list[ConsumerProtocolSubscription.TopicPartition]:

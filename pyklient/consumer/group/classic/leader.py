@@ -1,11 +1,12 @@
 """The leader's part of a rebalance: it looks up the topics, and assigns their partitions to all members."""
 
 import logging
-from collections.abc import Set
+from collections.abc import Collection, Mapping, Sequence, Set
 
-from pyklient.consumer.group.assignors import Partitions, Subscriber
+from pyklient.assignor import Assignor, Partitions, Subscriber
+from pyklient.consumer.group.assignors.incremental import leave_out_owned
 from pyklient.consumer.group.classic.member import Member
-from pyklient.errors import ProtocolError
+from pyklient.errors import KafkaError, ProtocolError
 from pyklient.net.dialogue import Dialogue, Refresh
 from pyklient.net.metadata import Metadata
 from pyklient.protocol.messages import (
@@ -53,11 +54,50 @@ def assign_all(
     assignor = next(
         (each for each in member.assignors if each.name == joined.protocol_name), member.assignors[0]
     )
-    assigned = assignor.assign(subscribers, partitions)
+    assigned = _assigned(assignor, subscribers, partitions)
     return [
         SyncGroupRequest.SyncGroupRequestAssignment(member_id=member_id, assignment=_blob(each))
         for member_id, each in assigned.items()
     ]
+
+
+def _assigned(
+    assignor: Assignor, members: Sequence[Subscriber], partitions: Partitions
+) -> Mapping[str, Collection[TopicPartition]]:
+    """Return the partitions of each member by *assignor*.
+
+    With an incremental assignor, partitions that another member must give back first are left out. Raises
+    KafkaError if the assignor fails, or does not return what an assignor must return.
+    """
+    try:
+        assigned = assignor.assign(members, partitions)
+        _check(assigned, members, partitions)
+    except Exception as error:
+        raise KafkaError(
+            f"the assignor {assignor.name!r} could not assign the partitions of the group: {error!r}; "
+            f"correct its method {type(assignor).__name__}.assign()"
+        ) from error
+    of_all = {each.member_id: assigned.get(each.member_id, ()) for each in members}
+    return leave_out_owned(members, of_all) if assignor.incremental else of_all
+
+
+def _check(
+    assigned: Mapping[str, Collection[TopicPartition]],
+    members: Sequence[Subscriber],
+    partitions: Partitions,
+) -> None:
+    """Raise ValueError if *assigned* has a member or a partition that does not exist, or a partition
+    twice."""
+    if unknown := assigned.keys() - {each.member_id for each in members}:
+        raise ValueError(f"the group has no members {sorted(unknown)}")
+    owner: dict[TopicPartition, str] = {}
+    for member_id, of_member in assigned.items():
+        for topic, number in of_member:
+            if not 0 <= number < len(partitions.get(topic, ())):
+                raise ValueError(f"partition {topic}-{number} does not exist")
+            other = owner.setdefault(TopicPartition(topic, number), member_id)
+            if other != member_id:
+                raise ValueError(f"partition {topic}-{number} is assigned to both {other} and {member_id}")
 
 
 def _racks(metadata: Metadata, topics: list[str]) -> Partitions:
@@ -109,11 +149,12 @@ def _subscriber(member_id: str, metadata: bytes, instance_id: str | None) -> Sub
         instance_id,
         owned=owned,
         generation=subscription.generation_id,
-        rack=subscription.rack_id,
+        rack=subscription.rack_id or None,
+        user_data=subscription.user_data,
     )
 
 
-def _blob(partitions: list[TopicPartition]) -> bytes:
+def _blob(partitions: Collection[TopicPartition]) -> bytes:
     by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
         by_topic.setdefault(topic, []).append(partition)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
-from pyklient.consumer.group.assignors import Assignor
+from pyklient.assignor import Assignor, LastAssignment
 from pyklient.consumer.group.classic.states import Event, State, next_state
 from pyklient.consumer.group.subscription import Subscription, TopicSelection
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
@@ -24,6 +24,8 @@ class Member:
     """The assignors that this member offers to its group, in order of preference."""
     session_timeout_ms: int
     rebalance_timeout_ms: int
+    rack: str | None = None
+    """The rack of this member, which assignors may consider."""
     selection: TopicSelection = field(default_factory=lambda: TopicSelection(Subscription()))
     state: State = State.OUTSIDE
     member_id: str = ""
@@ -31,6 +33,8 @@ class Member:
     owned: frozenset[TopicPartition] = frozenset()
     """The partitions that this member still owns when it joins. Empty if its assignors are not incremental,
     and after the group has removed the member."""
+    last: LastAssignment = LastAssignment()
+    """What this member got last, also if it has lost it since."""
     watched: Mapping[str, int] | None = None
     """The number of partitions of each topic at the time when this member assigned them as the leader. None
     if another member is the leader."""

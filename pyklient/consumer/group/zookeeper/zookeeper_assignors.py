@@ -15,7 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import cycle
 from typing import TypeAlias
 
-from pyklient.consumer.group.assignors import split_evenly
+from pyklient.consumer.group.assignors.even_split import split_evenly
+from pyklient.consumer.group.assignors.java_orders import string_hash
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId, java_order
 from pyklient.topic_partition import TopicPartition
 
@@ -27,7 +28,6 @@ __all__ = [
     "assign_range_to_threads",
     "assign_round_robin_to_threads",
     "has_identical_threads",
-    "string_hash",
 ]
 
 ThreadsOfTopic: TypeAlias = Mapping[str, Sequence[ThreadId]]
@@ -84,16 +84,3 @@ ZOOKEEPER_ASSIGNORS: Mapping[str, AssignToThreads] = {
     "roundrobin": assign_round_robin_to_threads,
 }
 """The assignors that can be named in ``partition_assignment_strategy``."""
-
-
-def string_hash(text: str) -> int:
-    """Return Java's hash of *text*, as a signed number of 32 bits.
-
-    >>> string_hash("[beta,0]"), string_hash("[alpha,0]")
-    (-535395666, 650873494)
-    """
-    units = text.encode("utf-16-be", "surrogatepass")
-    found = 0
-    for high, low in zip(units[::2], units[1::2], strict=True):
-        found = (found * 31 + (high << 8 | low)) & 0xFFFFFFFF
-    return found - (found >> 31 << 32)

@@ -4,6 +4,7 @@ import threading
 from collections.abc import Callable
 
 from pyklient.config import ConsumerConfig
+from pyklient.config.assignment_strategy import parse_strategy
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
 from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group.zookeeper.fenced_offset_store import FencedOffsetStore
@@ -28,9 +29,8 @@ class ZooKeeperMembership:
     def __init__(
         self, client: NetworkClient, registry: ZooKeeper, config: ConsumerConfig, group_id: str
     ) -> None:
-        self._member = ZooKeeperMember(
-            group_id, new_consumer_id(group_id, config.consumer_id), config.partition_assignment_strategy
-        )
+        (strategy,) = parse_strategy(config.partition_assignment_strategy, in_zookeeper=True)
+        self._member = ZooKeeperMember(group_id, new_consumer_id(group_id, config.consumer_id), str(strategy))
         self._registry = registry
         self._loop = ZooKeeperMemberLoop(client, registry, config, self._member)
         attempts = config.rebalance_backoff_ms / 1000 * config.rebalance_max_retries

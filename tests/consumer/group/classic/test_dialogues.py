@@ -1,17 +1,18 @@
-from collections.abc import Iterable
+from collections.abc import Sequence, Set
 from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from pyklient.consumer.group.assignors import ASSIGNORS, Assignor, Partitions, Subscriber
+from pyklient.assignor import Assignor, LastAssignment, Partitions, Subscriber
+from pyklient.consumer.group.assignors.offered_assignors import ASSIGNORS
 from pyklient.consumer.group.classic.heartbeat import heartbeat, leave
 from pyklient.consumer.group.classic.join import join
 from pyklient.consumer.group.classic.member import Member
 from pyklient.consumer.group.classic.states import Event, State
 from pyklient.consumer.group.subscription import Subscription, TopicSelection
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
-from pyklient.errors import BrokerConnectionError, BrokerError, UnsupportedVersionError
+from pyklient.errors import BrokerConnectionError, BrokerError, KafkaError, UnsupportedVersionError
 from pyklient.net.metadata import Metadata, Node, PartitionInfo, TopicInfo
 from pyklient.protocol.messages import (
     ConsumerProtocolAssignment,
@@ -239,17 +240,29 @@ def test_a_static_member_does_not_leave_so_that_it_may_come_back() -> None:
     assert asked == []
 
 
-def assign_all_to_the_first(
-    members: Iterable[Subscriber], partitions: Partitions
-) -> dict[str, list[TopicPartition]]:
-    """Assign all partitions to the first member, and send to the other members the partitions that they
-    own."""
-    first, *others = sorted(members)
-    everything = [TopicPartition(topic, n) for topic, racks in partitions.items() for n in range(len(racks))]
-    return {first.member_id: everything, **{each.member_id: sorted(each.owned) for each in others}}
+class Greedy(Assignor):
+    """Assigns all partitions to the first member, with its user data."""
+
+    name = "greedy"
+    incremental = True
+
+    def __init__(self) -> None:
+        self.saw: list[Subscriber] = []
+
+    def assign(
+        self, members: Sequence[Subscriber], partitions: Partitions
+    ) -> dict[str, list[TopicPartition]]:
+        self.saw = list(members)
+        everything = [
+            TopicPartition(topic, n) for topic, racks in partitions.items() for n in range(len(racks))
+        ]
+        return {min(members).member_id: everything}
+
+    def user_data(self, topics: Set[str], last: LastAssignment) -> bytes | None:
+        return f"{sorted(topics)} {last.generation}".encode()
 
 
-GREEDY = Assignor("greedy", assign_all_to_the_first, incremental=True)
+GREEDY = Greedy()
 
 
 def test_all_assignors_are_offered_in_order_with_what_the_member_owns() -> None:
@@ -265,11 +278,11 @@ def test_all_assignors_are_offered_in_order_with_what_the_member_owns() -> None:
     assert not member.incremental, "the group may choose range"
 
 
-@pytest.mark.parametrize(("chosen", "expected"), [("range", ([0], [1])), ("greedy", ([0, 1], [5]))])
+@pytest.mark.parametrize(("chosen", "expected"), [("range", ([0], [1])), ("greedy", ([0], []))])
 def test_the_leader_assigns_by_the_assignor_that_the_group_has_chosen(
     chosen: str, expected: tuple[list[int], list[int]]
 ) -> None:
-    of = ConsumerProtocolSubscription.TopicPartition(topic="t", partitions=[5])
+    of = ConsumerProtocolSubscription.TopicPartition(topic="t", partitions=[1])
     owner = JoinGroupResponse.JoinGroupResponseMember(
         member_id="m2",
         metadata=ConsumerProtocolSubscription(topics=["t"], owned_partitions=[of]).encode_blob(1),
@@ -283,7 +296,8 @@ def test_the_leader_assigns_by_the_assignor_that_the_group_has_chosen(
     _, asked = play(join(member, "why"), answers)
     plan = {each.member_id: each.assignment for each in asked[1].assignments}
     assert plan == {
-        name: blob_of_version_1(t=numbers) for name, numbers in zip(("m1", "m2"), expected, strict=True)
+        name: blob_of_version_1(**({"t": numbers} if numbers else {}))
+        for name, numbers in zip(("m1", "m2"), expected, strict=True)
     }
 
 
@@ -306,3 +320,49 @@ def test_a_member_with_the_default_session_time_out_uses_what_old_brokers_allow(
     assert "do not allow session_timeout_ms=45000" in caplog.text
     with pytest.raises(BrokerError, match="session_timeout_ms is outside what the broker allows"):
         play(join(a_member(session_timeout_ms=50_000), "why"), [refused])
+
+
+def test_the_leader_gets_the_user_data_of_each_member_and_its_rack() -> None:
+    member = a_member(assignors=[greedy := Greedy()], last=LastAssignment((), 4), rack="a", generation=4)
+    subscription = ConsumerProtocolSubscription(topics=["t"], user_data=b"theirs", rack_id="b")
+    other = JoinGroupResponse.JoinGroupResponseMember(member_id="m0", metadata=subscription.encode_blob())
+    _, asked = play(
+        join(member, "why"),
+        [joined("m1", protocol_name="greedy", members=[other]), metadata(t=1), SYNCED],
+    )
+    sent = ConsumerProtocolSubscription.decode_blob(asked[0].protocols[0].metadata)
+    assert (sent.user_data, sent.generation_id, sent.rack_id) == (b"['t'] 4", 4, "a")
+    assert [(each.user_data, each.rack) for each in greedy.saw] == [(b"theirs", "b")]
+    assert member.last == LastAssignment([TopicPartition("t", 0), TopicPartition("t", 2)], 5)
+
+
+class Wrong(Assignor):
+    """Returns what it is told, or raises it."""
+
+    name = "wrong"
+
+    def __init__(self, result: Any) -> None:
+        self._result = result
+
+    def assign(
+        self, members: Sequence[Subscriber], partitions: Partitions
+    ) -> dict[str, list[TopicPartition]]:
+        if isinstance(self._result, Exception):
+            raise self._result
+        return dict(self._result)
+
+
+@pytest.mark.parametrize(
+    ("result", "why"),
+    [
+        (KeyError("x"), r"KeyError\('x'\)"),
+        ({"m7": []}, r"no members \['m7'\]"),
+        ({"m1": [TopicPartition("t", 1)]}, "partition t-1 does not exist"),
+        ({"m1": [TopicPartition("t", 0)], "m0": [TopicPartition("t", 0)]}, "assigned to both m1 and m0"),
+    ],
+)
+def test_an_assignor_that_fails_is_named_with_the_reason(result: Any, why: str) -> None:
+    member = a_member(assignors=[Wrong(result)])
+    members = [subscriber("m1", "t"), subscriber("m0", "t")]
+    with pytest.raises(KafkaError, match=rf"the assignor 'wrong' could not .*{why}.*Wrong\.assign\(\)"):
+        play(join(member, "why"), [joined("m1", protocol_name="wrong", members=members), metadata(t=1)])

@@ -5,13 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pyklient.consumer.group.assignors import (
-    Partitions,
-    Subscriber,
-    assign_range,
-    assign_round_robin,
-    split_evenly,
-)
+from pyklient.assignor import Partitions, Subscriber
+from pyklient.consumer.group.assignors.even_split import split_evenly
+from pyklient.consumer.group.assignors.range_assignor import RangeAssignor
+from pyklient.consumer.group.assignors.round_robin_assignor import RoundRobinAssignor
 from pyklient.topic_partition import TopicPartition
 
 
@@ -44,18 +41,22 @@ def test_the_range_rule_deals_runs_of_neighbours_with_the_longer_ones_first(
 
 
 def test_range_deals_each_topic_on_its_own_so_the_first_member_gets_the_longer_runs() -> None:
-    assigned = assign_range([member("b", "x", "y"), member("a", "x", "y")], without_racks({"x": 3, "y": 3}))
+    assigned = RangeAssignor().assign(
+        [member("b", "x", "y"), member("a", "x", "y")], without_racks({"x": 3, "y": 3})
+    )
     assert dealt(assigned) == {"a": ["x-0", "x-1", "y-0", "y-1"], "b": ["x-2", "y-2"]}
 
 
 def test_range_gives_a_topic_only_to_its_subscribers() -> None:
-    assigned = assign_range([member("a", "x"), member("b", "x", "y")], without_racks({"x": 2, "y": 2}))
+    assigned = RangeAssignor().assign(
+        [member("a", "x"), member("b", "x", "y")], without_racks({"x": 2, "y": 2})
+    )
     assert dealt(assigned) == {"a": ["x-0"], "b": ["x-1", "y-0", "y-1"]}
 
 
 def test_range_orders_members_by_name_as_strings() -> None:
     members = [member(f"c-{number}", "x") for number in range(11)]
-    assigned = assign_range(members, without_racks({"x": 11}))
+    assigned = RangeAssignor().assign(members, without_racks({"x": 11}))
     assert dealt(assigned)["c-10"] == ["x-2"], "c-10 comes before c-2"
 
 
@@ -65,30 +66,34 @@ def test_static_members_come_first_by_their_instance_ids() -> None:
         member("z", "x", instance="two"),
         member("y", "x", instance="one"),
     ]
-    assert dealt(assign_range(members, without_racks({"x": 3}))) == {"y": ["x-0"], "z": ["x-1"], "a": ["x-2"]}
+    assert dealt(RangeAssignor().assign(members, without_racks({"x": 3}))) == {
+        "y": ["x-0"],
+        "z": ["x-1"],
+        "a": ["x-2"],
+    }
 
 
 def test_members_are_ordered_by_utf16_units_as_java_orders_them() -> None:
     above, below = "\U00010000", "\uffff"
-    assigned = assign_range([member(below, "x"), member(above, "x")], without_racks({"x": 1}))
+    assigned = RangeAssignor().assign([member(below, "x"), member(above, "x")], without_racks({"x": 1}))
     assert dealt(assigned)[above] == ["x-0"], "a surrogate pair begins below U+FFFF"
 
 
 def test_round_robin_goes_through_all_topics_in_one_row() -> None:
     members = [member("m1", "a", "b"), member("m2", "a", "b")]
-    assigned = assign_round_robin(members, without_racks({"a": 3, "b": 3}))
+    assigned = RoundRobinAssignor().assign(members, without_racks({"a": 3, "b": 3}))
     assert dealt(assigned) == {"m1": ["a-0", "a-2", "b-1"], "m2": ["a-1", "b-0", "b-2"]}
 
 
 def test_round_robin_passes_over_members_without_the_topic_and_goes_on_behind_the_taker() -> None:
     # the example in the documentation of Java's RoundRobinAssignor
     members = [member("c0", "t0"), member("c1", "t0", "t1"), member("c2", "t0", "t1", "t2")]
-    assigned = assign_round_robin(members, without_racks({"t0": 1, "t1": 2, "t2": 3}))
+    assigned = RoundRobinAssignor().assign(members, without_racks({"t0": 1, "t1": 2, "t2": 3}))
     assert dealt(assigned) == {"c0": ["t0-0"], "c1": ["t1-0"], "c2": ["t1-1", "t2-0", "t2-1", "t2-2"]}
 
 
 def test_topics_that_do_not_exist_or_that_nobody_wants_are_not_dealt() -> None:
-    for assign in (assign_range, assign_round_robin):
+    for assign in (RangeAssignor().assign, RoundRobinAssignor().assign):
         assert dealt(assign([member("a", "x", "missing")], without_racks({"x": 1, "unwanted": 4}))) == {
             "a": ["x-0"]
         }
@@ -108,7 +113,7 @@ def test_every_wanted_partition_is_dealt_once_and_to_a_subscriber(
         if any(topic in topics for topics in wanted.values())
         for partition in range(count)
     }
-    for assign in (assign_range, assign_round_robin):
+    for assign in (RangeAssignor().assign, RoundRobinAssignor().assign):
         assigned = assign(members, without_racks(counts))
         everything = [each for partitions in assigned.values() for each in partitions]
         assert len(everything) == len(set(everything))

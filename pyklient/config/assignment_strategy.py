@@ -1,0 +1,72 @@
+"""The values of ``partition_assignment_strategy``: names of assignors, and assignors of the user."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pyklient.assignor import Assignor
+from pyklient.errors import ConfigurationError
+
+__all__ = ["CLASSES_IN_JAVA", "parse_strategy"]
+
+CLASSES_IN_JAVA: Final = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
+"""The assignors that ship with pyklient by their names, and the corresponding classes of Java's consumer."""
+
+_IN_ZOOKEEPER: Final = ("range", "roundrobin")
+_BY_CLASS: Final = {
+    f"org.apache.kafka.clients.consumer.{java}": name for name, java in CLASSES_IN_JAVA.items()
+}
+
+
+def parse_strategy(
+    strategy: str | Assignor | Sequence[str | Assignor], *, in_zookeeper: bool = False
+) -> tuple[str | Assignor, ...]:
+    """Return the assignors that *strategy* names, in order of preference: names, and objects of the user.
+
+    A text may have several names with commas between them, and names of Java's classes, as in a file for
+    Java's consumer. Raises ConfigurationError if a name is unknown or is given twice, or if an object is not
+    an Assignor. A group *in_zookeeper* has one assignor, and none of the user.
+    """
+    listed: Sequence[object]
+    if isinstance(strategy, str):
+        listed = strategy.split(",")
+    else:
+        listed = strategy if isinstance(strategy, (list, tuple)) else [strategy]
+    known = _IN_ZOOKEEPER if in_zookeeper else tuple(CLASSES_IN_JAVA)
+    found: dict[str, str | Assignor] = {}
+    for each in listed:
+        chosen = _BY_CLASS.get(each.strip(), each.strip()) if isinstance(each, str) else each
+        if not (
+            chosen in known if isinstance(chosen, str) else isinstance(chosen, Assignor) and not in_zookeeper
+        ):
+            raise ConfigurationError(
+                f"partition_assignment_strategy={strategy!r}: {chosen!r} is not one of "
+                f"{', '.join(map(repr, known))}"
+                + (
+                    " with coordination='zookeeper'"
+                    if in_zookeeper
+                    else ", nor an object of a subclass of pyklient.Assignor"
+                )
+            )
+        name = chosen if isinstance(chosen, str) else getattr(chosen, "name", None)
+        if not isinstance(name, str) or not name:
+            raise ConfigurationError(
+                f"partition_assignment_strategy={strategy!r}: {chosen!r} has no name; give its class an "
+                "attribute such as name = 'mine'"
+            )
+        if name in found:
+            raise ConfigurationError(
+                f"partition_assignment_strategy={strategy!r} has two assignors with the name {name!r}; "
+                "remove one of them"
+            )
+        found[name] = chosen  # type: ignore[assignment]
+    if not found or (in_zookeeper and len(found) > 1):
+        raise ConfigurationError(
+            f"partition_assignment_strategy={strategy!r} has {len(found)} assignors; name "
+            + ("one, as coordination='zookeeper' needs" if in_zookeeper else "at least one")
+        )
+    return tuple(found.values())

@@ -1,0 +1,94 @@
+"""The orders in which Java sorts texts, and in which its hash tables return texts and partitions.
+
+Java's sticky assignors go through hash tables, so this order decides which of several equally good
+assignments a group gets. A group may have leaders of several clients, and each of them should get the same.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["PartitionSet", "computed_order", "hash_order", "string_hash", "utf16"]
+
+_SMALLEST_TABLE: Final = 16
+_MASK: Final = 0xFFFFFFFF
+
+
+def utf16(text: str) -> bytes:
+    """Return a key for sorting texts as Java does: by the units of UTF-16."""
+    return text.encode("utf-16-be", "surrogatepass")
+
+
+def string_hash(text: str) -> int:
+    """Return Java's hash of *text*, as a signed number of 32 bits.
+
+    >>> string_hash("[beta,0]"), string_hash("[alpha,0]")
+    (-535395666, 650873494)
+    """
+    units = text.encode("utf-16-be", "surrogatepass")
+    found = 0
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        found = (found * 31 + (high << 8 | low)) & _MASK
+    return found - (found >> 31 << 32)
+
+
+def hash_order(texts: Iterable[str]) -> list[str]:
+    """Return *texts* in the order in which a HashMap of Java returns them, after they were added in the given
+    order.
+
+    Java changes the order of texts if eight or more of them are in the same slot of the table. This function
+    does not, because names that nobody has chosen for that purpose do not collide so often.
+    """
+    added = list(dict.fromkeys(texts))
+    last = _table_size(len(added), _SMALLEST_TABLE) - 1
+    return sorted(added, key=lambda text: _spread(string_hash(text)) & last)
+
+
+def computed_order(texts: Sequence[str]) -> list[str]:
+    """Return *texts*, each once, in the order in which a HashMap of Java returns them, if ``computeIfAbsent``
+    was called for them in the given order.
+
+    Of two texts in one slot, the one that was added last then comes first, and each call enlarges the table
+    before it adds a text.
+    """
+    last = _table_size(len(set(texts[:-1])), _SMALLEST_TABLE) - 1
+    added = list(dict.fromkeys(texts))
+    added.reverse()
+    return sorted(added, key=lambda text: _spread(string_hash(text)) & last)
+
+
+class PartitionSet:
+    """Partitions of one topic, in the order of a HashSet of Java."""
+
+    def __init__(self) -> None:
+        self._table = _SMALLEST_TABLE
+        self._spread: dict[TopicPartition, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._spread)
+
+    def add(self, partition: TopicPartition) -> None:
+        """Add *partition*."""
+        self._spread[partition] = _spread(31 * (31 + partition.partition) + string_hash(partition.topic))
+        self._table = _table_size(len(self._spread), self._table)
+
+    def remove(self, partition: TopicPartition) -> None:
+        """Remove *partition*. The table stays as large as it is, as in Java."""
+        del self._spread[partition]
+
+    def first(self) -> TopicPartition:
+        """Return the partition that Java's iterator would return first."""
+        return min(self._spread, key=lambda each: self._spread[each] & (self._table - 1))
+
+
+def _table_size(entries: int, at_least: int) -> int:
+    size = at_least
+    while entries > size * 3 // 4:
+        size *= 2
+    return size
+
+
+def _spread(hashed: int) -> int:
+    hashed &= _MASK
+    return hashed ^ hashed >> 16

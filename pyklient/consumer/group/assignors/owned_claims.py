@@ -1,0 +1,55 @@
+"""What the members of a group say they owned, and who is right if two of them name the same partition."""
+
+from collections.abc import Mapping, Sequence, Set
+from typing import NamedTuple
+
+from pyklient.assignor import LastAssignment, Partitions, Subscriber
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["OwnedClaims", "owned_claims"]
+
+
+class OwnedClaims(NamedTuple):
+    """The partitions that members owned, by the newest generation in which a member owned each of them."""
+
+    owned: dict[str, list[TopicPartition]]
+    """The partitions that each member may keep, as far as they still exist."""
+    disputed: Set[TopicPartition]
+    """Partitions that two members say they owned in the same generation. Neither may keep them."""
+    before: Mapping[TopicPartition, str]
+    """The members that owned partitions in an older generation, by partition."""
+
+
+def owned_claims(
+    members: Sequence[Subscriber], said: Mapping[str, LastAssignment], partitions: Partitions
+) -> OwnedClaims:
+    """Return who owned what, by what each member *said*. The order of *members* decides between equal
+    claims."""
+    owned: dict[str, list[TopicPartition]] = {}
+    disputed: set[TopicPartition] = set()
+    owner: dict[TopicPartition, Subscriber] = {}
+    for member in members:
+        mine = owned[member.member_id] = []
+        claims = said[member.member_id]
+        for each in claims.partitions:
+            if not 0 <= each.partition < len(partitions.get(each.topic, ())):
+                continue
+            other = owner.get(each)
+            if other is not None and claims.generation < other.generation:
+                continue
+            if other is not None and each in owned[other.member_id]:
+                owned[other.member_id].remove(each)
+            if other is not None and claims.generation == other.generation:
+                disputed.add(each)
+            else:
+                mine.append(each)
+            owner[each] = member
+    newest = max((claims.generation for claims in said.values()), default=-1)
+    before: dict[TopicPartition, tuple[int, str]] = {}
+    for member in members:
+        claims = said[member.member_id]
+        if claims.generation < newest:
+            for each in claims.partitions:
+                if each not in before or claims.generation > before[each][0]:
+                    before[each] = claims.generation, member.member_id
+    return OwnedClaims(owned, disputed, {each: name for each, (_, name) in before.items()})
