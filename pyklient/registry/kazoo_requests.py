@@ -8,7 +8,7 @@ which it waits. Other requests go on meanwhile.
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Final, TypeAlias
 
 from kazoo import exceptions as kazoo_errors
@@ -193,7 +193,7 @@ def _read(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
             with _needing("READ", path):
                 content, stat = yield client.get_async(path, watch)
         except kazoo_errors.NoNodeError:
-            if watch is None or (yield client.exists_async(path, watch)) is None:
+            if not (yield from _exists(client, path, watch)):
                 return None
             continue  # it was created meanwhile
         owner = stat.owner_session_id
@@ -214,8 +214,16 @@ def _children(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
             with _needing("READ", path):
                 return sorted((yield client.get_children_async(path, watch)))
         except kazoo_errors.NoNodeError:
-            if watch is None or (yield client.exists_async(path, watch)) is None:
+            if not (yield from _exists(client, path, watch)):
                 return None
+
+
+def _exists(client: KazooClient, path: str, watch: Watch | None) -> _Steps:
+    """Set *watch* on a node that was missing. Return True if the node exists now."""
+    if watch is None:
+        return False
+    with _needing("READ", path):
+        return (yield client.exists_async(path, watch)) is not None
 
 
 def _create(
@@ -232,8 +240,9 @@ def _create(
             yield parents[parent]
             yield client.create_async(path, content, ephemeral=ephemeral)
     except kazoo_errors.NoAuthError:
-        while parent != "/" and (yield client.exists_async(parent)) is None:
-            parent = _parent(parent)
+        with suppress(kazoo_errors.NoAuthError):  # a node that may not be looked at exists
+            while parent != "/" and (yield client.exists_async(parent)) is None:
+                parent = _parent(parent)
         raise _ForbiddenError(parent, "CREATE") from None
 
 

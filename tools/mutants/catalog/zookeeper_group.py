@@ -121,4 +121,11 @@ MUTANTS: Final = (
             "test_a_commit_is_accepted_only_in_the_session_and_the_generation_of_the_assignment",
         ),
     ),
+    Mutant(
+        "consumer/group: what an access list forbids to a member of a ZooKeeper group is tried again",
+        f"{_ZOOKEEPER}/zookeeper_member_loop.py",
+        "if not error.retriable and not isinstance(error, RegistryError):",
+        "if False:",
+        (f"{_TESTS}/test_member_loop.py::test_an_error_that_another_attempt_cannot_end_is_raised_at_once",),
+    ),
 )

@@ -17,6 +17,7 @@ from typing import TypeVar
 
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.assignment_handler import AssignmentHandler
+from pyklient.consumer.group.zookeeper.attempts import Attempts
 from pyklient.consumer.group.zookeeper.owner_nodes import release
 from pyklient.consumer.group.zookeeper.rebalance import (
     add_member,
@@ -30,7 +31,6 @@ from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.errors import (
     ClosedError,
     KafkaError,
-    RebalanceFailedError,
     RegistryConnectionError,
     RegistryError,
 )
@@ -71,9 +71,8 @@ class ZooKeeperMemberLoop:
         self._member = member
         self._session_timeout = config.zookeeper_session_timeout_ms / 1000
         self._timeout = max(self._session_timeout, config.zookeeper_connection_timeout_ms / 1000)
-        self._most_attempts = config.rebalance_max_retries
-        self._backoff = config.rebalance_backoff_ms / 1000
-        self._revocation_timeout = self._backoff * (self._most_attempts - 1) * _FOR_IN_HAND
+        self._attempts = Attempts(config)
+        self._revocation_timeout = self._attempts.duration * _FOR_IN_HAND
         self.handler: AssignmentHandler
         self.joined: Future[None] = Future()
         self.over = False
@@ -88,9 +87,6 @@ class ZooKeeperMemberLoop:
         self._renew = False
         """True if the node of the member must be written anew, because its subscription has changed."""
         self._taken_since: float | None = None
-        self._attempts = 0
-        self._failure: KafkaError | None = None
-        self._retry_at = 0.0
 
     def close(self) -> None:
         """Make the thread leave the group and end. This acquires no lock and never waits."""
@@ -168,7 +164,7 @@ class ZooKeeperMemberLoop:
                 member.consumer_id,
                 error,
             )
-            self._wait(self._backoff)
+            self._wait(self._attempts.backoff)
             return
         now = time.monotonic()
         self._taken_since = self._taken_since or now
@@ -180,33 +176,39 @@ class ZooKeeperMemberLoop:
         self._wait(_WHILE_TAKEN)
 
     def _begin_rebalance(self, event: Event) -> None:
-        self._attempts, self._failure = 0, None
+        self._attempts.begin_round()
         self._member.on(event)
 
     def _rebalance(self) -> None:
         """Make one attempt to rebalance. If it fails, wait before the next attempt, or give up after the
-        last."""
+        last.
+
+        Raise an error that another attempt cannot end, such as that of an access list. The content of a node
+        may be repaired meanwhile.
+        """
         self._changed = False
-        self._attempts += 1
+        self._attempts.begin()
         try:
             succeeded = self._attempt()
         except ClosedError:
             raise
         except KafkaError as error:
+            if not error.retriable and not isinstance(error, RegistryError):
+                raise
             log.info(
                 "group %s: member %s could not rebalance (attempt number %d), because of an error: %s",
                 self._member.group_id,
                 self._member.consumer_id,
-                self._attempts,
+                self._attempts.count,
                 error,
             )
-            succeeded, self._failure = False, error
+            succeeded, self._attempts.failure = False, error
         if succeeded:
             self._member.on(Event.OWNED)
             if not self.joined.done():
                 self.joined.set_result(None)
-        elif self._attempts < self._most_attempts or self._expired:
-            self._retry_at = time.monotonic() + self._backoff
+        elif self._expired or not self._attempts.over:
+            self._attempts.pause()
             self._member.on(Event.FAILED)
         else:
             self._give_up()
@@ -276,19 +278,17 @@ class ZooKeeperMemberLoop:
 
         Raise RebalanceFailedError if no rebalance of the member has succeeded yet.
         """
-        error = _rebalance_failed(self._member, self._attempts, self._failure)
+        error = self._attempts.error(self._member)
         if not self.joined.done():
-            raise error from self._failure
-        pause = self._backoff * self._most_attempts
+            raise error from self._attempts.failure
+        pause = self._attempts.pause()
         what = "its partitions as before" if self._member.owned else "nothing"
         log.error("the member reads %s and tries again in %.3g s, because of: %s", what, pause, error)
-        self._retry_at = time.monotonic() + pause
         self._member.on(Event.GAVE_UP)
 
     def _await_retry(self) -> None:
-        left = self._retry_at - time.monotonic()
-        if left > 0:
-            self._wait(left)
+        if (wait := self._attempts.wait) > 0:
+            self._wait(wait)
         elif self.joined.done() and self._registry.suspended_since is not None:
             self._wait(_TICK)
         else:
@@ -302,7 +302,7 @@ class ZooKeeperMemberLoop:
             self._write_subscription()
         elif self._changed and connected:
             self._begin_rebalance(Event.CHANGED)
-        elif self._member.state is State.IDLE and connected and time.monotonic() >= self._retry_at:
+        elif self._member.state is State.IDLE and connected and self._attempts.wait <= 0:
             self._begin_rebalance(Event.RETRY)
         else:
             topics = {each.topic for each in self._member.owned}
@@ -319,7 +319,7 @@ class ZooKeeperMemberLoop:
             if not error.retriable:
                 raise
             self._renew = True
-            self._wait(self._backoff)
+            self._wait(self._attempts.backoff)
 
     def _lose_session(self) -> None:
         """Drop all partitions without a commit, because other members may read them already."""
@@ -357,20 +357,3 @@ class ZooKeeperMemberLoop:
         if seconds > 0 and not self._closing:
             with suppress(queue.Empty):
                 self._bell.get(timeout=seconds)
-
-
-def _rebalance_failed(
-    member: ZooKeeperMember, attempts: int, failure: KafkaError | None
-) -> RebalanceFailedError:
-    """Return the error of *member*, which has made so many attempts to rebalance, the last with *failure*."""
-    which = f"Member {member.consumer_id} of group {member.group_id}"
-    if failure is not None:
-        return RebalanceFailedError(
-            f"{which} could not rebalance in {attempts} attempts, the last of which failed: {failure}"
-        )
-    return RebalanceFailedError(
-        f"{which} could not rebalance in {attempts} attempts, because other "
-        f"members have not given their partitions back: {member.waits_for}. Increase "
-        "rebalance_max_retries or rebalance_backoff_ms, so that the attempts take longer than the session "
-        "time-out of a member that was killed. If no such member exists, delete its owner nodes"
-    )

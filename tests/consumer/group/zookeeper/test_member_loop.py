@@ -15,7 +15,7 @@ from pyklient.consumer.group.subscription import Subscription
 from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
 from pyklient.consumer.group.zookeeper.zookeeper_member_loop import ZooKeeperMemberLoop
 from pyklient.consumer.owned_partitions import MemberIdentity
-from pyklient.errors import KafkaTimeoutError, RegistryConnectionError
+from pyklient.errors import AuthenticationError, KafkaTimeoutError, RegistryConnectionError
 from pyklient.registry.requests import RegistryDialogue
 from pyklient.registry.session_event import SessionEvent
 from tests.consumer.feed import wait_for
@@ -197,6 +197,18 @@ def test_a_member_that_cannot_fetch_offsets_gives_its_nodes_back_and_tries_again
     with running(nodes, handler) as loop:
         loop.joined.result(10)
     assert handler.calls[-2:] == [("assigned", {0: 0}), ("revoked", [0])]
+
+
+def test_an_error_that_another_attempt_cannot_end_is_raised_at_once() -> None:
+    nodes, handler = cluster(t=1), Handler()
+    handler.failures = [AuthenticationError("no permission"), AuthenticationError("no permission")]
+    with (
+        running(nodes, handler, attempts=4) as loop,
+        pytest.raises(AuthenticationError, match="no permission"),
+    ):
+        loop.joined.result(10)
+    assert len(handler.failures) == 1
+    assert nodes.owners("g") == {}
 
 
 def test_row_20_the_first_failure_is_raised_with_its_cause_and_no_node_is_left() -> None:

@@ -1,0 +1,69 @@
+"""The attempts of a member of a ZooKeeper group to rebalance: how many there were, when the next one is due,
+and why the last one failed."""
+
+import time
+
+from pyklient.config import ConsumerConfig
+from pyklient.consumer.group.zookeeper.zookeeper_member import ZooKeeperMember
+from pyklient.errors import KafkaError, RebalanceFailedError
+
+__all__ = ["Attempts"]
+
+
+class Attempts:
+    """A round of attempts, ``rebalance_max_retries`` at most, with a pause of ``rebalance_backoff_ms`` after
+    each that fails. The pause after the last attempt is as long as all of them together."""
+
+    def __init__(self, config: ConsumerConfig) -> None:
+        self.backoff = config.rebalance_backoff_ms / 1000
+        self._most = config.rebalance_max_retries
+        self.count = 0
+        """The number of attempts of this round."""
+        self.failure: KafkaError | None = None
+        """The error of the last attempt, or None if other members owned partitions then."""
+        self._due_at = 0.0
+
+    @property
+    def over(self) -> bool:
+        """True if this round has no further attempts."""
+        return self.count >= self._most
+
+    @property
+    def duration(self) -> float:
+        """The seconds from the first to the last attempt of a round."""
+        return self.backoff * (self._most - 1)
+
+    @property
+    def wait(self) -> float:
+        """The seconds until the next attempt is due. Not positive if it is due."""
+        return self._due_at - time.monotonic()
+
+    def begin_round(self) -> None:
+        """Begin a round, in which no attempt has been made yet."""
+        self.count = 0
+
+    def begin(self) -> None:
+        """Count an attempt that begins."""
+        self.count += 1
+        self.failure = None
+
+    def pause(self) -> float:
+        """Decide when the next attempt is due, because one has failed. Return the seconds until then."""
+        seconds = self.backoff * (self._most if self.over else 1)
+        self._due_at = time.monotonic() + seconds
+        return seconds
+
+    def error(self, member: ZooKeeperMember) -> RebalanceFailedError:
+        """Return the error that says why the last attempt of *member* has failed."""
+        which = f"Member {member.consumer_id} of group {member.group_id}"
+        if self.failure is not None:
+            return RebalanceFailedError(
+                f"{which} could not rebalance in {self.count} attempts, the last of which failed: "
+                f"{self.failure}"
+            )
+        return RebalanceFailedError(
+            f"{which} could not rebalance in {self.count} attempts, because other members have not given "
+            f"their partitions back: {member.waits_for}. Increase rebalance_max_retries or "
+            "rebalance_backoff_ms, so that the attempts take longer than the session time-out of a member "
+            "that was killed. If no such member exists, delete its owner nodes"
+        )
