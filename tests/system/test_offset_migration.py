@@ -1,16 +1,18 @@
 """A group of three that reads all the time moves its offsets from ZooKeeper to Kafka and back, member by
-member."""
+member, and leaves ZooKeeper altogether."""
 
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
+from operator import ge
 from typing import Any, Final
 
 import pytest
 
-from pyklient import ConsumerConnector, Producer, TopicPartition
+from pyklient import Admin, ClosedError, ConsumerConnector, Producer, TopicPartition
 from pyklient.consumer.offsets.offset_store import OffsetStore
 from tests.consumer.offsets.stores import open_store
 from tests.servers.fixtures import NewName
@@ -22,6 +24,15 @@ _MEMBERS: Final = 3
 _PAUSE: Final = 0.002
 
 Options = Mapping[str, Any]
+
+_QUICK: Final[Options] = {
+    "auto_offset_reset": "earliest",
+    "auto_commit_interval_ms": 50,
+    "heartbeat_interval_ms": 100,
+    "session_timeout_ms": 6_000,
+    "rebalance_backoff_ms": 200,
+    "rebalance_max_retries": 50,
+}
 
 _BEFORE: Final[Options] = {"offsets_storage": "zookeeper", "dual_commit_enabled": False}
 _STEPS: Final[list[tuple[Options, frozenset[str]]]] = [
@@ -39,8 +50,8 @@ class Member:
 
     def __init__(self, topic: str, options: Options) -> None:
         self.seen: list[tuple[int, int]] = []
+        self._topic = topic
         self._connector = ConsumerConnector(**options)
-        self._stream = self._connector.stream(topic)
         self._thread = threading.Thread(target=self._read)
         self._thread.start()
 
@@ -50,8 +61,9 @@ class Member:
         assert not self._thread.is_alive()
 
     def _read(self) -> None:
-        for message in self._stream:
-            self.seen.append((message.partition, message.offset))
+        with suppress(ClosedError):  # the member leaves before it has got its stream
+            for message in self._connector.stream(self._topic):
+                self.seen.append((message.partition, message.offset))
 
 
 class Load:
@@ -167,12 +179,7 @@ def test_a_group_moves_its_offsets_to_kafka_and_back_without_one_of_them_going_b
         "zookeeper": zookeeper_kafka.zookeeper_connect,
         "group_id": group,
         "coordination": coordination,
-        "auto_offset_reset": "earliest",
-        "auto_commit_interval_ms": 50,
-        "heartbeat_interval_ms": 100,
-        "session_timeout_ms": 6_000,
-        "rebalance_backoff_ms": 200,
-        "rebalance_max_retries": 50,
+        **_QUICK,
     }
     everyone: list[Member] = []
 
@@ -211,6 +218,76 @@ def test_a_group_moves_its_offsets_to_kafka_and_back_without_one_of_them_going_b
     )
     assert watch.went_back == []
     assert watch.looks > 20
+
+
+@pytest.mark.slow
+def test_a_group_leaves_zookeeper_as_documented_and_reads_each_record_once(
+    zookeeper_kafka: ZooKeeperKafka, new_name: NewName
+) -> None:
+    topic, group = zookeeper_kafka.create_topic(new_name(), _PARTITIONS), new_name()
+    brokers = {"bootstrap_servers": zookeeper_kafka.bootstrap_servers}
+    zookeeper = {"zookeeper": zookeeper_kafka.zookeeper_connect}
+    old = {"coordination": "zookeeper", **zookeeper}
+    steps: list[Options] = [
+        {**old, "offsets_storage": "kafka"},
+        {**old, "offsets_storage": "kafka", "dual_commit_enabled": False},
+        {**brokers, "coordination": "kafka", **zookeeper},
+        {**brokers, "coordination": "kafka"},
+    ]
+    everyone: list[Member] = []
+
+    def start(options: Options) -> Member:
+        everyone.append(Member(topic, {**_QUICK, "group_id": group, **options}))
+        return everyone[-1]
+
+    with (
+        loaded(zookeeper_kafka, topic) as load,
+        watched(zookeeper_kafka, group, topic) as watch,
+        Admin(zookeeper=zookeeper_kafka.zookeeper_connect) as admin,
+    ):
+        members = [start(old) for _ in range(_MEMBERS)]
+        try:
+            load.go_on()
+            wait_until(lambda: min(watch.offsets("zookeeper")) > 0, 20, "the first commits")
+            for options in steps:
+                for number, member in enumerate(members):
+                    member.leave()
+                    members[number] = start(options)
+                    wait_until(partial(have_seen, everyone, seen(everyone) + 200), 20, "more messages")
+                wait_until(partial(are_all, admin, group, options["coordination"]), 20, "all members")
+                wait_until(partial(have_passed, watch, list(load.ends)), 20, "more commits")
+            assert count(admin, group, "zookeeper") == 0
+        finally:
+            load.pause()
+            wait_until(lambda: seen(everyone) >= sum(load.ends), 20, "all records read")
+            for member in members:
+                member.leave()
+        assert watch.offsets("kafka") == load.ends
+    handed = Counter(where for member in everyone for where in member.seen)
+    assert handed == Counter(
+        (number, offset) for number, end in enumerate(load.ends) for offset in range(end)
+    )
+    assert watch.went_back == []
+
+
+def have_seen(members: list[Member], wanted: int) -> bool:
+    return seen(members) >= wanted
+
+
+def are_all(admin: Admin, group: str, coordination: str) -> bool:
+    return count(admin, group, coordination) == _MEMBERS
+
+
+def have_passed(watch: Watch, ends: list[int]) -> bool:
+    return all(map(ge, watch.offsets("kafka"), ends))
+
+
+def count(admin: Admin, group: str, coordination: str) -> int:
+    """Return the number of members of *group* that are coordinated so."""
+    if coordination == "kafka":
+        return len(admin.describe_group(group).members)
+    found = [each.group_id for each in admin.groups(coordination="zookeeper")]
+    return len(admin.describe_zookeeper_group(group).members) if group in found else 0
 
 
 def seen(members: list[Member]) -> int:
