@@ -33,6 +33,7 @@ __all__ = [
     "OffsetOutOfRangeError",
     "DataLossError",
     "LoadConflictError",
+    "WorkerProcessError",
     "RegistryError",
     "RegistryConnectionError",
     "SessionExpiredError",
@@ -174,6 +175,11 @@ class LoadConflictError(KafkaError):
     not published."""
 
     retriable = True
+
+
+class WorkerProcessError(KafkaError):
+    """A worker process of ``ConsumerConnector.parallel`` died while it handled a message, or its handler
+    raised an exception that cannot be pickled."""
 
 
 class RegistryError(KafkaError):

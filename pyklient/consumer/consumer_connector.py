@@ -18,6 +18,9 @@ from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.kafka_stream import KafkaStream
 from pyklient.consumer.offsets.offset_committer import OffsetCommitter
 from pyklient.consumer.owned_partitions import Ownership
+from pyklient.consumer.parallel.key_queues import Order
+from pyklient.consumer.parallel.parallel_consumer import ErrorHandler, Handler, ParallelConsumer
+from pyklient.consumer.parallel.worker_process import check_picklable
 from pyklient.consumer.stream.stream_core import StreamCore
 from pyklient.consumer.stream_creation import StreamCreation
 from pyklient.consumer.topic_filter import TopicFilter
@@ -28,6 +31,8 @@ from pyklient.serialization import Decoder
 from pyklient.topic_partition import OffsetAndMetadata, TopicPartition
 
 __all__ = ["ConsumerConnector"]
+
+_MOST_WORKERS = 10_000
 
 
 class ConsumerConnector:
@@ -161,6 +166,40 @@ class ConsumerConnector:
         choice = self._creation.one(topics, pattern, key_decoder, value_decoder)
         self._create(choice)
         return KafkaStream(choice.streams[0], self._commit_stream)
+
+    def parallel(
+        self,
+        topics: str | Sequence[str] | TopicFilter,
+        handler: Handler,
+        *,
+        workers: int = 8,
+        processes: bool = False,
+        order: Order = "key",
+        on_error: ErrorHandler | None = None,
+        max_in_hand: int = 1000,
+    ) -> ParallelConsumer:
+        """Call *handler* for each message of *topics*, in several *workers* at the same time.
+
+        ``run`` of the ParallelConsumer begins to do so. The workers are threads, or *processes*, to which the
+        handler is pickled. With the order ``"key"``, messages of one partition with the same key are handled
+        one after another, and messages without a key in any order. ``"partition"`` keeps the order of each
+        partition, and ``"unordered"`` none.
+
+        If the handler raises an exception, ``on_error(message, exception)`` is called, in a thread of this
+        process. The message is done if this returns. If it raises an exception, or if there is no *on_error*,
+        no more messages are handled, and ``run`` raises the exception.
+
+        At most *max_in_hand* messages are read and not handled yet. Keys and values are bytes, as in a stream
+        without decoders. The rules of :meth:`create_message_streams` hold.
+        """
+        argument_checks.whole(workers, "workers", low=1, high=_MOST_WORKERS)
+        if not callable(handler):
+            raise TypeError(f"handler must be a function that takes a message, not {handler!r}")
+        if argument_checks.flag(processes, "processes"):
+            check_picklable(handler)
+        choice, stream = self._creation.parallel(topics, order, max_in_hand)
+        self._create(choice)
+        return ParallelConsumer(stream, self._lifecycle.check_open, handler, workers, processes, on_error)
 
     def commit_offsets(
         self,

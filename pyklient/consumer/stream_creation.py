@@ -1,11 +1,14 @@
 """The creation of streams from the arguments of the connector's methods, which are checked here."""
 
 from collections.abc import Mapping, Sequence
+from typing import get_args
 
 from pyklient import argument_checks
 from pyklient.config import ConsumerConfig
 from pyklient.consumer.group.stream_choice import StreamChoice
 from pyklient.consumer.group.subscription import Subscription
+from pyklient.consumer.parallel.key_queues import Order
+from pyklient.consumer.parallel.parallel_stream import ParallelStream
 from pyklient.consumer.stream.chunk_reader import Restart
 from pyklient.consumer.stream.messages_or_columns import Decoding
 from pyklient.consumer.stream.stream_core import StreamCore
@@ -89,6 +92,30 @@ class StreamCreation:
         )
         streams = [self._stream(topic_filter, decoding) for _ in range(count)]
         return StreamChoice(subscription, {}, streams)
+
+    def parallel(
+        self, topics: str | Sequence[str] | TopicFilter, order: Order, max_in_hand: int
+    ) -> tuple[StreamChoice, ParallelStream]:
+        """Create the stream whose messages several workers handle. See ConsumerConnector.parallel."""
+        if order not in get_args(Order):
+            choices = ", ".join(map(repr, get_args(Order)))
+            raise ConfigurationError(f"order must be one of {choices}, not {order!r}")
+        most = argument_checks.whole(max_in_hand, "max_in_hand", low=1)
+        decoding = self._decoding(None, None)
+        if isinstance(topics, TopicFilter):
+            stream = ParallelStream(topics, decoding, self._restart, order, most)
+            subscription = Subscription(
+                topic_filter=topics, shared_streams=1, hides_internal=self._hides_internal
+            )
+            return StreamChoice(subscription, {}, [stream]), stream
+        names = [topics] if isinstance(topics, str) else list(topics)
+        if not names:
+            raise ConfigurationError("parallel() needs topics; pass the name of at least one topic")
+        for topic in names:
+            _named(topic, "each topic of parallel(['clicks', 'views'], …)")
+        stream = ParallelStream(names, decoding, self._restart, order, most)
+        subscription = Subscription(dict.fromkeys(names, 1))
+        return StreamChoice(subscription, {topic: [stream] for topic in names}), stream
 
     def _stream(self, topics: Sequence[str] | TopicFilter, decoding: Decoding) -> StreamCore:
         return StreamCore(topics, decoding, self._timeout, self._restart)

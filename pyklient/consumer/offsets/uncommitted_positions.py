@@ -28,7 +28,7 @@ class UncommittedPositions:
     def __init__(self, ownership: Ownership, streams: Sequence[StreamCore]) -> None:
         self._ownership = ownership
         self._streams = streams
-        self._committed: dict[TopicPartition, int] = {}
+        self._committed: dict[TopicPartition, OffsetAndMetadata] = {}
         # Offsets that are committed, and are handed out again.
         self._again: dict[TopicPartition, range] = {}
         # An offset that the user committed for a partition is not replaced by a start that was looked up.
@@ -52,14 +52,15 @@ class UncommittedPositions:
             )
         self._again = {each: offsets for each, offsets in self._again.items() if each in stay}
         self._named &= stay
-        self._committed = {each: offset for each, offset in self._committed.items() if each in stay}
+        self._committed = {each: stored for each, stored in self._committed.items() if each in stay}
         for each in assigned:
-            if (offset := assignment.partitions[each].committed_offset) is not None:
-                self._committed[each] = offset
+            owned = assignment.partitions[each]
+            if owned.committed is not None and owned.committed_offset is not None:
+                self._committed[each] = owned.committed
 
     def _is_over(self, partition: TopicPartition, handed: Position, assignment: Assignment) -> bool:
         """Return True if the position *handed* must not be committed any more once *assignment* begins."""
-        if self._committed.get(partition) == handed.offset:
+        if self._is_committed(partition, handed):
             return True
         if partition not in assignment.partitions:
             return not handed.read
@@ -89,16 +90,14 @@ class UncommittedPositions:
             settled.update(
                 partition
                 for partition, handed in stream.handed(in_hand=True).items()
-                if self._committed.get(partition) == handed.offset
+                if self._is_committed(partition, handed)
             )
         return {
-            partition: ToCommit(
-                assignment.to_commit(partition, handed.offset), handed.generation, handed.read
-            )
+            partition: ToCommit(_at(assignment, partition, handed), handed.generation, handed.read)
             for partition, handed in found.items()
             if partition not in settled
             and (handed.read or partition not in self._named)
-            and self._committed.get(partition) != handed.offset
+            and not self._is_committed(partition, handed)
             and handed.offset not in self._again.get(partition, ())
         }
 
@@ -109,10 +108,23 @@ class UncommittedPositions:
     def note_committed(self, assignment: Assignment, stored: Mapping[TopicPartition, ToCommit]) -> None:
         """Record that the positions *stored* have been committed under *assignment*."""
         for each, position in stored.items():
-            self._committed[each] = position.at.offset
+            self._committed[each] = position.at
             owned = assignment.partitions[each]
             if position.generation < owned.generation:
                 self._again[each] = range(owned.start or 0, position.at.offset)
+
+    def _is_committed(self, partition: TopicPartition, handed: Position) -> bool:
+        """Return True if the position *handed* is committed, with its metadata if it has any."""
+        stored = self._committed.get(partition)
+        if stored is None or stored.offset != handed.offset:
+            return False
+        return handed.metadata is None or handed.metadata == stored.metadata
+
+
+def _at(assignment: Assignment, partition: TopicPartition, handed: Position) -> OffsetAndMetadata:
+    if handed.metadata is None:
+        return assignment.to_commit(partition, handed.offset)
+    return OffsetAndMetadata(handed.offset, handed.metadata)
 
 
 def _newness(handed: Position) -> tuple[int, int]:

@@ -18,6 +18,8 @@ class Position(NamedTuple):
     read: bool = True
     """True if a message before the offset has been handed out. False for an offset that was only looked
     up."""
+    metadata: str | None = None
+    """The text to commit with the offset. None if the text does not matter."""
 
 
 class Positions:

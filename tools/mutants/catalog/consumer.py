@@ -172,7 +172,7 @@ MUTANTS: Final = (
     Mutant(
         "consumer: what is committed is committed again and again",
         "pyklient/consumer/offsets/uncommitted_positions.py",
-        "            self._committed[each] = position.at.offset\n",
+        "            self._committed[each] = position.at\n",
         "",
         ("tests/consumer/offsets/test_offset_committer.py::test_what_is_committed_is_not_sent_again",),
     ),

@@ -1,0 +1,134 @@
+"""ParallelConsumer, which hands the messages of topics to several workers at the same time."""
+
+import logging
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import TypeAlias
+
+from pyklient.consumer.parallel.key_queues import Task
+from pyklient.consumer.parallel.parallel_stream import ParallelStream
+from pyklient.consumer.parallel.worker_process import WorkerProcess
+from pyklient.errors import ClosedError
+from pyklient.kernel import Message
+
+__all__ = ["ErrorHandler", "Handler", "ParallelConsumer"]
+
+log = logging.getLogger("pyklient.consumer")
+
+Handler: TypeAlias = Callable[[Message], object]
+ErrorHandler: TypeAlias = Callable[[Message, Exception], object]
+_TICK = 1.0
+
+
+class ParallelConsumer:
+    """Calls a handler for each message of some topics, in several threads or processes at the same time.
+
+    ``ConsumerConnector.parallel`` makes it. Messages of one partition with the same key are handled one after
+    another, in their order. A message is done when its handler has returned. Commits name the first message
+    that is not done, and list later ones that are done, so that those are not handed out again.
+    """
+
+    def __init__(
+        self,
+        stream: ParallelStream,
+        check_open: Callable[[], None],
+        handler: Handler,
+        workers: int,
+        processes: bool,
+        on_error: ErrorHandler | None,
+    ) -> None:
+        self._stream = stream
+        self._check_open = check_open  # the connector's own, which keeps that open as long as this is there
+        self._handler = handler
+        self._workers = workers
+        self._processes = processes
+        self._on_error = on_error
+        self._begun = False
+        self._stopping = False
+        self._error: BaseException | None = None
+        # Not an event: stop() may be called in a signal handler, at any step of the code that waits.
+        self._ended: SimpleQueue[None] = SimpleQueue()
+
+    def run(self) -> None:
+        """Handle messages until :meth:`stop` is called or the connector is closed.
+
+        Then, or after an exception, no more handlers are called, and this method waits for those that run.
+        Raises the exception of a handler, unless ``on_error`` handles it, and the exceptions that a loop over
+        a stream raises. The message whose handler failed is not committed. This method can be called once.
+        """
+        self._check_open()
+        if self._begun:
+            raise ClosedError("this ParallelConsumer has run already; create another ConsumerConnector")
+        self._begun = True
+        threads = [threading.Thread(target=self._read, name="pyklient-parallel-reader", daemon=True)]
+        for number in range(self._workers):
+            thread = threading.Thread(target=self._work, name=f"pyklient-worker-{number}", daemon=True)
+            threads.append(thread)
+        try:
+            for thread in threads:
+                thread.start()
+            while not self._stopping:
+                with suppress(Empty):
+                    self._ended.get(timeout=_TICK)
+        finally:
+            self.stop()
+            for thread in threads:
+                while thread.is_alive():
+                    thread.join(_TICK)
+        if self._error is not None:
+            raise self._error
+
+    def stop(self) -> None:
+        """Let :meth:`run` return when the messages that workers handle now are done.
+
+        This returns at once. It may be called in a handler, in a signal handler and in any thread. Messages
+        that no handler has got yet come again, to the next member that reads the partition.
+        """
+        self._stopping = True
+        self._stream.queues.stop()
+        self._ended.put(None)
+
+    def _read(self) -> None:
+        try:
+            while not self._stopping and self._stream.read_some():
+                pass
+        except BaseException as error:
+            self._fail(error)
+        self.stop()
+
+    def _work(self) -> None:
+        handle = self._handler
+        process = WorkerProcess(threading.current_thread().name, handle) if self._processes else None
+        try:
+            while (task := self._stream.queues.next()) is not None:
+                self._handle(task, process or handle)
+        finally:
+            if process is not None:
+                process.close()
+
+    def _handle(self, task: Task, handle: Handler) -> None:
+        completed = False
+        try:
+            try:
+                handle(task.message)
+            except Exception as error:
+                if self._on_error is None:
+                    raise
+                self._on_error(task.message, error)
+            completed = True
+        except BaseException as error:
+            message = task.message
+            error.add_note(f"message: {message.topic}-{message.partition} at offset {message.offset}")
+            self._fail(error)
+        finally:
+            self._stream.queues.finish(task, completed=completed)
+
+    def _fail(self, error: BaseException) -> None:
+        """Let :meth:`run` end with *error*. If it already ends with another error, log this one."""
+        self.stop()
+        if self._error is None:
+            self._error = error
+        else:
+            log.error("another handler failed while the workers were stopping: %s", error, exc_info=error)

@@ -1,0 +1,122 @@
+"""ParallelStream, a stream whose messages several workers handle at the same time."""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from pyklient.consumer.fetch.fetch_position import Cursor
+from pyklient.consumer.parallel.key_queues import KeyQueues, Order
+from pyklient.consumer.parallel.partition_progress import PartitionProgress
+from pyklient.consumer.stream.active_loop import Loop
+from pyklient.consumer.stream.chunk_reader import Restart
+from pyklient.consumer.stream.consumed_positions import Position
+from pyklient.consumer.stream.messages_or_columns import Decoding
+from pyklient.consumer.stream.stream_core import StreamCore
+from pyklient.consumer.topic_filter import TopicFilter
+from pyklient.errors import ConsumerTimeout
+from pyklient.topic_partition import TopicPartition
+
+__all__ = ["ParallelStream"]
+
+_TICK = 0.2
+
+
+class ParallelStream(StreamCore):
+    """A stream that puts its messages into the queues of keys, from which workers get them.
+
+    To commits and to the assignment handler it looks like any other stream. The position of a partition is
+    its first message that is not completed. A partition is given back when no worker handles a message of it.
+    The stream's lock guards the queues of keys and the progress of partitions too.
+    """
+
+    def __init__(
+        self,
+        topics: Sequence[str] | TopicFilter,
+        decoding: Decoding,
+        restart: Restart,
+        order: Order,
+        max_in_hand: int,
+    ) -> None:
+        super().__init__(topics, decoding, None, restart)
+        self.queues = KeyQueues(self._lock, self.queue.asked, order, max_in_hand)
+        self._progress: dict[TopicPartition, PartitionProgress] = {}
+
+    def read_some(self) -> bool:
+        """Wait for capacity and for messages, and queue some messages for the workers.
+
+        Return False when no more messages will be queued.
+        """
+        capacity = self.queues.wait_for_capacity()
+        if not capacity:
+            return False
+        # The loop ends at once, so that nobody waits for the thread of this loop to ask again.
+        loop = Loop(self._active_loop, partial(self._queue_chunk, capacity))
+        try:
+            return next(loop, False)
+        finally:
+            loop.close()
+
+    def _queue_chunk(self, capacity: int) -> bool | None:
+        try:
+            chunk = self._reader.next(_TICK, self._decoding)
+        except ConsumerTimeout:
+            return True
+        if chunk is None:
+            return None
+        with self._lock:  # one step: a commit in between would count these messages as completed
+            source = self.queue.source
+            if source is not None and chunk.remaining:
+                self.queues.add(self._progress_of(source.cursor), chunk.hand_out(capacity))
+        return True
+
+    def _progress_of(self, cursor: Cursor) -> PartitionProgress:
+        progress = self._progress.get(cursor.partition)
+        if progress is None or progress.owned is not cursor.owned:
+            progress = self._progress[cursor.partition] = PartitionProgress(cursor.owned)
+        return progress
+
+    def revoke(self) -> None:
+        """Stop handing out messages of partitions that the client does not own any more, also to workers."""
+        with self._lock:
+            super().revoke()
+            for progress in self._progress.values():
+                if not progress.owned.active:
+                    self.queues.drop_held(progress)
+
+    def end(self) -> None:
+        """End the stream for good. Workers may still finish the messages that they handle."""
+        with self._lock:
+            super().end()
+            self.queues.stop()
+
+    def wait_until_asked(self, left: Callable[[], float]) -> bool:
+        """Wait until no worker handles a message of a revoked partition.
+
+        *left* returns how many seconds remain. Return True if the workers have finished in time.
+        """
+        if not super().wait_until_asked(left):
+            return False
+        with self._lock:
+            while self.queues.handles_revoked():
+                if (seconds := left()) <= 0:
+                    return False
+                self.queue.asked.wait(min(seconds, 1.0))
+        return True
+
+    def handed(self, *, in_hand: bool) -> dict[TopicPartition, Position]:
+        """Return the position of each partition. Messages in hand never count, whatever *in_hand* says."""
+        with self._lock:
+            found = super().handed(in_hand=True)
+            for partition, read in found.items():
+                progress = self._progress.get(partition)
+                if progress is not None and progress.owned.generation == read.generation:
+                    found[partition] = progress.position(read)
+        return found
+
+    def forget(self, partitions: Mapping[TopicPartition, int]) -> None:
+        """Never commit positions of *partitions* that were reached in the given generation or before."""
+        with self._lock:
+            super().forget(partitions)
+            for partition, generation in partitions.items():
+                progress = self._progress.get(partition)
+                if progress is not None and progress.owned.generation <= generation:
+                    del self._progress[partition]
