@@ -1,4 +1,4 @@
-"""The lifecycle of a connector: it begins to read once, and it ends once, however the program lets go of it.
+"""The lifecycle of a connector, which begins to read once and ends once.
 
 A connector ends by ``close()``, with its ``with`` block, at the end of the program, or when it is dropped. A
 forked child leaves it to the parent process. The threads of a connector do not refer to its lifecycle, so

@@ -57,8 +57,8 @@ class PartlyCommitted(OffsetAndMetadata):
 class OwnedPartition:
     """A partition that this client owns, from the moment it is assigned until it is revoked.
 
-    Work for the partition that comes too late checks ``active`` and stops. The assignment handler changes
-    ``active`` and ``lost``; the leader lookup changes ``looked_up``.
+    Threads that still work for the partition after that check ``active`` and stop. The assignment handler
+    changes ``active`` and ``lost``; the leader lookup changes ``looked_up``.
     """
 
     __slots__ = ("active", "committed", "generation", "looked_up", "lost", "partition", "since")

@@ -106,7 +106,7 @@ class Cursor:
         """The number of bytes in ``fetched`` that a loop has decoded so far."""
         self.pace = Pace()
         self.counts = PartitionCounts()
-        """What was read of the partition, also by earlier cursors."""
+        """The counts of what was read of the partition, also by earlier cursors."""
         self.on_decoded: Callable[[], None] | None = None
         """A function that is called when the loop decodes more. A fetcher sets it while it waits for
         budget."""

@@ -121,8 +121,8 @@ class AssignmentHandler:
         timeout: float,
         identity: MemberIdentity | None = None,
     ) -> None:
-        """Stop handing out messages of *partitions*, wait for their messages in hand, commit, and tell the
-        listener.
+        """Stop handing out messages of *partitions*, wait for their messages in hand, commit, and call the
+        rebalance listener.
 
         The wait takes *timeout* seconds at most. With *identity*, offsets are committed under that identity
         from now on. For partitions that are lost, or become lost meanwhile, this neither waits nor commits.

@@ -4,8 +4,8 @@ them.
 Ctrl-C may raise KeyboardInterrupt between any two steps of a loop in the main thread, and a new loop must be
 able to continue. So a step notes the new state before it drops the old one, and an interrupted step is done
 again. The stream's lock is acquired directly, and not through its condition, because an interrupt in the
-condition's code can leave the lock held. For the same reason a loop waits for the queue's bell, and not for
-the condition.
+condition's code can leave the lock held. For the same reason a loop waits for a lock that is used as a signal
+(``_bell``), and not for the condition.
 """
 
 import time

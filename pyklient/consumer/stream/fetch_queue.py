@@ -114,7 +114,7 @@ class FetchQueue:
         """Wait for the entry to decode next and return it. Return None at the end of the stream.
 
         Raises the error of a failure, and ConsumerTimeout at *deadline*, which is *timeout* seconds after the
-        start.
+        loop began to wait.
         """
         while True:
             with self.lock:

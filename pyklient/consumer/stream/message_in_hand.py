@@ -43,7 +43,7 @@ class InHand:
     def stays(self, source: FetchedBatches | None) -> bool:
         """Return True if the client still owns all partitions of the messages in hand.
 
-        A single message in hand comes from *source*.
+        If a single message is in hand, *source* has the batch that contains it.
         """
         cursors = [cursor for cursor, _ in self.batch.values()]
         if source is not None:

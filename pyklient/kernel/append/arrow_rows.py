@@ -136,7 +136,8 @@ class _Bits:
 
 
 class _Ranges:
-    """The start and the end of each cell of a column, in a buffer of *size* items that begins at *base*."""
+    """The positions at which each cell of a column begins and ends, all between *base* and *base* +
+    *size*."""
 
     def __init__(self, name: str, column: Cells | HeaderLists, size: int, base: int = 0) -> None:
         self._valid = _Bits(column)

@@ -17,8 +17,8 @@ __all__ = ["DeliveryReport", "DeliveryState", "Tracker", "Untracked"]
 
 
 class Tracker(Protocol):
-    """The part of a producer that tracks its batches: callers wait with it, and it counts failures that the
-    user has not seen."""
+    """The part of a producer that lets callers wait for batches, and counts failures that the user has not
+    seen."""
 
     lock: AbstractContextManager[Any]
 

@@ -102,7 +102,7 @@ class IteratorChunk(Chunk):
     """A chunk whose messages are made when they are handed out. *iterator*, a ``MessageIterator`` of the
     compiled kernel, makes them.
 
-    It refers to the buffer of the messages, which must not change until they have been read.
+    The chunk refers to the buffer of the messages, which must not change until they have been read.
     """
 
     __slots__ = ("_message_iterator",)

@@ -39,7 +39,7 @@ class SenderWork(ABC):
 
     @abstractmethod
     def has_new_batches(self) -> bool:
-        """Return True if users' threads have added batches since the last step."""
+        """Return True if users' threads have added batches since the last call of ``step``."""
 
     @abstractmethod
     def is_full(self) -> bool:

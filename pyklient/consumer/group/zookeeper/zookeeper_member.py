@@ -50,7 +50,7 @@ class ZooKeeperMember:
 
     @property
     def identity(self) -> MemberIdentity:
-        """The identity by which this client tells its assignments apart."""
+        """The identity by which this client distinguishes its assignments."""
         return MemberIdentity(self.generation, self.consumer_id)
 
     def on(self, event: Event) -> None:

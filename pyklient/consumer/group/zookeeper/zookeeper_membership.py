@@ -41,7 +41,7 @@ class ZooKeeperMembership:
 
     @property
     def identity(self) -> MemberIdentity:
-        """The identity by which this client tells its assignments apart."""
+        """The identity by which this client distinguishes its assignments."""
         return self._member.identity
 
     def fenced(self, store: OffsetStore) -> FencedOffsetStore:
