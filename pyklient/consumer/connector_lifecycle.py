@@ -36,7 +36,7 @@ _EXIT_TIMEOUT = 5.0
 class ConnectorLifecycle:
     """Starts and stops the parts of one connector. *streams* are its streams, also those that are made later.
 
-    The connector and its streams hold the ConnectorLifecycle. When none of them is left, the connector is
+    The connector and its streams refer to the ConnectorLifecycle. When none of them is left, the connector is
     closed in the background, with a ResourceWarning.
     """
 

@@ -177,7 +177,8 @@ def _needing(permission: str, node: str) -> Iterator[None]:
 
 
 def _resume(steps: _Steps, result: "AsyncResult[Any]", deadline: Deadline) -> "AsyncResult[Any]":
-    """Resume *steps* when *result* has come. Return the next result for which they wait."""
+    """Wait for *result*, and resume the generator *steps* with it. Return the next result for which *steps*
+    waits."""
     try:
         answer = result.get(timeout=max(0.001, deadline.left))
     except kazoo_errors.KazooException as error:

@@ -1,4 +1,4 @@
-"""What can happen to a session with ZooKeeper."""
+"""The events in the life of a session with ZooKeeper."""
 
 from enum import Enum
 
@@ -6,7 +6,7 @@ __all__ = ["SessionEvent"]
 
 
 class SessionEvent(Enum):
-    """What happened to a session."""
+    """An event in the life of a session with ZooKeeper."""
 
     CONNECTED = "connected"
     """A server has accepted a session: a new session, or the one that was suspended."""

@@ -264,7 +264,7 @@ class _ColumnReader(BatchReader):
 
     def _check_size(self, size: int) -> None:
         """Raise an error if *size* more bytes do not fit into a column. ``read`` then ends the chunk before
-        the batch."""
+        the batch with these bytes."""
         if self._builder.count and self.nbytes + size > self._most_bytes:
             raise too_large(self.nbytes + size)
 
