@@ -59,8 +59,7 @@ def parse_records(
 
 
 def _fill(columns: Columns, data: bytes, base_timestamp: int, count: int) -> int:  # noqa: C901 - calls cost time
-    """Append *count* records to *columns*. Return the position after them. Raise IndexError if *data* ends
-    before that."""
+    """Append *count* records to *columns* and return their end. Raise IndexError if *data* ends before it."""
     deltas, timestamps, keys, values, headers = columns
     position = 0
     for index in range(count):
