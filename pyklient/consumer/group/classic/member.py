@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 
 from pyklient.assignor import Assignor, LastAssignment
-from pyklient.consumer.group.classic.states import Event, State, next_state
+from pyklient.consumer.group.classic.states import TRANSITIONS, Event, State
+from pyklient.consumer.group.next_state import next_state
 from pyklient.consumer.group.subscription import Subscription, TopicSelection
 from pyklient.consumer.group_coordinator_client import GroupCoordinatorClient
 from pyklient.consumer.owned_partitions import MemberIdentity
@@ -70,7 +71,7 @@ class Member:
 
     def on(self, event: Event) -> None:
         """Change the state of the member to the next one for *event*, by the table of states."""
-        self.state = next_state(self.state, event)
+        self.state = next_state(TRANSITIONS, self.state, event)
 
     def forget(self, code: int = 0) -> None:
         """Make the member join as a new member next time, after the error *code*.

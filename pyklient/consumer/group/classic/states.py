@@ -1,14 +1,10 @@
-"""The states of a group member, as a table that gives the next state for a state and an event.
-
-A pair of state and event that is not in the table cannot happen. If it does happen, that is a bug, and an
-error is raised.
-"""
+"""The states of a group member, as a table that gives the next state for a state and an event."""
 
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["TRANSITIONS", "Event", "State", "next_state"]
+__all__ = ["TRANSITIONS", "Event", "State"]
 
 
 class State(StrEnum):
@@ -69,15 +65,3 @@ TRANSITIONS: Final = MappingProxyType(
         (State.LEAVING, Event.RELEASED): State.OUTSIDE,
     }
 )
-
-
-def next_state(state: State, event: Event) -> State:
-    """Return the state that follows *state* after *event*. Raise RuntimeError if the table has no such
-    pair."""
-    try:
-        return TRANSITIONS[state, event]
-    except KeyError:
-        raise RuntimeError(
-            f"the event {event} cannot happen in the state {state} of a group member; this is a bug of "
-            "pyklient"
-        ) from None

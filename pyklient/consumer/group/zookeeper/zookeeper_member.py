@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pyklient.consumer.group.next_state import next_state
 from pyklient.consumer.group.subscription import Subscription
-from pyklient.consumer.group.zookeeper.states import Event, State, next_state
+from pyklient.consumer.group.zookeeper.states import TRANSITIONS, Event, State
 from pyklient.consumer.group.zookeeper.thread_ids import ThreadId
 from pyklient.consumer.group.zookeeper.zookeeper_assignors import ZOOKEEPER_ASSIGNORS, AssignToThreads
 from pyklient.consumer.owned_partitions import MemberIdentity
@@ -55,7 +56,7 @@ class ZooKeeperMember:
 
     def on(self, event: Event) -> None:
         """Change the state of the member to the next one for *event*, by the table of states."""
-        self.state = next_state(self.state, event)
+        self.state = next_state(TRANSITIONS, self.state, event)
 
     def begin_generation(self, session_id: int | None) -> None:
         """Record that a new assignment of the member begins, whose owner nodes belong to the session
